@@ -1,0 +1,84 @@
+"""`local-rag index`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from local_rag.cli.options import library_options, model_option
+
+if TYPE_CHECKING:
+    from local_rag.index import IndexReport
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@library_options
+@click.option(
+    "--context",
+    type=click.Choice(["llm", "headings", "none"]),
+    help="What situates each chunk: a generated sentence, its headings, or nothing.  [default: llm]",
+)
+@click.option(
+    "--chunker",
+    type=click.Choice(["auto", "fixed", "recursive", "markdown", "code"]),
+    help="How to split.  [default: auto, by kind of file]",
+)
+@click.option("--chunk-tokens", type=click.IntRange(min=16), help="Largest chunk, in tokens of the embedder.")
+@click.option("--overlap", type=click.IntRange(min=0), help="Tokens that neighbouring chunks share.  [default: 0]")
+@model_option("context", "write contexts with")
+@model_option("embed", "embed with")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def command(paths: tuple[Path, ...], library: Path, as_json: bool, **settings: Any) -> None:
+    """Index folders and files, or with no PATHS all that was indexed before.
+
+    Only what is new or changed costs anything. Stop it at any time: the same command goes on where it stopped.
+    """
+    from local_rag.cli.progress import IndexProgress
+    from local_rag.library import Library
+
+    with Library(library, **settings) as opened, IndexProgress() as progress:
+        try:
+            report = opened.index(paths, progress=progress)
+        except KeyboardInterrupt:
+            progress.stop()
+            click.echo("Stopped. Everything finished so far is kept; run `local-rag index` again to go on.", err=True)
+            raise click.exceptions.Exit(130) from None
+    click.echo(json.dumps(_as_dict(report)) if as_json else _as_text(report))
+
+
+def _as_dict(report: "IndexReport") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        **asdict(report),
+        "skipped": [{"path": str(item.path), "reason": item.reason} for item in report.skipped],
+    }
+
+
+def _as_text(report: "IndexReport") -> str:
+    from local_rag.search import display_path
+    from local_rag.terminal import printable
+
+    names = ("added", "changed", "moved", "removed", "unchanged")
+    counts = [f"{getattr(report, name)} {name}" for name in names if getattr(report, name)]
+    lines = [f"Documents: {', '.join(counts) or 'none'}. {report.chunks} chunks. {report.seconds:.0f} s."]
+    if report.contexts:
+        kinds = {"llm": "as generated", "repaired": "repaired", "headings": "replaced by the headings"}
+        shares = [f"{report.contexts[kind]} {text}" for kind, text in kinds.items() if kind in report.contexts]
+        prompt = report.tokens_evaluated + report.tokens_reused
+        lines.append(
+            f"Contexts: {', '.join(shares)}. {report.tokens_generated:,} tokens generated; of {prompt:,} prompt tokens "
+            f"{report.tokens_reused / max(1, prompt):.0%} came from the KV cache."
+        )
+    if report.shortened:
+        lines.append(f"{report.shortened} contexts were shortened to fit the embedder beside their chunk.")
+    if report.warning:
+        lines.append(f"Warning: {report.warning}")
+    if report.skipped:
+        lines.append(f"Skipped {len(report.skipped)}:")
+        lines += [f"  {display_path(item.path)}: {item.reason}" for item in report.skipped]
+    if not report.published:
+        lines.append("The index was up to date.")
+    return printable("\n".join(lines))

@@ -1,0 +1,63 @@
+"""Progress of `index` on stderr: a live bar on a terminal, a line a stage and every half minute elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from local_rag.index import Progress
+from local_rag.terminal import printable
+
+_NAMES = {"read": "Reading", "contextualize": "Writing contexts", "embed": "Embedding", "publish": "Publishing"}
+_LINE_SECONDS = 30.0
+
+
+class IndexProgress:
+    """Show the progress of each stage; call it with every `Progress`."""
+
+    def __init__(self) -> None:
+        self._bar = Bar(
+            TextColumn("{task.description:<16}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("{task.fields[detail]}", markup=False),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+        )
+        self._task, self._stage = TaskID(0), ""
+        self._started = self._printed = time.monotonic()
+
+    def __enter__(self) -> "IndexProgress":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Leave the bar as it stands."""
+        self._bar.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show one step."""
+        detail = printable(progress.detail).replace("\n", " ")
+        name = _NAMES[progress.stage]
+        begins = progress.stage != self._stage or progress.done == 0
+        if begins:
+            self._stage, self._started = progress.stage, time.monotonic()
+            self._task = self._bar.add_task(name, total=progress.total, detail=detail)
+        self._bar.update(self._task, completed=progress.done, detail=detail)
+        if self._bar.disable and (begins or time.monotonic() - self._printed > _LINE_SECONDS):
+            self._printed = time.monotonic()
+            left = "" if begins else f", {self._seconds_left(progress):.0f} s left"
+            print(f"{name}: {progress.done} of {progress.total}{left}, {detail}".rstrip(", "), file=sys.stderr)
+
+    def _seconds_left(self, progress: Progress) -> float:
+        spent = time.monotonic() - self._started
+        return spent / max(1, progress.done) * (progress.total - progress.done)

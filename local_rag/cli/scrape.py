@@ -1,0 +1,76 @@
+"""The `local-rag scrape` command."""
+
+import json
+from pathlib import Path
+
+import click
+
+from local_rag.errors import NetworkError
+
+
+@click.command("scrape")
+@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@click.option("--depth", type=click.IntRange(min=0), default=0, show_default=True, help="How many links to follow.")
+@click.option("--same-site/--any-site", default=True, show_default=True, help="Which links to follow.")
+@click.option(
+    "--max-pages", type=click.IntRange(min=1), default=100, show_default=True, help="Stop after that many pages."
+)
+@click.option(
+    "--delay", type=click.FloatRange(min=0), default=1.0, show_default=True, help="Seconds between two requests."
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("corpus"),
+    show_default=True,
+    help="Folder for the files, one folder a host.",
+)
+@click.option("--allow-private", is_flag=True, help="Follow links and redirects to private addresses.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a page.")
+def command(
+    *,
+    urls: tuple[str, ...],
+    depth: int,
+    same_site: bool,
+    max_pages: int,
+    delay: float,
+    output: Path,
+    allow_private: bool,
+    as_json: bool,
+) -> None:
+    """Fetch web pages as Markdown files to index.
+
+    Keeps the main content of each page, and PDF files as they are. Run again to fetch what changed. What robots.txt
+    forbids is not fetched.
+    """
+    from local_rag.fetch import normalize_url
+    from local_rag.scrape import scrape
+    from local_rag.terminal import printable
+
+    try:
+        addresses = [normalize_url(url) for url in urls]
+    except NetworkError as error:
+        raise click.UsageError(str(error)) from None
+    counts = {"written": 0, "unchanged": 0, "skipped": 0}
+    for page in scrape(
+        addresses,
+        output=output,
+        depth=depth,
+        same_site=same_site,
+        max_pages=max_pages,
+        delay=delay,
+        allow_private=allow_private,
+    ):
+        counts[page.status] += 1
+        if as_json:
+            path = None if page.path is None else str(page.path)
+            click.echo(json.dumps({"url": page.url, "path": path, "status": page.status, "reason": page.reason}))
+        elif page.path is not None:
+            click.echo(printable(str(page.path)))
+        if page.status != "written":
+            click.echo(printable(f"{page.status}: {page.url}" + (f": {page.reason}" if page.reason else "")), err=True)
+    if sum(counts.values()) == max_pages:
+        click.echo(f"Stopped at --max-pages {max_pages}.", err=True)
+    click.echo(", ".join(f"{count} {status}" for status, count in counts.items()) + f" in {output}.", err=True)
+    if counts["written"] + counts["unchanged"] == 0:
+        raise NetworkError("not one page could be fetched; see the reasons above and try again.")

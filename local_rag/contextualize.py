@@ -1,0 +1,177 @@
+"""Write a sentence that situates each chunk in its document: prompts, windows, and what to do with a bad sentence.
+
+A prompt begins with the document, or with a window of a long one, and ends with the chunk: the first part is the prefix
+that the engine evaluates once for all chunks of the window (after Anthropic, "Contextual Retrieval", 2024).
+"""
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from local_rag.llama.engine import Request, SharedPrefixEngine
+from local_rag.llama.model import LlamaModel
+from local_rag.records import Chunk
+
+# Part of a context's key: raise it whenever the same window and chunk would be asked about in other words.
+PROMPT_VERSION = 1
+WINDOW_TOKENS = 4096
+MAX_TOKENS = 80
+_OUTLINE_CHARACTERS = 800
+
+_SYSTEM = "You write short notes that help a search engine find passages of documents."
+_INSTRUCTION = (
+    "Please give a short succinct context to situate this chunk within the overall document for the purposes of "
+    "improving search retrieval of the chunk. Name what the document is about and which part of it the chunk belongs "
+    "to. Answer only with the succinct context, in one sentence, and nothing else."
+)
+_OPENING = "This chunk"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a document that serves as prefix for chunks `first` to `last - 1`."""
+
+    text: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextJob:
+    """A context to be written: its key in the store, the window it is seen in, and the chunk."""
+
+    key: str
+    window: str
+    chunk: str
+
+
+def headings_context(title: str, headings: Sequence[str]) -> str:
+    """Return the context that costs nothing: title and headings above the chunk."""
+    parts = [title, *(heading for heading in headings if heading != title)]
+    return " > ".join(part for part in parts if part)
+
+
+def make_windows(
+    title: str, text: str, chunks: Sequence[Chunk], count_tokens: Callable[[str], int], limit: int = WINDOW_TOKENS
+) -> list[Window]:
+    """Cut a document into windows of at most `limit` tokens of text, on section boundaries where there are some.
+
+    Each window of a document that needs several begins with the title and the outline, so that every chunk is seen with
+    both. A window is never smaller than one chunk.
+    """
+    starts = [0, *(chunk.start for chunk in chunks[1:]), len(text)]
+    sizes = [count_tokens(_quotable(text[start:end])) for start, end in itertools.pairwise(starts)]
+    if sum(sizes) <= limit:
+        return [Window(f"{_quotable(title)}\n\n{_quotable(text).strip()}", 0, len(chunks))] if chunks else []
+    head = f"{_quotable(title)}\n\nOutline: {_outline(chunks)}\n\n[...]"
+    windows, first = [], 0
+    while first < len(chunks):
+        last, total = first, 0
+        while last < len(chunks) and (last == first or total + sizes[last] <= limit):
+            total += sizes[last]
+            last += 1
+        if last < len(chunks):
+            last = _section_boundary(chunks, first, last)
+        windows.append(Window(f"{head}\n{_quotable(text[starts[first] : starts[last]]).strip()}", first, last))
+        first = last
+    return windows
+
+
+def _section_boundary(chunks: Sequence[Chunk], first: int, last: int) -> int:
+    """Move the end of a full window back to the outermost section boundary in its second half."""
+    candidates = range(max(first + 1, (first + last) // 2), last + 1)
+
+    def depth(index: int) -> int:
+        before, after = chunks[index - 1].headings, chunks[index].headings
+        shared = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
+        return min(len(before), len(after)) if shared is None else shared
+
+    return min(candidates, key=lambda index: (depth(index), -index))
+
+
+def _outline(chunks: Sequence[Chunk]) -> str:
+    titles = dict.fromkeys(_quotable(chunk.headings[-1]) for chunk in chunks if chunk.headings)
+    return "; ".join(titles)[:_OUTLINE_CHARACTERS]
+
+
+def _quotable(text: str) -> str:
+    """Keep text from ending the quotation it stands in, and fold the blank space that hides front matter."""
+    text = re.sub(r"<(/?)(?=document\b|chunk\b)", r"<\1 ", text, flags=re.IGNORECASE)
+    return re.sub(r"\n(?:[ \t]*\n)+", "\n\n", text)
+
+
+def context_plan(model_identity: str) -> str:
+    """Name everything that decides which context a chunk gets, apart from the document itself."""
+    return json.dumps([model_identity, PROMPT_VERSION, WINDOW_TOKENS, MAX_TOKENS])
+
+
+def plan_contexts(title: str, text: str, chunks: Sequence[Chunk], *, model: LlamaModel, plan: str) -> list[ContextJob]:
+    """Return one job for each chunk of a document, keyed by all that shapes its context."""
+    limit = min(WINDOW_TOKENS, model.context_length // 2)
+    jobs = []
+    for window in make_windows(title, text, chunks, lambda part: len(model.tokenize(part)), limit):
+        for chunk in chunks[window.first : window.last]:
+            key = hashlib.sha256(json.dumps([plan, window.text, chunk.text]).encode()).hexdigest()
+            jobs.append(ContextJob(key, window.text, chunk.text))
+    return jobs
+
+
+def make_engine(model: LlamaModel, sequences: int = 16) -> SharedPrefixEngine:
+    """Make an engine with room for a window and its outline, and for that many chunks with their contexts."""
+    window = min(WINDOW_TOKENS, model.context_length // 2) + 512
+    return SharedPrefixEngine(model, context_tokens=window + sequences * (512 + MAX_TOKENS), sequences=sequences)
+
+
+def write_contexts(jobs: Iterable[ContextJob], engine: SharedPrefixEngine) -> Iterator[tuple[str, str, str]]:
+    """Yield key, context and kind of each job as it is finished; kind is `llm`, `repaired` or `headings`.
+
+    The context of kind `headings` is empty: title and headings, which stand before every chunk, are all it gets.
+    """
+    for key, tokens, whole in engine.complete(prompt_requests(jobs, engine.model)):
+        yield key, *repair_context(f"{_OPENING}{engine.model.detokenize(tokens)}", whole)
+
+
+def prompt_requests(jobs: Iterable[ContextJob], model: LlamaModel) -> Iterator[Request]:
+    """Yield the prompt of each job under its key; jobs of one window share their prefix."""
+    head, tail = model.chat_frame(_SYSTEM)
+    before = model.tokenize(f"{head}<document>\n", special=True)
+    between = model.tokenize("\n</document>\n\nHere is a chunk of this document:\n<chunk>\n")
+    after = model.tokenize(f"\n</chunk>\n\n{_INSTRUCTION}{tail}{_OPENING}", special=True)
+    window, prefix = None, []
+    for job in jobs:
+        if job.window != window:
+            window = job.window
+            prefix = before + model.tokenize(window)
+        suffix = between + model.tokenize(_quotable(job.chunk)) + after
+        yield Request(job.key, prefix, suffix, MAX_TOKENS)
+
+
+def repair_context(text: str, whole: bool) -> tuple[str, str]:
+    """Return a usable context and its kind.
+
+    A context cut off at the limit is cut back to its last full sentence, one that repeats itself to what comes before
+    the repetition; one with nothing left, or too short to say anything, is dropped in favour of the headings.
+    """
+    text = " ".join(text.split("\n\n", maxsplit=1)[0].split()).strip(" \"'`")
+    kept = _before_repetition(text)
+    if not whole or kept != text:
+        ends = [match.end() for match in re.finditer(r"[.!?](?=\s|$)", kept)]
+        kept = kept[: ends[-1]] if ends else ""
+    if len(kept.split()) < len(_OPENING.split()) + 3:
+        return "", "headings"
+    return (kept, "llm") if kept == text and whole else (kept, "repaired")
+
+
+def _before_repetition(text: str, length: int = 6) -> str:
+    """Return the text up to the second occurrence of any run of `length` words."""
+    words = text.split()
+    seen = set()
+    for index in range(len(words) - length + 1):
+        run = tuple(word.lower() for word in words[index : index + length])
+        if run in seen:
+            return " ".join(words[:index])
+        seen.add(run)
+    return text

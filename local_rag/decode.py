@@ -1,0 +1,58 @@
+"""Turn a file's bytes into text."""
+
+import codecs
+import re
+
+from local_rag.errors import ReadError
+
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# The legacy encodings still met in documents. Left to choose among all it knows, charset-normalizer takes Western
+# European text for Central European or old Macintosh text.
+_LEGACY = ["cp1252", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp932", "euc_jp", "gb18030", "big5", "cp949"]
+_SAMPLE = 8 * 1024
+_DETECTION_SAMPLE = 1024 * 1024
+_NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
+
+
+def decode(data: bytes) -> str:
+    """Decode text of unknown encoding, with line feeds as the only newlines; raise ReadError for binary data."""
+    encoding = next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
+    if encoding is None:
+        if b"\x00" in data[:_SAMPLE]:
+            raise ReadError("binary file, not a document")
+        encoding = _detect(data)
+    return clean(data.decode(encoding, errors="replace"))
+
+
+def clean(text: str) -> str:
+    """Replace what no text may hold (NUL, halves of surrogate pairs) and make every newline a line feed."""
+    return _NOT_TEXT.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _detect(data: bytes) -> str:
+    """Name the encoding of text without a byte order mark."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    else:
+        return "utf-8"
+    # A few damaged bytes do not make UTF-8 anything else.
+    text = data.decode("utf-8", errors="replace")
+    damaged = text.count("\ufffd")
+    if 10 * damaged < sum(character > "\x7f" for character in text) - damaged:
+        return "utf-8"
+
+    import charset_normalizer
+
+    best = charset_normalizer.from_bytes(data[:_DETECTION_SAMPLE], cp_isolation=_LEGACY).best()
+    if best is None:
+        raise ReadError("neither UTF-8 nor any other known encoding; save it as UTF-8")
+    return best.encoding

@@ -1,0 +1,21 @@
+"""Errors a user can expect: each message is one sentence saying what is wrong and the command that mends it."""
+
+
+class LocalRagError(Exception):
+    """Report an expected failure as one sentence, without a traceback."""
+
+
+class ModelError(LocalRagError):
+    """Report a model that is unknown, missing, damaged or unusable."""
+
+
+class ReadError(LocalRagError):
+    """Report a document that cannot be read; the run goes on without it."""
+
+
+class LibraryError(LocalRagError):
+    """Report a library that is missing, locked, damaged or made with other settings."""
+
+
+class NetworkError(LocalRagError):
+    """Report a fetch that failed, in the two commands that fetch."""

@@ -1,0 +1,264 @@
+"""Fetch web pages: politely, within limits, and only from where the user meant to go."""
+
+import contextlib
+import ipaddress
+import socket
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from email.message import Message
+from http import HTTPStatus
+from importlib.metadata import version
+from urllib.parse import urljoin, urlsplit
+from urllib.robotparser import RobotFileParser
+
+import requests
+import urllib3
+
+from local_rag.errors import NetworkError
+
+USER_AGENT = f"local-rag/{version('local-rag')} (+respecting robots.txt)"
+_ATTEMPTS = 3
+_REDIRECTS = 10
+_LONGEST_PAUSE = 60.0  # seconds: a site that asks for more between two requests is left alone
+_TEMPORARY = {429, 500, 502, 503, 504}
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Hold what a server answered; `url` is where the redirects ended, `body` is empty unless `status` is 200."""
+
+    url: str
+    status: int
+    content_type: str
+    charset: str | None
+    etag: str | None
+    last_modified: str | None
+    location: str | None
+    body: bytes
+
+
+def normalize_url(url: str) -> str:
+    """Write a web address in its one usual form, without a fragment; raise NetworkError for what is no web address."""
+    request = requests.PreparedRequest()
+    try:
+        request.prepare_url(url.strip(), None)
+        parts = urlsplit(request.url or "")
+        host = parts.hostname
+    except (requests.RequestException, ValueError):
+        host = None
+    if not host or parts.scheme not in ("http", "https"):
+        raise NetworkError(
+            f"{url!r} is no address of a web page: write it out with http:// or https://, as in https://example.org/page"
+        )
+    if "@" in parts.netloc:
+        raise NetworkError(f"an address at {host} holds a user name or password: keep these in ~/.netrc instead")
+    port = ":80" if parts.scheme == "http" else ":443"
+    return parts._replace(netloc=parts.netloc.removesuffix(port), fragment="").geturl()
+
+
+def host_of(url: str) -> str:
+    """Name the host of a web address."""
+    return urlsplit(url).hostname or ""
+
+
+def site_of(url: str) -> str:
+    """Name the site of a web address: its host, where a leading "www." makes no difference."""
+    return host_of(url).removeprefix("www.")
+
+
+def describe_status(status: int) -> str:
+    """Say what a server answered, in words."""
+    known = status in {known.value for known in HTTPStatus}
+    return f"the server answered {status}" + (f" {HTTPStatus(status).phrase}" if known else "")
+
+
+def is_private(host: str) -> bool:
+    """Tell whether a host resolves to an address that is not public."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return False  # a name that only a proxy may know; without a proxy the request fails by itself
+    for entry in found:
+        address = ipaddress.ip_address(entry[4][0])
+        address = getattr(address, "ipv4_mapped", None) or address
+        if not address.is_global or address.is_multicast:
+            return True
+    return False
+
+
+class _PassingError(NetworkError):
+    """Report a failure that may pass; `pause` is how many seconds the server asks to wait."""
+
+    pause = 0.0
+
+
+class _Session(requests.Session):
+    """Leave redirects to the Fetcher, which checks each one; requests would also read the whole body of each."""
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        """Name no target, so that requests follows none."""
+        return None
+
+
+class Fetcher:
+    """Fetch pages one at a time over one session, keeping to each site's robots.txt and to the limits.
+
+    `delay` is in seconds between two requests to one host, `timeout` in seconds without a byte (a whole body may take
+    four times as long), `max_bytes` the size of a body after decompression.
+    """
+
+    def __init__(self, *, delay: float, timeout: float, max_bytes: int, allow_private: bool) -> None:
+        self._delay = delay
+        self._timeout = timeout
+        self._max_bytes = max_bytes
+        self._allow_private = allow_private
+        self._session = _Session()
+        self._session.headers["User-Agent"] = USER_AGENT
+        self._robots: dict[str, RobotFileParser | NetworkError] = {}
+        self._delays: dict[str, float] = {}
+        self._finished: dict[str, float] = {}
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+    def fetch(
+        self,
+        url: str,
+        content_types: Collection[str],
+        *,
+        home: str | None = None,
+        site: str | None = None,
+        conditions: Callable[[str], Mapping[str, str]] | None = None,
+        obey_robots: bool = True,
+    ) -> Response:
+        """Fetch an address through its redirects, each checked; raise NetworkError with the reason if it must not be.
+
+        `home` is a private host that is allowed nonetheless, `site` one that redirects may not leave; `conditions`
+        gives the If-None-Match and If-Modified-Since headers for an address. The answer may have any status.
+        """
+        for _ in range(_REDIRECTS + 1):
+            home = home if host_of(url) == home else None  # once away, a public site may not lead back in
+            if home is None and not self._allow_private and is_private(host_of(url)):
+                raise NetworkError(f"it leads to the private address {host_of(url)}: allow that with --allow-private")
+            if site is not None and site_of(url) != site:
+                raise NetworkError(f"it redirects to another site, {url}: follow that with --any-site")
+            if obey_robots:
+                self._obey_robots(url, home)
+            response = self._get(url, content_types, conditions(url) if conditions else {})
+            if response.location is None:
+                return response
+            try:
+                url = normalize_url(urljoin(url, response.location))
+            except (NetworkError, ValueError):
+                raise NetworkError(f"it redirects to {response.location}, which is no http or https address") from None
+        raise NetworkError(f"it redirects more than {_REDIRECTS} times")
+
+    def _obey_robots(self, url: str, home: str | None) -> None:
+        """Raise NetworkError if the site's robots.txt forbids the page; adopt its Crawl-delay."""
+        robots_url = urljoin(url, "/robots.txt")
+        if robots_url not in self._robots:
+            try:
+                self._robots[robots_url] = self._read_robots(robots_url, home)
+            except NetworkError as error:
+                self._robots[robots_url] = error  # so that a dead host is tried once, not once a link
+        rules = self._robots[robots_url]
+        if isinstance(rules, NetworkError):
+            raise NetworkError(f"the site's robots.txt could not be had ({rules}), so the site is left alone")
+        if not rules.can_fetch("local-rag", url):
+            raise NetworkError("the site's robots.txt forbids it")
+        crawl_delay = int(rules.crawl_delay("local-rag") or 0)
+        if crawl_delay > _LONGEST_PAUSE:
+            raise NetworkError(f"the site's robots.txt asks for over {_LONGEST_PAUSE:g} seconds between two requests")
+        self._delays[host_of(url)] = max(self._delay, crawl_delay)
+
+    def _read_robots(self, robots_url: str, home: str | None) -> RobotFileParser:
+        """Fetch and parse a robots.txt; where there is none, everything is allowed (RFC 9309)."""
+        response = self.fetch(robots_url, (), home=home, obey_robots=False)
+        if response.status == HTTPStatus.OK:
+            lines = response.body.decode("utf-8-sig", errors="replace").splitlines()
+        elif response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            lines = ["User-agent: *", "Disallow: /"]
+        elif HTTPStatus.BAD_REQUEST <= response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            lines = []
+        else:
+            raise NetworkError(describe_status(response.status))
+        rules = RobotFileParser()
+        try:
+            rules.parse(lines)
+        except ValueError:  # robotparser trips over some broken addresses and numbers
+            raise NetworkError("it is malformed") from None
+        return rules
+
+    def _get(self, url: str, content_types: Collection[str], headers: Mapping[str, str]) -> Response:
+        """Request one address, without redirects, and try again after a failure that may pass.
+
+        urllib3's own Retry would read a failed answer to its end, however long that is, and would not try again when a
+        body breaks off.
+        """
+        host = host_of(url)
+        pause = self._delays.get(host, self._delay)
+        attempt = 1
+        while True:
+            if host in self._finished:
+                time.sleep(max(0.0, self._finished[host] + pause - time.monotonic()))
+            try:
+                return self._request(url, content_types, headers)
+            except _PassingError as error:
+                if attempt == _ATTEMPTS or error.pause > _LONGEST_PAUSE:
+                    raise
+                attempt += 1
+                pause = max(2 * pause, error.pause)
+            finally:
+                self._finished[host] = time.monotonic()
+
+    def _request(self, url: str, content_types: Collection[str], headers: Mapping[str, str]) -> Response:
+        """Request one address once; turn every failure into a NetworkError."""
+        try:
+            with self._session.get(url, headers=dict(headers), stream=True, timeout=self._timeout) as answer:
+                return self._read(url, answer, content_types)
+        except requests.exceptions.SSLError as error:
+            raise NetworkError("its certificate cannot be verified: name your own in REQUESTS_CA_BUNDLE") from error
+        except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
+            raise _PassingError(f"no answer came within {self._timeout:g} seconds") from error
+        except (requests.ConnectionError, urllib3.exceptions.ProtocolError) as error:
+            raise _PassingError("the connection failed or broke off") from error
+        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+            raise NetworkError(f"the request failed ({error})") from error
+
+    def _read(self, url: str, answer: requests.Response, content_types: Collection[str]) -> Response:
+        """Read an answer within the limits; the body only of a page of one of the `content_types` (any if empty)."""
+        if answer.status_code in _TEMPORARY:
+            failure = _PassingError(describe_status(answer.status_code))
+            with contextlib.suppress(urllib3.exceptions.InvalidHeader):
+                failure.pause = urllib3.Retry().get_retry_after(answer.raw) or 0.0
+            raise failure
+        header = Message()
+        header["Content-Type"] = answer.headers.get("Content-Type", "")
+        content_type = header.get_content_type() if header["Content-Type"] else "no content type"
+        body = bytearray()
+        if answer.status_code == HTTPStatus.OK:
+            if content_types and content_type not in content_types:
+                raise NetworkError(f"it is no page but {content_type}")
+            deadline = time.monotonic() + 4 * self._timeout
+            length = answer.raw.length_remaining or 0
+            while length <= self._max_bytes and (piece := answer.raw.read1(65536, decode_content=True)):
+                body += piece
+                length = len(body)
+                if time.monotonic() > deadline:
+                    raise NetworkError(f"it was not complete within {4 * self._timeout:g} seconds")
+            if length > self._max_bytes:
+                raise NetworkError(f"it is larger than {self._max_bytes:,} bytes")
+        # A Location is UTF-8 in practice, though http.client decodes it as Latin-1.
+        location = answer.headers["Location"].encode("latin-1").decode(errors="replace") if answer.is_redirect else None
+        return Response(
+            url=url,
+            status=answer.status_code,
+            content_type=content_type,
+            charset=header.get_content_charset(),
+            etag=answer.headers.get("ETag"),
+            last_modified=answer.headers.get("Last-Modified"),
+            location=location,
+            body=bytes(body),
+        )

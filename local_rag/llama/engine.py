@@ -1,0 +1,305 @@
+"""The shared-prefix engine: many completions decode together over prefixes that are each evaluated once.
+
+A prefix (instructions and document) lives in a sequence of its own. A request copies that sequence, which moves no
+data in a unified KV cache, evaluates its own suffix behind it and decodes. A request that ends makes room for the next
+at once, so that the batch stays full across chunks and across documents. While sequences decode, prefixes and suffixes
+of those to come ride along in the same batches, since a token costs less in a larger batch.
+"""
+
+import ctypes
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_rag.errors import ModelError
+from local_rag.llama.model import LlamaModel, native, physical_cores
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A prompt as a prefix to share and a suffix of its own, both in tokens."""
+
+    key: str
+    prefix: Sequence[int]
+    suffix: Sequence[int]
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A generated token; `token` is None when the request ended, and `whole` says that it ended by itself."""
+
+    key: str
+    token: int | None
+    whole: bool = False
+
+
+@dataclass(slots=True)
+class Counts:
+    """Tokens that were really evaluated, taken from the KV cache instead, and generated."""
+
+    prefix: int = 0
+    suffix: int = 0
+    reused: int = 0
+    generated: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Resident:
+    """A prefix in the KV cache; `done` of its tokens are evaluated."""
+
+    sequence: int
+    tokens: Sequence[int]
+    done: int
+    users: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Active:
+    """A request under way."""
+
+    request: Request
+    resident: _Resident
+    sequence: int = -1
+    done: int = 0
+    generated: int = 0
+    next_token: int | None = None
+    row: int = -1
+
+    @property
+    def position(self) -> int:
+        return len(self.resident.tokens) + self.done + self.generated
+
+
+def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
+    """Count the tokens that two sequences begin with in common."""
+    for index, (one, other) in enumerate(zip(left, right, strict=False)):
+        if one != other:
+            return index
+    return min(len(left), len(right))
+
+
+class SharedPrefixEngine:
+    """Run requests over one llama.cpp context of `context_tokens` KV cells, at most `sequences` at a time."""
+
+    def __init__(self, model: LlamaModel, *, context_tokens: int, sequences: int = 16, batch_tokens: int = 512) -> None:
+        llama = native()
+        parameters = llama.llama_context_default_params()
+        batch_tokens = max(batch_tokens, 2 * sequences + 1)  # llama.cpp wants room for one output a sequence
+        parameters.n_ctx = context_tokens
+        parameters.n_batch = parameters.n_ubatch = batch_tokens
+        parameters.n_seq_max = 2 * sequences + 1
+        parameters.kv_unified = True
+        parameters.n_threads = parameters.n_threads_batch = physical_cores()
+        self.model = model
+        self.counts = Counts()
+        self.sequences, self.context_tokens = sequences, context_tokens
+        self._batch_tokens = batch_tokens
+        self._context = llama.llama_init_from_model(model.handle, parameters)
+        if not self._context:
+            raise ModelError(
+                f"There is not enough memory for {context_tokens} tokens of context with {model.path.name}; "
+                "choose a smaller profile with `--profile`."
+            )
+        self._memory = llama.llama_get_memory(self._context)
+        self._batch = llama.llama_batch_init(batch_tokens, 0, 1)
+        self._free = list(range(2 * sequences + 1))
+        self._residents: list[_Resident] = []
+        self._active: list[_Active] = []
+
+    def close(self) -> None:
+        """Free the KV cache."""
+        if self._context:
+            native().llama_batch_free(self._batch)
+            native().llama_free(self._context)
+            self._context = None
+
+    def stream(self, requests: Iterable[Request]) -> Generator[Token]:
+        """Yield every token as it is generated, and for each request one last `Token` with None."""
+        waiting = iter(requests)
+        request = next(waiting, None)
+        try:
+            while request or self._active:
+                while request and self._admit(request):
+                    request = next(waiting, None)
+                for active in self._step():
+                    yield from self._sample(active)
+        finally:
+            self._clear()
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[str, list[int], bool]]:
+        """Yield key, tokens and whether it ended by itself for each request, in the order in which they end."""
+        texts: dict[str, list[int]] = {}
+        for event in self.stream(requests):
+            tokens = texts.setdefault(event.key, [])
+            if event.token is not None:
+                tokens.append(event.token)
+            else:
+                yield event.key, texts.pop(event.key), event.whole
+
+    def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray:
+        """Return the log probabilities of the next token after a prompt, shape (vocabulary,)."""
+        if not self._admit(Request(key="", prefix=prefix, suffix=suffix, max_tokens=1)):
+            raise ModelError("The prompt is longer than the model's context.")
+        active = self._active[-1]
+        try:
+            while not self._step():
+                pass
+            logits = self._logits(active.row).astype(np.float64)
+        finally:
+            self._clear()
+        shifted = logits - logits.max()
+        probabilities: np.ndarray = shifted - np.log(np.exp(shifted).sum())
+        return probabilities
+
+    def _clear(self) -> None:
+        """Leave no half-evaluated sequence behind, however a run ended: by itself, by Ctrl-C, by a closed generator."""
+        for active in self._active:
+            self._release(active)
+        for resident in [resident for resident in self._residents if resident.done < len(resident.tokens)]:
+            self._drop(resident)
+
+    def _admit(self, request: Request) -> bool:
+        """Give a request a place if the cache has room, freeing prefixes that nothing uses any more."""
+        if len(self._active) >= self.sequences:
+            return False
+        need = len(request.suffix) + request.max_tokens
+        if len(request.prefix) + need > self.context_tokens:
+            raise ModelError(
+                f"A prompt of {len(request.prefix) + need} tokens does not fit into {self.context_tokens} tokens."
+            )
+        resident = next((resident for resident in self._residents if resident.tokens == request.prefix), None)
+        if resident is None:
+            resident = self._make_resident(request.prefix, need)
+            if resident is None:
+                return False
+        elif self._make_room(need, keep=resident):
+            self.counts.reused += len(request.prefix)
+        else:
+            return False
+        resident.users += 1
+        self._active.append(_Active(request, resident))
+        return True
+
+    def _make_resident(self, prefix: Sequence[int], need: int) -> _Resident | None:
+        """Find room for a prefix; its beginning is taken from the resident that shares most of it."""
+        complete = [resident for resident in self._residents if resident.done == len(resident.tokens)]
+        donor = max(complete, key=lambda resident: common_prefix(resident.tokens, prefix), default=None)
+        shared = common_prefix(donor.tokens, prefix) if donor else 0
+        memory, llama = self._memory, native()
+        # Every cell in use costs attention in every batch, masked or not: keep no prefix that nobody asks for.
+        for idle in [one for one in self._residents if one.users == 0 and one is not donor]:
+            self._drop(idle)
+        if donor and donor.users == 0:
+            if not self._make_room(len(prefix) - len(donor.tokens) + need, keep=donor):
+                return None
+            llama.llama_memory_seq_rm(memory, donor.sequence, shared, -1)
+            donor.tokens, donor.done = prefix, shared
+            resident = donor
+        else:
+            if not self._make_room(len(prefix) + need, keep=donor):
+                return None
+            resident = _Resident(self._free.pop(), prefix, shared)
+            if donor and shared:
+                llama.llama_memory_seq_cp(memory, donor.sequence, resident.sequence, 0, shared)
+            self._residents.append(resident)
+        self.counts.reused += shared
+        return resident
+
+    def _make_room(self, need: int, keep: _Resident | None) -> bool:
+        """Drop unused prefixes, oldest first, until `need` cells and two sequences are free."""
+        while True:
+            used = sum(len(resident.tokens) for resident in self._residents) + sum(
+                len(active.request.suffix) + active.request.max_tokens for active in self._active
+            )
+            # Every active request holds or will hold one sequence, and so does every resident.
+            if used + need <= self.context_tokens and len(self._residents) + len(self._active) < 2 * self.sequences:
+                return True
+            idle = next((one for one in self._residents if one.users == 0 and one is not keep), None)
+            if idle is None:
+                return False
+            self._drop(idle)
+
+    def _drop(self, resident: _Resident) -> None:
+        native().llama_memory_seq_rm(self._memory, resident.sequence, -1, -1)
+        self._free.append(resident.sequence)
+        self._residents.remove(resident)
+
+    def _release(self, active: _Active) -> None:
+        if active.sequence >= 0:
+            native().llama_memory_seq_rm(self._memory, active.sequence, -1, -1)
+            self._free.append(active.sequence)
+        active.resident.users -= 1
+        self._active = [other for other in self._active if other is not active]
+
+    def _step(self) -> list[_Active]:
+        """Evaluate one batch; return the requests that now have logits to sample from."""
+        self._batch.n_tokens = 0
+        ready = []
+        for active in self._active:
+            if active.next_token is not None:
+                active.row = self._put(active.next_token, active.position, active.sequence, logits=True)
+                active.generated += 1
+                ready.append(active)
+        for active in self._active:
+            if active.next_token is None:
+                self._put_prompt(active)
+                if active.sequence >= 0 and active.done == len(active.request.suffix):
+                    active.row = self._batch.n_tokens - 1
+                    self._batch.logits[active.row] = 1
+                    ready.append(active)
+        if native().llama_decode(self._context, self._batch) != 0:
+            raise ModelError(
+                f"llama.cpp failed to evaluate a batch with {self.model.path.name}; run the command again."
+            )
+        return ready
+
+    def _put_prompt(self, active: _Active) -> None:
+        """Put what still fits of a request's prefix, then, once that is evaluated, of its suffix."""
+        resident = active.resident
+        while resident.done < len(resident.tokens) and self._batch.n_tokens < self._batch_tokens:
+            self._put(resident.tokens[resident.done], resident.done, resident.sequence)
+            resident.done += 1
+            self.counts.prefix += 1
+            if resident.done == len(resident.tokens):
+                return  # the copy below may be made only after the batch has been evaluated
+        if resident.done < len(resident.tokens) or self._pending(resident):
+            return
+        if active.sequence < 0:
+            active.sequence = self._free.pop()
+            native().llama_memory_seq_cp(self._memory, resident.sequence, active.sequence, 0, len(resident.tokens))
+        while active.done < len(active.request.suffix) and self._batch.n_tokens < self._batch_tokens:
+            self._put(active.request.suffix[active.done], active.position, active.sequence)
+            active.done += 1
+            self.counts.suffix += 1
+
+    def _pending(self, resident: _Resident) -> bool:
+        """Say whether the batch that is being filled still holds tokens of this prefix."""
+        batch = self._batch
+        return any(batch.seq_id[row][0] == resident.sequence for row in range(batch.n_tokens))
+
+    def _put(self, token: int, position: int, sequence: int, *, logits: bool = False) -> int:
+        batch, row = self._batch, int(self._batch.n_tokens)
+        batch.token[row], batch.pos[row], batch.logits[row] = token, position, logits
+        batch.n_seq_id[row], batch.seq_id[row][0] = 1, sequence
+        batch.n_tokens = row + 1
+        return row
+
+    def _logits(self, row: int) -> np.ndarray:
+        pointer = native().llama_get_logits_ith(self._context, row)
+        size = self.model.vocabulary_size
+        return np.ctypeslib.as_array(ctypes.cast(pointer, ctypes.POINTER(ctypes.c_float)), shape=(size,))
+
+    def _sample(self, active: _Active) -> Iterator[Token]:
+        """Choose the likeliest token; end the request on an end token or at its limit."""
+        token = int(self._logits(active.row).argmax())
+        key = active.request.key
+        whole = self.model.ends(token)
+        if not whole:
+            self.counts.generated += 1
+            active.next_token = token
+            yield Token(key, token)
+        if whole or active.generated + 1 >= active.request.max_tokens:
+            self._release(active)
+            yield Token(key, None, whole)

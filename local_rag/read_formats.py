@@ -1,0 +1,237 @@
+"""Convert HTML, PDF, Office files, books and tables to text."""
+
+import csv
+import io
+import re
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from local_rag.decode import clean, decode
+from local_rag.errors import ReadError
+from local_rag.records import DocumentKind
+
+if TYPE_CHECKING:
+    from markitdown import DocumentConverter
+
+MAX_EXPANDED_BYTES = 500 * 1000 * 1000
+MAX_EXPANSION = 200
+
+_IMAGE = re.compile(r"!\[([^\]\n]*)\]\([^)\n]*\)")
+_WRAPPED_LINE = re.compile(r"(?<=[a-z,;])\n(?=[a-z(])")
+_FILE_TITLE = re.compile(r"untitled.*|microsoft \w+ - .*|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd)", re.IGNORECASE)
+# Markdown's own signs are text to a search engine: snake_case must not become snake\_case.
+_NO_ESCAPES = {"escape_underscores": False, "escape_asterisks": False, "escape_misc": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What a converter makes of a file; `title` is None where the file names none, `pages` as in Document."""
+
+    title: str | None
+    text: str
+    kind: DocumentKind
+    pages: tuple[int, ...] = ()
+
+
+def convert(suffix: str, data: bytes) -> Converted:
+    """Convert a file's bytes by the file's suffix, one of CONVERTED; raise ReadError with a short reason."""
+    if suffix in _ARCHIVES:
+        _check_archive(data)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the parsers' notes about odd files mean nothing to the reader
+            return CONVERTED[suffix](data)
+    except (ReadError, ImportError):  # a broken installation is no fault of the file
+        raise
+    except Exception as error:  # parsers of foreign files raise anything
+        raise ReadError(f"damaged {suffix[1:].upper()} file ({type(error).__name__})") from error
+
+
+def _check_archive(data: bytes) -> None:
+    """Refuse an archive that is none, or that is made to fill the memory."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            expanded = sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        old = data.startswith(b"\xd0\xcf\x11\xe0")
+        raise ReadError("encrypted, or an Office file of before 2007" if old else "damaged file") from error
+    if expanded > MAX_EXPANDED_BYTES or expanded > MAX_EXPANSION * len(data):
+        raise ReadError(f"expands to {expanded / 1e6:.0f} MB, looks like a zip bomb")
+
+
+def _convert_html(data: bytes) -> Converted:
+    """Keep the part that the page itself marks as its main content; where it marks none, let trafilatura find it."""
+    from bs4 import BeautifulSoup
+    from markitdown.converters import HtmlConverter
+
+    page = BeautifulSoup(data, "lxml")
+    title = page.title.get_text() if page.title else None
+    for noise in page.select("script, style, noscript, template, nav, a.headerlink"):
+        noise.decompose()
+    articles = page.find_all("article")
+    main = page.select_one("main, [role=main]") or (articles[0] if len(articles) == 1 else None)
+    if main is None:
+        text = _extract_main_content(str(page))
+        # It turns short pages into bare lines: then the whole page, less what is marked as its frame, serves better.
+        if re.search(r"^#", text, re.MULTILINE) or (text and not page.select("h1, h2, h3")):
+            return Converted(title=title, text=clean(text), kind="markdown")
+        main = page.body or page
+        for noise in main.select("header:not(:has(h1)), footer, aside"):
+            noise.decompose()
+    markdown = HtmlConverter().convert_string(str(main), strip=["a"], **_NO_ESCAPES).markdown
+    return Converted(title=title, text=clean(_IMAGE.sub(r"\1", markdown)), kind="markdown")
+
+
+def _extract_main_content(page: str) -> str:
+    import trafilatura
+
+    return trafilatura.extract(page, output_format="markdown", favor_recall=True, include_comments=False) or ""
+
+
+def _convert_pdf(data: bytes) -> Converted:
+    """Join the pages' text with blank lines, words and sentences mended where a line break cut them."""
+    import pypdfium2
+
+    try:
+        pdf = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        raise ReadError("encrypted PDF" if "password" in str(error).lower() else "damaged PDF file") from error
+    try:
+        texts = [clean(page.get_textpage().get_text_range()) for page in pdf]
+        title = pdf.get_metadata_dict().get("Title", "").strip()
+    finally:
+        pdf.close()
+    if not any(text.strip() for text in texts):
+        raise ReadError("no text layer; run OCR first")
+    if not title or _FILE_TITLE.fullmatch(title):
+        title = next(line for text in texts for line in text.split("\n") if line.strip())[:120]
+    texts = [_mend_lines(text) for text in texts]
+    pages = []
+    start = 0
+    for text in texts:
+        pages.append(start)
+        start += len(text) + len("\n\n")
+    return Converted(title=title, text="\n\n".join(texts), kind="text", pages=tuple(pages))
+
+
+def _mend_lines(text: str) -> str:
+    # PDFium marks a hyphen at the end of a line with U+FFFE and drops the line break.
+    text = re.sub(r"(?<=[a-z])\ufffe(?=[a-z])", "", text).replace("\ufffe", "-")
+    return _WRAPPED_LINE.sub(" ", text)
+
+
+def _convert_pptx(data: bytes) -> Converted:
+    """Count each slide as a page; the comments by which MarkItDown numbers them give way to blanks."""
+    from markitdown.converters import PptxConverter
+
+    text = _markitdown(PptxConverter(), data)
+    pages: list[int] = []
+    start = 0
+    while (start := text.find(comment := f"<!-- Slide number: {len(pages) + 1} -->", start)) >= 0:
+        pages.append(start)
+        text = text[:start] + " " * len(comment) + text[start + len(comment) :]
+    return Converted(title=None, text=text, kind="markdown", pages=tuple(pages))
+
+
+def _convert_docx(data: bytes) -> Converted:
+    from markitdown.converters import DocxConverter
+
+    text = _markitdown(DocxConverter(), data, style_map="p[style-name='Title'] => h1:fresh")
+    return Converted(title=None, text=text, kind="markdown")
+
+
+def _convert_epub(data: bytes) -> Converted:
+    from markitdown.converters import EpubConverter
+
+    text = _markitdown(EpubConverter(), data)
+    title = re.match(r"\*\*Title:\*\* (.*)", text)
+    return Converted(title=title[1] if title else None, text=text, kind="markdown")
+
+
+def _convert_notebook(data: bytes) -> Converted:
+    from markitdown.converters import IpynbConverter
+
+    return Converted(title=None, text=_markitdown(IpynbConverter(), data), kind="markdown")
+
+
+def _markitdown(converter: "DocumentConverter", data: bytes, **options: str) -> str:
+    """Run one of MarkItDown's converters by itself: nothing is guessed, no plugin is loaded, nothing is fetched."""
+    from markitdown import StreamInfo
+
+    result = converter.convert(io.BytesIO(data), StreamInfo(charset="utf-8"), **_NO_ESCAPES, **options)
+    return clean(_IMAGE.sub(r"\1", result.markdown))
+
+
+def _convert_xlsx(data: bytes) -> Converted:
+    """Write each sheet as a section, each row as a line that names its columns."""
+    import openpyxl  # type: ignore[import-untyped]
+
+    workbook = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    sections = []
+    for sheet in workbook.worksheets:
+        sheet.reset_dimensions()  # the size that a sheet claims may be all of Excel's million rows
+        lines = list(_lines_of_table([_cell(value) for value in row] for row in sheet.iter_rows(values_only=True)))
+        if lines:
+            sections.append("\n".join([f"## {_cell(sheet.title)}", "", *lines]))
+    workbook.close()
+    return Converted(title=None, text=clean("\n\n".join(sections)), kind="markdown")
+
+
+def _convert_csv(data: bytes) -> Converted:
+    text = decode(data)
+    try:
+        dialect: type[csv.Dialect] = csv.Sniffer().sniff(text[: 64 * 1024], delimiters=",;\t|")
+    except csv.Error:
+        dialect = csv.excel_tab if text.count("\t") > text.count(",") else csv.excel
+    rows = ([_cell(value) for value in row] for row in csv.reader(io.StringIO(text, newline=""), dialect))
+    return Converted(title=None, text="\n".join(_lines_of_table(rows)), kind="text")
+
+
+def _lines_of_table(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Write a table so that each row can be understood by itself: `Row 2: Name: Ada; Born: 1815`.
+
+    The first row with two cells names the columns, unless one of them is a number; rows above it are taken as captions.
+    """
+    columns: Sequence[str] | None = None
+    for number, row in enumerate(rows, start=1):
+        filled = [cell for cell in row if cell]
+        if columns is None:
+            if len(filled) > 1:
+                columns = () if any(re.fullmatch(r"[-+]?[\d.,]+%?", cell) for cell in filled) else row
+                if columns:
+                    yield f"Columns: {'; '.join(filled)}"
+                    continue
+            elif filled:
+                yield filled[0]
+                continue
+        if filled:
+            names = [*(columns or ()), *[""] * len(row)]
+            cells = [f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=False) if cell]
+            yield f"Row {number}: {'; '.join(cells)}"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return re.sub(r" 00:00:00$", "", " ".join(str(value).split()))
+
+
+CONVERTED: dict[str, Callable[[bytes], Converted]] = {
+    ".csv": _convert_csv,
+    ".docx": _convert_docx,
+    ".epub": _convert_epub,
+    ".htm": _convert_html,
+    ".html": _convert_html,
+    ".ipynb": _convert_notebook,
+    ".pdf": _convert_pdf,
+    ".pptx": _convert_pptx,
+    ".tsv": _convert_csv,
+    ".xhtml": _convert_html,
+    ".xlsx": _convert_xlsx,
+}
+_ARCHIVES = {".docx", ".epub", ".pptx", ".xlsx"}

@@ -1,0 +1,139 @@
+"""The plain frozen records that flow from stage to stage."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+DocumentKind = Literal["markdown", "text", "code"]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading and where it stands: `start` is a character offset into the document's text."""
+
+    level: int
+    title: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file as text.
+
+    `kind` says how to split it, `language` names the programming language of code. `pages` holds the offset at which
+    each page (PDF) or slide (PPTX) begins, empty where there are none. `is_source` is true when `text` has the same
+    lines as the file, so that a line number may be cited; converted formats (HTML, DOCX ...) have no such lines.
+    """
+
+    path: Path
+    title: str
+    text: str
+    kind: DocumentKind
+    language: str | None = None
+    headings: tuple[Heading, ...] = ()
+    pages: tuple[int, ...] = ()
+    is_source: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A span of a document: `text == document.text[start:end]`.
+
+    `headings` are the titles above it, outermost first. `page` counts from 1, as do `line` and `end_line`;
+    each is None where the document has no such thing.
+    """
+
+    position: int
+    start: int
+    end: int
+    text: str
+    headings: tuple[str, ...] = ()
+    page: int | None = None
+    line: int | None = None
+    end_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """The rank (from 1) and score that one ranked list gave to a passage."""
+
+    list_name: str
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk that was found, with the story of its ranks."""
+
+    chunk_id: int
+    path: str
+    title: str
+    text: str
+    context: str
+    context_kind: str
+    headings: tuple[str, ...]
+    page: int | None
+    line: int | None
+    end_line: int | None
+    score: float
+    hits: tuple[Hit, ...] = ()
+
+    @property
+    def location(self) -> str:
+        """Name the place as a reader would look it up: path:line, path page N, or the path alone."""
+        if self.page is not None:
+            return f"{self.path} page {self.page}"
+        return f"{self.path}:{self.line}" if self.line is not None else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A numbered source that the answer really cites."""
+
+    number: int
+    passage: Passage
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with its checked citations; `answered` is false when the documents do not hold it.
+
+    `log_odds` are those the model gives to the sources holding the answer, None when there was no source.
+    """
+
+    question: str
+    text: str
+    answered: bool
+    citations: tuple[Citation, ...]
+    passages: tuple[Passage, ...]
+    removed_citations: tuple[int, ...] = ()
+    log_odds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file that was left out, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledModel:
+    """A model on disk, ready to load.
+
+    `path` is a GGUF file or a sentence-transformers folder, `identity` the SHA-256 that stands for its weights,
+    `context_length` in tokens. `pooling` is None when the folder's own configuration decides. `answered_log_odds` are
+    the log odds, of an answer model's Yes to "do the sources say it?", below which a question counts as unanswered.
+    """
+
+    name: str
+    role: str
+    path: Path
+    identity: str
+    context_length: int
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    pooling: Literal["mean", "cls"] | None = None
+    answered_log_odds: float = 0.0

@@ -1,0 +1,84 @@
+"""One frozen Settings object, resolved once from flags, environment, the library's own file and defaults."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from local_rag.errors import LibraryError
+from local_rag.records import InstalledModel
+
+SETTINGS_FILE = "settings.toml"
+
+# What shapes an index is remembered in the library, so that `search` and `ask` need no flag that `index` was given.
+REMEMBERED = ("profile", "embed_model", "context_model", "chunker", "chunk_tokens", "overlap", "context")
+
+
+class Settings(BaseSettings):
+    """Hold every choice a user can make; a model left empty is the profile's."""
+
+    model_config = SettingsConfigDict(frozen=True, env_prefix="LOCAL_RAG_", extra="ignore")
+
+    profile: str = "starter"
+    context_model: str = ""
+    answer_model: str = ""
+    embed_model: str = ""
+    rerank_model: str = ""
+    context: Literal["llm", "headings", "none"] = "llm"
+    chunker: Literal["auto", "fixed", "recursive", "markdown", "code"] = "auto"
+    chunk_tokens: int = Field(default=0, ge=0, description="0: what the embedder's input leaves beside the context")
+    overlap: int = Field(default=0, ge=0)
+    dense_weight: float = Field(default=1.0, ge=0)
+    keyword_weight: float = Field(default=1.0, ge=0)
+    rrf_k: int = Field(default=60, ge=1)
+    pool: int = Field(default=150, ge=1, description="candidates that are fused and reranked")
+    passages: int = Field(default=20, ge=1, description="passages kept after reranking")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let flags win over the environment, and that over the library's file."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+def resolve_settings(library: Path, **flags: Any) -> Settings:
+    """Resolve the settings of a library; flags that are None were not given."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    path = library / SETTINGS_FILE
+
+    class LibrarySettings(Settings):
+        model_config = ConfigDict(toml_file=path)  # type: ignore[assignment,typeddict-unknown-key]
+
+    try:
+        return LibrarySettings(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise LibraryError(
+            f"The setting {name} cannot be {first['input']!r} ({first['msg']}); "
+            f"correct the flag, the variable LOCAL_RAG_{name.upper()} or {path}."
+        ) from None
+    except ValueError as error:
+        raise LibraryError(f"{path} cannot be read ({error}); correct it or delete it.") from None
+
+
+def remember_settings(library: Path, settings: Settings, *models: InstalledModel | None) -> None:
+    """Write what shapes the index next to it, a user's own model by its full path.
+
+    JSON's strings and numbers are also TOML's.
+    """
+    values = {name: getattr(settings, name) for name in REMEMBERED}
+    values |= {f"{model.role}_model": model.name for model in models if model and values[f"{model.role}_model"]}
+    lines = [f"{name} = {json.dumps(value)}\n" for name, value in values.items()]
+    path = library / SETTINGS_FILE
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text("# Written by `local-rag index`.\n" + "".join(lines))
+    temporary.replace(path)

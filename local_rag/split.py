@@ -1,0 +1,271 @@
+"""Split a document into chunks along its structure, sized in tokens of the embedder."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Literal
+
+from local_rag.errors import LocalRagError
+from local_rag.records import Chunk, Document, Heading
+from local_rag.ruler import CHARACTERS_PER_TOKEN, SENTENCE_START, WORD_START, Ruler, Span, without_limits
+from local_rag.source_code import find_boundaries, line_starts
+
+if TYPE_CHECKING:
+    from semantic_text_splitter import MarkdownSplitter, TextSplitter
+    from tokenizers import Tokenizer
+
+Chunker = Literal["auto", "fixed", "recursive", "markdown", "code"]
+# The splitting library takes time that grows with the square of unbroken text: it gets the text in blocks.
+_BLOCK_CHARACTERS = 16 * 1024
+_BLOCK_SEPARATORS = ("\n# ", "\n## ", "\n\n", "\n", " ")
+# A chunk below this part of the limit joins a neighbour where both fit into one.
+_TINY = 1 / 8
+
+_HEADING_ALONE = re.compile(r".+|.+\n[ ]{0,3}(?:=+|-+)")
+
+
+def split(
+    document: Document, *, tokenizer: "Tokenizer", max_tokens: int, overlap: int = 0, chunker: Chunker = "auto"
+) -> tuple[Chunk, ...]:
+    """Cut a document into chunks of at most `max_tokens` tokens, special tokens not counted.
+
+    The chunks stand in order and cover all that is not white space; each may begin with up to `overlap` tokens of the
+    one before, unless it begins with a heading. None crosses a page. `auto` follows the document's kind. Only a single
+    character that is more than `max_tokens` tokens by itself exceeds the limit.
+    """
+    if max_tokens < 1 or not 0 <= overlap < max_tokens:
+        raise LocalRagError(f"Chunks of {max_tokens} tokens cannot overlap by {overlap}; choose a smaller overlap.")
+    if chunker == "auto":
+        chunker = "recursive" if document.kind == "text" else document.kind
+    ruler = Ruler(document.text, without_limits(tokenizer), max_tokens - overlap)
+    lines = line_starts(document.text) if document.is_source else []
+    outline = _outline(document.headings)
+    chunks: list[Chunk] = []
+    for page_start, page_end in pairwise(sorted({0, *document.pages, len(document.text)})):
+        spans = _split_page(document, ruler, chunker, page_start, page_end)
+        starts = _starts_with_overlap(document, ruler, spans, overlap, max_tokens)
+        for (core, end), start in zip(spans, starts, strict=True):
+            chunks.append(
+                Chunk(
+                    position=len(chunks),
+                    start=start,
+                    end=end,
+                    text=document.text[start:end],
+                    headings=_titles_above(document, outline, core),
+                    page=bisect_right(document.pages, core) or None,
+                    line=bisect_right(lines, start) or None,
+                    end_line=bisect_right(lines, end - 1) or None,
+                )
+            )
+    return tuple(chunks)
+
+
+def _split_page(document: Document, ruler: Ruler, chunker: Chunker, start: int, end: int) -> list[Span]:
+    """Cut one page, or a document without pages, into spans within the limit."""
+    if chunker == "fixed":
+        return list(_cut_to_limit(ruler, start, end))
+    if chunker == "code":
+        spans = _split_code(ruler, find_boundaries(document.text, document.language), start, end)
+    else:
+        spans = _split_by_library(ruler, chunker, start, end)
+    fitting = [piece for span in spans for piece in _cut_to_limit(ruler, *span)]
+    if document.kind != "code":
+        fitting = _keep_headings_with_text(
+            document.headings, ruler, _cut_at_headings(document.headings, ruler, fitting)
+        )
+    return _join_tiny(ruler, fitting)
+
+
+def _cut_to_limit(ruler: Ruler, start: int, end: int) -> Iterator[Span]:
+    """Cut a span into the largest pieces within the limit, between words where there are any."""
+    start, end = ruler.trim(start, end)
+    while start < end:
+        cut = end if ruler.fits(start, end) else ruler.first_cut(start, end)
+        yield ruler.trim(start, cut)
+        start, end = ruler.trim(cut, end)
+
+
+def _split_by_library(ruler: Ruler, chunker: Chunker, start: int, end: int) -> Iterator[Span]:
+    """Cut a span at headings, blocks, paragraphs, sentences or words, whichever is the highest that serves."""
+    splitter = _library_splitter(chunker == "markdown", ruler.tokenizer, ruler.limit)
+    for block_start, block_end in _blocks(ruler, start, end):
+        chunks = splitter.chunk_indices(ruler.text[block_start:block_end])
+        yield from pairwise([block_start, *(block_start + offset for offset, _ in chunks[1:]), block_end])
+
+
+def _blocks(ruler: Ruler, start: int, end: int) -> Iterator[Span]:
+    size = max(_BLOCK_CHARACTERS, 2 * CHARACTERS_PER_TOKEN * ruler.limit)
+    while end - start > size:
+        cuts = (ruler.text.rfind(separator, start + size // 2, start + size) for separator in _BLOCK_SEPARATORS)
+        cut = next((cut for cut in cuts if cut >= 0), start + size)
+        yield start, cut
+        start = cut
+    yield start, end
+
+
+def _split_code(ruler: Ruler, boundaries: Sequence[tuple[int, int]], start: int, end: int) -> Iterator[Span]:
+    """Cut code into units of the outermost depth that fit, neighbours together; cut further what does not fit."""
+    if ruler.fits(*ruler.trim(start, end)):
+        yield start, end
+        return
+    inside = boundaries[bisect_left(boundaries, (start + 1, 0)) : bisect_left(boundaries, (end, 0))]
+    if not inside:
+        yield from _split_by_library(ruler, "recursive", start, end)
+        return
+    outermost = min(depth for _, depth in inside)
+    cuts = dict.fromkeys([start, *(offset for offset, depth in inside if depth == outermost), end])
+    group, tokens = start, 0
+    for unit, unit_end in pairwise(cuts):
+        too_long = unit_end - unit > ruler.limit * CHARACTERS_PER_TOKEN
+        unit_tokens = ruler.limit + 1 if too_long else ruler.count(unit, unit_end)
+        if tokens and tokens + unit_tokens > ruler.limit:
+            yield group, unit
+            group, tokens = unit, 0
+        tokens += unit_tokens
+        if tokens > ruler.limit:
+            yield from _split_code(ruler, inside, unit, unit_end)
+            group, tokens = unit_end, 0
+    yield group, end
+
+
+def _cut_at_headings(headings: Sequence[Heading], ruler: Ruler, spans: Iterable[Span]) -> Iterator[Span]:
+    """Cut what begins in the midst of one section and runs on into the next, which it would pass for."""
+    for start, end in spans:
+        index = bisect_right(headings, start, key=_start_of)
+        inside = index < len(headings) and headings[index].start < end
+        if index and inside and not _begins_with_heading(headings, ruler.text, start):
+            yield ruler.trim(start, headings[index].start)
+            yield ruler.trim(headings[index].start, end)
+        else:
+            yield start, end
+
+
+def _begins_with_heading(headings: Sequence[Heading], text: str, start: int) -> bool:
+    """Tell whether a heading, which may be indented by three spaces, stands right at an offset."""
+    index = bisect_right(headings, start, key=_start_of)
+    return (
+        index > 0
+        and start - headings[index - 1].start <= len("   ")
+        and not text[headings[index - 1].start : start].strip()
+    )
+
+
+def _keep_headings_with_text(headings: Sequence[Heading], ruler: Ruler, spans: Iterable[Span]) -> list[Span]:
+    """Move headings from the end of a chunk to the front of the next one, which gives up its own end if it must."""
+    kept: list[Span] = []
+    waiting = deque(spans)
+    while waiting:
+        start, end = waiting.popleft()
+        heading = _trailing_headings(headings, ruler.text, start, end) if waiting else None
+        if heading is None:
+            kept.append((start, end))
+            continue
+        next_start, next_end = waiting.popleft()
+        cut = next_end
+        if not ruler.fits(heading, next_end):
+            cuts = (ruler.first_cut(heading, next_end, sentence_after=after) for after in (next_start, None))
+            enough = (cut for cut in cuts if not _is_headings_alone(headings, ruler, heading, max(cut, next_start)))
+            cut = next(enough, next_start)
+            if cut <= next_start:  # the heading leaves no room for text
+                kept.append((start, end))
+                waiting.appendleft((next_start, next_end))
+                continue
+            waiting.appendleft(ruler.trim(cut, next_end))
+        waiting.appendleft(ruler.trim(heading, cut))
+        if start < heading:
+            kept.append(ruler.trim(start, heading))
+    return kept
+
+
+def _trailing_headings(headings: Sequence[Heading], text: str, start: int, end: int) -> int | None:
+    """Find where the headings at the very end of a span begin, if there are any."""
+    found = None
+    for index in range(bisect_left(headings, end, key=_start_of), 0, -1):
+        heading_start = max(start, headings[index - 1].start)
+        indented_more_than_a_heading = heading_start - headings[index - 1].start > len("   ")
+        if indented_more_than_a_heading or not _HEADING_ALONE.fullmatch(text[heading_start:end].strip()):
+            break
+        found = end = heading_start
+    return found
+
+
+def _is_headings_alone(headings: Sequence[Heading], ruler: Ruler, start: int, end: int) -> bool:
+    return _trailing_headings(headings, ruler.text, *ruler.trim(start, end)) == start
+
+
+def _join_tiny(ruler: Ruler, spans: Iterable[Span]) -> list[Span]:
+    """Join each tiny span to the one before it, else to the one after it, where both fit into one."""
+    tiny = ruler.limit * _TINY
+    joined: list[Span] = []
+    for start, end in spans:
+        if joined and ruler.fits(joined[-1][0], end) and min(ruler.count(*joined[-1]), ruler.count(start, end)) < tiny:
+            joined[-1] = joined[-1][0], end
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _starts_with_overlap(
+    document: Document, ruler: Ruler, spans: Sequence[Span], overlap: int, max_tokens: int
+) -> Iterator[int]:
+    """Move each chunk's start back into the one before, to the start of a sentence or else of a word."""
+    for (before, before_end), (start, end) in pairwise([(0, 0), *spans]):
+        candidates: list[int] = []
+        if overlap and before_end and not _begins_with_heading(document.headings, ruler.text, start):
+            first = max(before + 1, before_end - overlap * CHARACTERS_PER_TOKEN)
+            offsets = ruler.tokenizer.encode(ruler.text[first:before_end], add_special_tokens=False).offsets
+            if len(offsets) > overlap:
+                first += offsets[-overlap][0]
+            # Cut apart, a text can be more tokens than it was as a whole: some later starts are tried as well.
+            for boundary in (SENTENCE_START, WORD_START):
+                found = boundary.finditer(ruler.text, first - 1, before_end)
+                candidates += [match.end() for match in islice(found, 8)]
+        yield next(
+            (
+                candidate
+                for candidate in candidates
+                if ruler.count(candidate, before_end) <= overlap and ruler.count(candidate, end) <= max_tokens
+            ),
+            start,
+        )
+
+
+def _outline(headings: Sequence[Heading]) -> list[tuple[Heading, ...]]:
+    """Give each heading the path of headings that leads to it, itself included."""
+    paths: list[tuple[Heading, ...]] = []
+    path: tuple[Heading, ...] = ()
+    for heading in headings:
+        path = (*(above for above in path if above.level < heading.level), heading)
+        paths.append(path)
+    return paths
+
+
+def _titles_above(document: Document, outline: Sequence[tuple[Heading, ...]], start: int) -> tuple[str, ...]:
+    """Name the headings that a chunk stands under."""
+    index = bisect_right(document.headings, start, key=_start_of)
+    path = outline[index - 1] if index else ()
+    if document.kind == "code":
+        # A definition ends where its indentation does.
+        line = document.text.rfind("\n", 0, start) + 1
+        indent = _indent(document.text, line)
+        path = tuple(above for above in path if above.start >= line or _indent(document.text, above.start) < indent)
+    return tuple(heading.title for heading in path)
+
+
+def _indent(text: str, line: int) -> int:
+    blank = re.compile(r"[^\S\n]*").match(text, line)
+    return len(blank[0].expandtabs()) if blank else 0
+
+
+def _start_of(heading: Heading) -> int:
+    return heading.start
+
+
+@lru_cache(maxsize=8)
+def _library_splitter(markdown: bool, tokenizer: "Tokenizer", limit: int) -> "MarkdownSplitter | TextSplitter":
+    from semantic_text_splitter import MarkdownSplitter, TextSplitter
+
+    return (MarkdownSplitter if markdown else TextSplitter).from_huggingface_tokenizer(tokenizer, limit)

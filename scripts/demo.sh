@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Set up, pull the starter models, index corpus/ and answer one question. Run again, nothing is downloaded or computed twice.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/setup.sh
+
+profile=${LOCAL_RAG_PROFILE:-starter}
+question=${1:-"How many weeks of paid leave does the parent who gives birth get in Ireland?"}
+show() { echo; echo "\$ $*"; "$@"; }
+PATH="$PWD/.venv/bin:$PATH"
+
+show local-rag models pull "$profile"
+show local-rag index corpus --profile "$profile"
+show local-rag ask "$question"

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Run the tests that need the starter models (1.7 GB, pulled once; some minutes of generating).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/setup.sh
+.venv/bin/local-rag models pull starter
+exec .venv/bin/pytest -m integration "$@"

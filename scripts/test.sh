@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Set up where needed, then lint, types and tests with the tiny models. Arguments go to pytest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/setup.sh
+PATH="$PWD/.venv/bin:$PATH"
+
+local-rag models pull tiny
+ruff check .
+ruff format --check .
+mypy
+pytest "$@"

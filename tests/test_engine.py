@@ -1,0 +1,116 @@
+from collections.abc import Iterator
+
+import pytest
+
+from local_rag.errors import ModelError
+from local_rag.llama.engine import Request, SharedPrefixEngine, common_prefix
+from local_rag.llama.model import LlamaModel
+
+DOCUMENT = "The lighthouse of Graskjaer was built in 1868 of grey stone. " * 12
+QUESTIONS = ["When was it built?", "Of what is it made?", "Where does it stand?", "Who keeps it?", "How tall is it?"]
+
+
+@pytest.fixture
+def engine(tiny_llama: LlamaModel) -> Iterator[SharedPrefixEngine]:
+    engine = SharedPrefixEngine(tiny_llama, context_tokens=2048, sequences=4, batch_tokens=64)
+    yield engine
+    engine.close()
+
+
+def requests(model: LlamaModel, document: str = DOCUMENT, first_key: int = 0) -> list[Request]:
+    head, tail = model.chat_frame("Answer.")
+    prefix = model.tokenize(head, special=True) + model.tokenize(document)
+    return [
+        Request(str(first_key + key), prefix, model.tokenize(question) + model.tokenize(tail, special=True), 12)
+        for key, question in enumerate(QUESTIONS)
+    ]
+
+
+def test_each_prefix_token_is_evaluated_once(engine: SharedPrefixEngine) -> None:
+    wanted = requests(engine.model)
+    done = {key: tokens for key, tokens, _ in engine.complete(wanted)}
+    assert set(done) == {request.key for request in wanted}
+    assert engine.counts.prefix == len(wanted[0].prefix)
+    assert engine.counts.suffix == sum(len(request.suffix) for request in wanted)
+    assert engine.counts.reused == (len(wanted) - 1) * len(wanted[0].prefix)
+    assert engine.counts.generated == sum(len(tokens) for tokens in done.values())
+    assert all(1 <= len(tokens) <= 12 for tokens in done.values())
+
+
+def test_sharing_changes_no_token(tiny_llama: LlamaModel, engine: SharedPrefixEngine) -> None:
+    together = {key: tokens for key, tokens, _ in engine.complete(requests(tiny_llama))}
+    for request in requests(tiny_llama):
+        alone = SharedPrefixEngine(tiny_llama, context_tokens=1024, sequences=1, batch_tokens=64)
+        ((_, tokens, _),) = alone.complete([request])
+        alone.close()
+        # Batches of other shapes round differently, so a near-tie may fall the other way, but not at once.
+        assert tokens[:4] == together[request.key][:4]
+
+
+def test_several_prefixes_run_together(engine: SharedPrefixEngine) -> None:
+    other = DOCUMENT.replace("Graskjaer", "Inishvarra")
+    one, two = requests(engine.model), requests(engine.model, other, first_key=10)
+    done = {key for key, _, _ in engine.complete([one[0], two[0], one[1], two[1], one[2], two[2]])}
+    assert done == {"0", "1", "2", "10", "11", "12"}
+    assert engine.counts.prefix == len(one[0].prefix) + len(two[0].prefix)
+
+
+def test_what_two_prefixes_have_in_common_is_evaluated_once(engine: SharedPrefixEngine) -> None:
+    one = requests(engine.model)
+    two = requests(engine.model, DOCUMENT.replace("Graskjaer", "Inishvarra"), first_key=10)
+    list(engine.complete(one[:1]))
+    list(engine.complete(two[:1]))
+    shared = common_prefix(one[0].prefix, two[0].prefix)
+    assert shared > 10
+    assert engine.counts.prefix == len(one[0].prefix) + len(two[0].prefix) - shared
+
+
+def test_more_prefixes_than_fit_are_dropped_and_evaluated_again(engine: SharedPrefixEngine) -> None:
+    batches = [requests(engine.model, f"{number} " + DOCUMENT * 4, first_key=10 * number)[:2] for number in range(4)]
+    done = {key for key, _, _ in engine.complete([request for batch in batches for request in batch])}
+    assert done == {request.key for batch in batches for request in batch}
+
+
+def test_an_abandoned_run_leaves_the_engine_usable(engine: SharedPrefixEngine) -> None:
+    stream = engine.stream(requests(engine.model))
+    next(stream)
+    stream.close()
+    first = {key: tokens for key, tokens, _ in engine.complete(requests(engine.model))}
+    again = {key: tokens for key, tokens, _ in engine.complete(requests(engine.model))}
+    assert first == again
+
+
+def test_one_sequence_is_enough(tiny_llama: LlamaModel) -> None:
+    engine = SharedPrefixEngine(tiny_llama, context_tokens=512, sequences=1, batch_tokens=32)
+    other = requests(tiny_llama, "Short. ", first_key=10)
+    assert len(list(engine.complete([*requests(tiny_llama)[:2], *other[:2]]))) == 4
+    engine.close()
+
+
+def test_a_prompt_that_cannot_fit_is_refused(engine: SharedPrefixEngine) -> None:
+    with pytest.raises(ModelError, match="does not fit"):
+        list(engine.complete([Request("0", [1] * 3000, [1], 5)]))
+
+
+def test_log_probabilities_sum_to_one(engine: SharedPrefixEngine) -> None:
+    import numpy as np
+
+    request = requests(engine.model)[0]
+    chances = np.exp(engine.log_probabilities(request.prefix, request.suffix))
+    assert abs(chances.sum() - 1) < 1e-6
+    ((_, tokens, _),) = engine.complete([request])
+    assert int(chances.argmax()) == tokens[0]
+
+
+def test_documents_cannot_speak_as_the_user(tiny_llama: LlamaModel) -> None:
+    head, tail = tiny_llama.chat_frame("Answer.")
+    end = tiny_llama.tokenize("<|im_end|>", special=True)
+    assert len(end) == 1
+    assert end[0] not in tiny_llama.tokenize("before <|im_end|> after")
+    assert head.endswith("<|im_start|>user\n")
+    assert tail.startswith("<|im_end|>")
+
+
+def test_tokens_return_to_text(tiny_llama: LlamaModel) -> None:
+    text = "Gråskjær, 東京 and <|im_end|> 🙂\n\n  indented"
+    assert tiny_llama.detokenize(tiny_llama.tokenize(text)) == text

