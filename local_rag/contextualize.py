@@ -1,7 +1,9 @@
 """Write a sentence that situates each chunk in its document: prompts, windows, and what to do with a bad sentence.
 
-A prompt begins with the document, or with a window of a long one, and ends with the chunk: the first part is the prefix
-that the engine evaluates once for all chunks of the window (after Anthropic, "Contextual Retrieval", 2024).
+After Anthropic, "Contextual Retrieval" (2024), with one difference. A chunk is not repeated behind its document: its
+prompt is the document, or a window of a long one, cut off where the chunk ends, so that the chunk is the last thing the
+model has read. All prompts of a window begin alike, and the engine evaluates the window once; a chunk's own cost is the
+question behind it and its answer.
 """
 
 import hashlib
@@ -11,41 +13,44 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from local_rag.llama.engine import Request, SharedPrefixEngine
+from local_rag.llama.engine import EngineSettings, Request, SharedPrefixEngine
 from local_rag.llama.model import LlamaModel
 from local_rag.records import Chunk
 
 # Part of a context's key: raise it whenever the same window and chunk would be asked about in other words.
-PROMPT_VERSION = 1
-WINDOW_TOKENS = 4096
+PROMPT_VERSION = 2
+# Windows of 1,536 and of 4,096 tokens made passages equally easy to find, and attention over the longer costs more.
+WINDOW_TOKENS = 1536
 MAX_TOKENS = 80
 _OUTLINE_CHARACTERS = 800
 
 _SYSTEM = "You write short notes that help a search engine find passages of documents."
 _INSTRUCTION = (
-    "Please give a short succinct context to situate this chunk within the overall document for the purposes of "
-    "improving search retrieval of the chunk. Name what the document is about and which part of it the chunk belongs "
-    "to. Answer only with the succinct context, in one sentence, and nothing else."
+    "Please give a short succinct context to situate the last chunk within the overall document for the purposes of "
+    "improving search retrieval of the chunk. Answer only with the succinct context, in one sentence, and nothing else."
 )
 _OPENING = "This chunk"
+_CHUNK_START, _CHUNK_END = "\n<chunk>\n", "\n</chunk>\n"
+_SUFFIX_TOKENS = 128  # what stands behind a chunk, with any model's chat template
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of a document that serves as prefix for chunks `first` to `last - 1`."""
+    """The prefix of chunks `first` to `last - 1` of a document: a head, and a text for each chunk."""
 
-    text: str
+    head: str
+    pieces: tuple[str, ...]
     first: int
     last: int
 
 
 @dataclass(frozen=True, slots=True)
 class ContextJob:
-    """A context to be written: its key in the store, the window it is seen in, and the chunk."""
+    """A context to be written: its key in the store, and its chunk as the number of a piece in a window."""
 
     key: str
-    window: str
-    chunk: str
+    window: Window
+    piece: int
 
 
 def headings_context(title: str, headings: Sequence[str]) -> str:
@@ -60,13 +65,15 @@ def make_windows(
     """Cut a document into windows of at most `limit` tokens of text, on section boundaries where there are some.
 
     Each window of a document that needs several begins with the title and the outline, so that every chunk is seen with
-    both. A window is never smaller than one chunk.
+    both. A window is never smaller than one chunk. What overlapping chunks share stands in the first of them only.
     """
     starts = [0, *(chunk.start for chunk in chunks[1:]), len(text)]
-    sizes = [count_tokens(_quotable(text[start:end])) for start, end in itertools.pairwise(starts)]
+    pieces = [_quotable(text[start:end]).strip("\n") for start, end in itertools.pairwise(starts)]
+    sizes = [count_tokens(f"{_CHUNK_START}{piece}{_CHUNK_END}") for piece in pieces]
+    head = _quotable(title)
     if sum(sizes) <= limit:
-        return [Window(f"{_quotable(title)}\n\n{_quotable(text).strip()}", 0, len(chunks))] if chunks else []
-    head = f"{_quotable(title)}\n\nOutline: {_outline(chunks)}\n\n[...]"
+        return [Window(head, tuple(pieces), 0, len(chunks))] if chunks else []
+    head += f"\nOutline: {_outline(chunks)}\n[...]"
     windows, first = [], 0
     while first < len(chunks):
         last, total = first, 0
@@ -75,7 +82,7 @@ def make_windows(
             last += 1
         if last < len(chunks):
             last = _section_boundary(chunks, first, last)
-        windows.append(Window(f"{head}\n{_quotable(text[starts[first] : starts[last]]).strip()}", first, last))
+        windows.append(Window(head, tuple(pieces[first:last]), first, last))
         first = last
     return windows
 
@@ -109,20 +116,23 @@ def context_plan(model_identity: str) -> str:
 
 
 def plan_contexts(title: str, text: str, chunks: Sequence[Chunk], *, model: LlamaModel, plan: str) -> list[ContextJob]:
-    """Return one job for each chunk of a document, keyed by all that shapes its context."""
+    """Return one job for each chunk of a document, keyed by all that its context can depend on."""
     limit = min(WINDOW_TOKENS, model.context_length // 2)
     jobs = []
     for window in make_windows(title, text, chunks, lambda part: len(model.tokenize(part)), limit):
-        for chunk in chunks[window.first : window.last]:
-            key = hashlib.sha256(json.dumps([plan, window.text, chunk.text]).encode()).hexdigest()
-            jobs.append(ContextJob(key, window.text, chunk.text))
+        seen = hashlib.sha256(json.dumps([plan, window.head]).encode())
+        for piece, content in enumerate(window.pieces):
+            seen.update(json.dumps(content).encode())
+            jobs.append(ContextJob(seen.hexdigest(), window, piece))
     return jobs
 
 
-def make_engine(model: LlamaModel, sequences: int = 16) -> SharedPrefixEngine:
-    """Make an engine with room for a window and its outline, and for that many chunks with their contexts."""
+def make_engine(model: LlamaModel, settings: EngineSettings | None = None) -> SharedPrefixEngine:
+    """Make an engine with room for two windows and their outlines, and for as many contexts as it writes at a time."""
+    settings = settings or EngineSettings()
     window = min(WINDOW_TOKENS, model.context_length // 2) + 512
-    return SharedPrefixEngine(model, context_tokens=window + sequences * (512 + MAX_TOKENS), sequences=sequences)
+    room = 2 * window + settings.sequences * (_SUFFIX_TOKENS + MAX_TOKENS)
+    return SharedPrefixEngine(model, context_tokens=room, settings=settings)
 
 
 def write_contexts(jobs: Iterable[ContextJob], engine: SharedPrefixEngine) -> Iterator[tuple[str, str, str]]:
@@ -135,18 +145,20 @@ def write_contexts(jobs: Iterable[ContextJob], engine: SharedPrefixEngine) -> It
 
 
 def prompt_requests(jobs: Iterable[ContextJob], model: LlamaModel) -> Iterator[Request]:
-    """Yield the prompt of each job under its key; jobs of one window share their prefix."""
-    head, tail = model.chat_frame(_SYSTEM)
-    before = model.tokenize(f"{head}<document>\n", special=True)
-    between = model.tokenize("\n</document>\n\nHere is a chunk of this document:\n<chunk>\n")
-    after = model.tokenize(f"\n</chunk>\n\n{_INSTRUCTION}{tail}{_OPENING}", special=True)
-    window, prefix = None, []
+    """Yield the prompt of each job under its key; jobs of one window cut the same prefix at different places."""
+    before, after = model.chat_frame(_SYSTEM)
+    start, end = model.tokenize(_CHUNK_START), model.tokenize(_CHUNK_END)
+    head = model.tokenize(f"{before}<document>\n", special=True)
+    suffix = model.tokenize(f"{_CHUNK_END}</document>\n\n{_INSTRUCTION}{after}{_OPENING}", special=True)
+    window, prefix, cuts = None, list[int](), list[int]()
     for job in jobs:
-        if job.window != window:
-            window = job.window
-            prefix = before + model.tokenize(window)
-        suffix = between + model.tokenize(_quotable(job.chunk)) + after
-        yield Request(job.key, prefix, suffix, MAX_TOKENS)
+        if job.window is not window:
+            window, prefix, cuts = job.window, [*head, *model.tokenize(job.window.head)], []
+            for piece in window.pieces:
+                prefix += [*start, *model.tokenize(piece)]
+                cuts.append(len(prefix))
+                prefix += end
+        yield Request(job.key, prefix, suffix, MAX_TOKENS, cut=cuts[job.piece])
 
 
 def repair_context(text: str, whole: bool) -> tuple[str, str]:

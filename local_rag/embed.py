@@ -14,8 +14,10 @@ from local_rag.errors import ModelError
 from local_rag.records import InstalledModel
 
 # Part of an index's fingerprint: raise it whenever the same chunk would be embedded as another text.
-TEXT_VERSION = 1
-_HEADINGS_SHARE = 48  # tokens that title and headings may take, so that room is left for a generated context
+TEXT_VERSION = 2
+_HEADINGS_SHARE = 48  # tokens that title and headings may take beside a chunk
+# Chosen by measurement, see docs/results.md: in one text, a context dilutes what its chunk says itself.
+_CONTEXT_WEIGHT = 0.5
 
 
 class Embedder(Protocol):
@@ -33,6 +35,11 @@ def embedder_identity(model: InstalledModel) -> str:
     return hashlib.sha256(
         json.dumps([model.identity, model.query_prefix, model.passage_prefix, model.pooling, TEXT_VERSION]).encode()
     ).hexdigest()
+
+
+def vector_key(identity: str, passage: str, context: str) -> str:
+    """Return what a vector is stored under: all that it depends on."""
+    return hashlib.sha256(json.dumps([identity, passage, context]).encode()).hexdigest()
 
 
 @functools.lru_cache(maxsize=4)
@@ -59,21 +66,31 @@ def input_tokens(model: InstalledModel) -> int:
     return int(model.context_length - special - prefix)
 
 
-def passage_text(headings: str, context: str, text: str, *, model: InstalledModel) -> str:
-    """Put headings and context before a chunk, each cut so that the whole fits the embedder's input.
+def passage_text(headings: str, text: str, *, model: InstalledModel) -> str:
+    """Put headings before a chunk, cut so that the whole fits the embedder's input.
 
     The chunk itself is never cut: the splitter keeps it within its share.
     """
     tokenizer = load_tokenizer(model.path)
-
-    def cut(part: str, room: int) -> str:
-        encoding = tokenizer.encode(part, add_special_tokens=False)
-        return part if len(encoding.ids) <= room else part[: encoding.offsets[room - 1][1]] if room > 0 else ""
-
     room = input_tokens(model) - len(tokenizer.encode(text, add_special_tokens=False).ids)
-    headings = cut(headings, min(room, _HEADINGS_SHARE))
-    room -= len(tokenizer.encode(headings, add_special_tokens=False).ids)
-    return "\n".join(part for part in (headings, cut(context, room), text) if part)
+    room = max(0, min(room, _HEADINGS_SHARE))
+    encoding = tokenizer.encode(headings, add_special_tokens=False)
+    if len(encoding.ids) > room:
+        headings = headings[: encoding.offsets[room - 1][1]] if room else ""
+    return "\n".join(part for part in (headings, text) if part)
+
+
+def embed_with_contexts(embedder: Embedder, passages: Sequence[tuple[str, str]]) -> np.ndarray:
+    """Return a normalised vector for each passage and its context, shape (len(passages), dimension).
+
+    The two are embedded apart and added, the context with half the weight; an empty context adds nothing.
+    """
+    vectors = embedder.embed_passages([text for text, _ in passages])
+    situated = [row for row, (_, context) in enumerate(passages) if context]
+    if situated:
+        vectors[situated] += _CONTEXT_WEIGHT * embedder.embed_passages([passages[row][1] for row in situated])
+        vectors[situated] /= np.linalg.norm(vectors[situated], axis=1, keepdims=True)
+    return vectors
 
 
 class SentenceEmbedder:

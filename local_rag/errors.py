@@ -17,5 +17,9 @@ class LibraryError(LocalRagError):
     """Report a library that is missing, locked, damaged or made with other settings."""
 
 
+class DatasetError(LocalRagError):
+    """Report an evaluation dataset that is missing or malformed."""
+
+
 class NetworkError(LocalRagError):
     """Report a fetch that failed, in the two commands that fetch."""

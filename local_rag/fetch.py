@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
 from importlib.metadata import version
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
@@ -79,12 +80,13 @@ def is_private(host: str) -> bool:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return False  # a name that only a proxy may know; without a proxy the request fails by itself
-    for entry in found:
-        address = ipaddress.ip_address(entry[4][0])
-        address = getattr(address, "ipv4_mapped", None) or address
-        if not address.is_global or address.is_multicast:
-            return True
-    return False
+    return any(_is_private_address(str(entry[4][0])) for entry in found)
+
+
+def _is_private_address(text: str) -> bool:
+    address = ipaddress.ip_address(text)
+    address = getattr(address, "ipv4_mapped", None) or address
+    return not address.is_global or address.is_multicast
 
 
 class _PassingError(NetworkError):
@@ -101,6 +103,38 @@ class _Session(requests.Session):
         return None
 
 
+class _Adapter(requests.adapters.HTTPAdapter):
+    """Have the address of each new connection checked before anything is sent over it.
+
+    A name may resolve to another address by then than when it was checked ("DNS rebinding").
+    """
+
+    def __init__(self, check: Callable[[str], None]) -> None:
+        self._check = check
+        super().__init__()
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        """Make the pools of connections; those through a proxy, which resolves names itself, are made elsewhere."""
+        super().init_poolmanager(*arguments, **options)
+        pools = {"http": urllib3.HTTPConnectionPool, "https": urllib3.HTTPSConnectionPool}
+        self.poolmanager.pool_classes_by_scheme = {scheme: self._checked(pool) for scheme, pool in pools.items()}
+
+    def _checked(self, pool: Any) -> Any:
+        check = self._check
+
+        class Connection(pool.ConnectionCls):  # type: ignore[misc]
+            def _new_conn(self) -> socket.socket:
+                opened: socket.socket = super()._new_conn()
+                try:
+                    check(opened.getpeername()[0])
+                except BaseException:
+                    opened.close()
+                    raise
+                return opened
+
+        return type("Pool", (pool,), {"ConnectionCls": Connection})
+
+
 class Fetcher:
     """Fetch pages one at a time over one session, keeping to each site's robots.txt and to the limits.
 
@@ -114,6 +148,9 @@ class Fetcher:
         self._max_bytes = max_bytes
         self._allow_private = allow_private
         self._session = _Session()
+        self._private_is_allowed = allow_private
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, _Adapter(self._check_address))
         self._session.headers["User-Agent"] = USER_AGENT
         self._robots: dict[str, RobotFileParser | NetworkError] = {}
         self._delays: dict[str, float] = {}
@@ -140,7 +177,8 @@ class Fetcher:
         """
         for _ in range(_REDIRECTS + 1):
             home = home if host_of(url) == home else None  # once away, a public site may not lead back in
-            if home is None and not self._allow_private and is_private(host_of(url)):
+            self._private_is_allowed = self._allow_private or home is not None
+            if not self._private_is_allowed and is_private(host_of(url)):
                 raise NetworkError(f"it leads to the private address {host_of(url)}: allow that with --allow-private")
             if site is not None and site_of(url) != site:
                 raise NetworkError(f"it redirects to another site, {url}: follow that with --any-site")
@@ -154,6 +192,10 @@ class Fetcher:
             except (NetworkError, ValueError):
                 raise NetworkError(f"it redirects to {response.location}, which is no http or https address") from None
         raise NetworkError(f"it redirects more than {_REDIRECTS} times")
+
+    def _check_address(self, address: str) -> None:
+        if not self._private_is_allowed and _is_private_address(address):
+            raise NetworkError(f"it leads to the private address {address}: allow that with --allow-private")
 
     def _obey_robots(self, url: str, home: str | None) -> None:
         """Raise NetworkError if the site's robots.txt forbids the page; adopt its Crawl-delay."""

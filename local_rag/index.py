@@ -24,21 +24,32 @@ from local_rag.contextualize import (
     plan_contexts,
     write_contexts,
 )
-from local_rag.embed import SentenceEmbedder, embedder_identity, input_tokens, load_tokenizer, passage_text
+from local_rag.embed import (
+    SentenceEmbedder,
+    embed_with_contexts,
+    embedder_identity,
+    input_tokens,
+    load_tokenizer,
+    passage_text,
+    vector_key,
+)
 from local_rag.errors import LibraryError, ReadError
-from local_rag.keyword_index import TOKENS_VERSION
+from local_rag.fingerprint import make_fingerprint
+from local_rag.isolate import IsolatedReader
+from local_rag.llama.calibrate import calibrate, stored_settings
 from local_rag.llama.model import LlamaModel
 from local_rag.models import file_sha256
+from local_rag.probe import require_working
 from local_rag.publish import current_generation, publish
-from local_rag.read import read
-from local_rag.records import InstalledModel, Skipped
-from local_rag.settings import Settings
+from local_rag.records import Chunk, Document, InstalledModel, Skipped
+from local_rag.settings import Settings, index_settings
 from local_rag.split import split
 from local_rag.store import Store, StoredChunk, StoredDocument
 from local_rag.walk import walk
 
 PUBLISH_SECONDS = 600.0
 _EMBED_BATCH = 256
+_WORTH_CALIBRATING = 200  # contexts to write: some minutes at least, against some twenty seconds
 _FEW_CONTEXTS = 20  # not worth publishing a first generation without them
 
 
@@ -64,7 +75,6 @@ class IndexReport:
     skipped: list[Skipped] = field(default_factory=list)
     chunks: int = 0
     contexts: dict[str, int] = field(default_factory=dict)
-    shortened: int = 0
     tokens_evaluated: int = 0
     tokens_reused: int = 0
     tokens_generated: int = 0
@@ -106,16 +116,16 @@ class Indexer:
         """Write, embed and publish what the stored documents still lack."""
         pending = self._contexts_to_write()
         if pending > _FEW_CONTEXTS or not pending:
-            self._publish()
+            self.publish()
         while self._contexts_to_write():
             self._contextualize(time.monotonic() + PUBLISH_SECONDS)
-            self._publish()
+            self.publish()
 
     def _read(self, paths: Sequence[Path]) -> None:
         """Read and split what is new or changed; drop what is gone."""
-        split_key, chunk_tokens = self._split_key()
+        split_key, chunk_tokens = self.split_key()
         known = {document.path: document for document in self._store.documents()}
-        found = list(walk([path for path in paths if path.exists()], exclude=[self._library]))
+        found = list(walk([path for path in paths if path.exists()], exclude=[self._library, *self._store.excluded()]))
         self.report.skipped = [item for item in found if isinstance(item, Skipped)]
         files = [item for item in found if isinstance(item, Path)]
         present = set(files)
@@ -125,20 +135,29 @@ class Indexer:
             if any(Path(name).is_relative_to(root) for root in paths) and Path(name) not in present
         }
         gone_hashes = {document.sha256 for document in gone.values()}
-        for number, path in enumerate(files, start=1):
-            self._progress(Progress("read", number, len(files), path.name))
-            try:
-                self._read_file(path, known.get(str(path)), gone_hashes, split_key, chunk_tokens)
-            except (ReadError, OSError) as error:
-                self.report.skipped.append(Skipped(path, str(error)))
-                if str(path) in known:
-                    gone[str(path)] = known[str(path)]
+        with IsolatedReader() as reader:
+            for number, path in enumerate(files, start=1):
+                self._progress(Progress("read", number, len(files), path.name))
+                try:
+                    self._read_file(path, known.get(str(path)), gone_hashes, split_key, chunk_tokens, reader)
+                except (ReadError, OSError) as error:
+                    self.report.skipped.append(Skipped(path, str(error)))
+                    if str(path) in known:
+                        gone[str(path)] = known[str(path)]
         for document in gone.values():
             self._store.supersede(document.id)
+        unread = [item for item in self.report.skipped if item.path in present]
+        self._store.put_skipped(paths, ((item, *_size_and_time(item.path)) for item in unread))
         self.report.removed = len(gone) - self.report.moved
 
     def _read_file(
-        self, path: Path, known: StoredDocument | None, gone_hashes: set[str], split_key: str, chunk_tokens: int
+        self,
+        path: Path,
+        known: StoredDocument | None,
+        gone_hashes: set[str],
+        split_key: str,
+        chunk_tokens: int,
+        reader: IsolatedReader,
     ) -> None:
         status = path.stat()
         same_split = known is not None and known.split_key == split_key
@@ -150,14 +169,8 @@ class Indexer:
             self._store.touch_document(known.id, status.st_mtime_ns)
             self.report.unchanged += 1
             return
-        document = read(path)
-        chunks = split(
-            document,
-            tokenizer=load_tokenizer(self._embed_model.path),
-            max_tokens=chunk_tokens,
-            overlap=self._settings.overlap,
-            chunker=self._settings.chunker,
-        )
+        document = reader.read(path)
+        chunks = self.split(document, chunk_tokens)
         self._store.put_document(
             document,
             chunks,
@@ -173,7 +186,7 @@ class Indexer:
         else:
             self.report.added += 1
 
-    def _split_key(self) -> tuple[str, int]:
+    def split_key(self) -> tuple[str, int]:
         """Return what shapes the chunks, as one string, and the chunk size in tokens."""
         room = input_tokens(self._embed_model)
         # Four sevenths leave room for headings and a context: 145 of MiniLM's 254 tokens.
@@ -190,16 +203,33 @@ class Indexer:
         tokenizer = file_sha256(self._embed_model.path / "tokenizer.json")
         return json.dumps([self._settings.chunker, chunk_tokens, self._settings.overlap, tokenizer[:16]]), chunk_tokens
 
+    def split(self, document: Document, chunk_tokens: int) -> tuple[Chunk, ...]:
+        """Split a document as the settings say."""
+        return split(
+            document,
+            tokenizer=load_tokenizer(self._embed_model.path),
+            max_tokens=chunk_tokens,
+            overlap=self._settings.overlap,
+            chunker=self._settings.chunker,
+        )
+
     def _contexts_to_write(self) -> int:
         return self._store.count_missing_contexts(self._plan) if self._context_model else 0
 
     def _contextualize(self, deadline: float) -> None:
         """Write missing contexts until the deadline, storing each the moment it is finished."""
         assert self._context_model is not None
-        total, done, started = self._contexts_to_write(), 0, time.monotonic()
+        total, done = self._contexts_to_write(), 0
         self._progress(Progress("contextualize", 0, total, f"loading {self._context_model.name}"))
+        require_working(self._context_model.path)
         model = LlamaModel(self._context_model.path)
-        engine = make_engine(model)
+        settings = stored_settings(model.path)
+        if settings is None and total >= _WORTH_CALIBRATING:
+            settings = calibrate(
+                model, lambda note: self._progress(Progress("contextualize", 0, total, f"{note} to this machine"))
+            )
+        engine = make_engine(model, settings)
+        started = time.monotonic()
         if not model.shares_prefix:
             self.report.warning = (
                 f"{self._context_model.name} has layers that cannot share a prefix, so every chunk costs a whole "
@@ -211,21 +241,21 @@ class Indexer:
                 done += 1
                 self.report.contexts[kind] = self.report.contexts.get(kind, 0) + 1
                 counts, seconds = engine.counts, time.monotonic() - started
-                evaluated = counts.prefix + counts.suffix
                 detail = (
-                    f"{done / seconds:.2f} chunks/s, {(evaluated + counts.generated) / seconds:.0f} tokens/s, "
-                    f"{counts.reused / max(1, counts.reused + evaluated):.0%} of prompt tokens reused"
+                    f"{done / seconds:.2f} chunks/s, {(counts.evaluated + counts.generated) / seconds:.0f} tokens/s, "
+                    f"{counts.reused / max(1, counts.prompt):.0%} of prompt tokens reused"
                 )
                 self._progress(Progress("contextualize", min(done, total), total, detail))
         finally:
-            self.report.tokens_evaluated += engine.counts.prefix + engine.counts.suffix
+            self.report.tokens_evaluated += engine.counts.evaluated
             self.report.tokens_reused += engine.counts.reused
             self.report.tokens_generated += engine.counts.generated
             engine.close()
             model.close()
 
     def _jobs(self, model: LlamaModel, deadline: float) -> Iterator[ContextJob]:
-        """Plan the contexts of each document as the engine gets to it; yield those not written yet."""
+        """Plan the contexts of each document as the engine gets to it; yield those not written yet, each once."""
+        asked: set[str] = set()
         for document in self._store.documents_without_contexts(self._plan):
             chunks = list(self._store.chunks(document.id))
             jobs = plan_contexts(
@@ -239,67 +269,62 @@ class Indexer:
             self._store.plan_contexts(
                 document.id, self._plan, [(stored.id, key) for stored, key in zip(chunks, keys, strict=True)]
             )
-            missing = set(keys) - self._store.known_contexts(keys)
+            asked |= self._store.known_contexts(keys)
             for job in jobs:
-                if job.key in missing:
+                if job.key not in asked:
                     if time.monotonic() > deadline:
                         return
-                    missing.discard(job.key)
+                    asked.add(job.key)
                     yield job
 
-    def _publish(self) -> None:
-        """Embed what has no vector yet and publish a generation, unless the live one is already the same."""
+    def publish(self, *, anew: bool = False) -> None:
+        """Embed what has no vector yet and publish a generation; only `anew` if the live one is already the same."""
         chunks = list(self._store.chunks())
-        texts = self._texts(chunks)
+        parts = [self._parts(stored) for stored in chunks]
         identity = embedder_identity(self._embed_model)
-        keys = [hashlib.sha256(f"{identity}\n{text}".encode()).hexdigest() for text in texts]
+        passages = [
+            (passage_text(headings, text, model=self._embed_model), context) for headings, context, text in parts
+        ]
+        keys = [vector_key(identity, *passage) for passage in passages]
         manifest = self._manifest(chunks, keys)
         self.report.chunks = len(chunks)
-        generation = current_generation(self._library)
+        self._store.plan_vectors(zip((chunk.id for chunk in chunks), keys, strict=True))
+        generation = None if anew else current_generation(self._library)
         if generation and generation.manifest.get("content") == manifest["content"]:
             return
-        self._embed(dict(zip(keys, texts, strict=True)))
+        self._embed(dict(zip(keys, passages, strict=True)))
         self._progress(Progress("publish", 0, 1))
         vectors = np.stack([self._store.vector(key) for key in keys]) if keys else np.zeros((0, 1), dtype=np.float32)
-        publish(self._library, [chunk.id for chunk in chunks], vectors, texts, manifest)
+        ids, documents = [chunk.id for chunk in chunks], [chunk.document_id for chunk in chunks]
+        texts = ["\n".join(part for part in some if part) for some in parts]
+        publish(self._library, ids, documents, vectors, texts, manifest)
         self.report.published = True
         self._progress(Progress("publish", 1, 1))
 
-    def _texts(self, chunks: Sequence[StoredChunk]) -> list[str]:
-        """Return the text of each chunk that is embedded and indexed: headings, context, chunk."""
-        texts, self.report.shortened = [], 0
-        for stored in chunks:
-            headings = headings_context(stored.title, stored.chunk.headings) if self._settings.context != "none" else ""
-            context = stored.context if self._settings.context == "llm" else ""
-            text = passage_text(headings, context, stored.chunk.text, model=self._embed_model)
-            self.report.shortened += context not in text
-            texts.append(text)
-        return texts
+    def _parts(self, stored: StoredChunk) -> tuple[str, str, str]:
+        """Return what a chunk is found by: its headings, its context and its text."""
+        headings = headings_context(stored.title, stored.chunk.headings) if self._settings.context != "none" else ""
+        return headings, stored.context if self._settings.context == "llm" else "", stored.chunk.text
 
     def _manifest(self, chunks: Sequence[StoredChunk], keys: Sequence[str]) -> dict[str, Any]:
         kinds = [stored.context_kind if self._settings.context == "llm" else "" for stored in chunks]
-        fingerprint = {
-            "embedder": embedder_identity(self._embed_model),
-            "embedder_name": self._embed_model.name,
-            "keyword_tokens": TOKENS_VERSION,
-        }
+        fingerprint = make_fingerprint(self._settings, self._embed_model, self._context_model)
         rows = [[stored.id, key] for stored, key in zip(chunks, keys, strict=True)]
         return {
-            "format": 1,
-            "content": hashlib.sha256(json.dumps([fingerprint, rows]).encode()).hexdigest(),
+            "format": 2,
+            "content": hashlib.sha256(json.dumps([2, fingerprint, rows]).encode()).hexdigest(),
             "fingerprint": fingerprint,
-            "profile": self._settings.profile,
-            "context": self._settings.context,
+            "settings": index_settings(self._settings, self._embed_model, self._context_model),
             "documents": len({stored.document_id for stored in chunks}),
             "chunks": len(chunks),
             "generated_contexts": sum(kind in {"llm", "repaired"} for kind in kinds),
             "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
 
-    def _embed(self, texts: dict[str, str]) -> None:
-        """Embed the texts whose vectors are not stored; each batch is stored the moment it is finished."""
-        known = self._store.known_vectors(texts)
-        missing = [key for key in texts if key not in known]
+    def _embed(self, passages: dict[str, tuple[str, str]]) -> None:
+        """Embed the passages whose vectors are not stored; each batch is stored the moment it is finished."""
+        known = self._store.known_vectors(passages)
+        missing = [key for key in passages if key not in known]
         if not missing:
             return
         self._progress(Progress("embed", 0, len(missing), f"loading {self._embed_model.name}"))
@@ -307,10 +332,19 @@ class Indexer:
         started = time.monotonic()
         for start in range(0, len(missing), _EMBED_BATCH):
             batch = missing[start : start + _EMBED_BATCH]
-            self._store.put_vectors(batch, embedder.embed_passages([texts[key] for key in batch]))
+            self._store.put_vectors(batch, embed_with_contexts(embedder, [passages[key] for key in batch]))
             done = start + len(batch)
             speed = f"{done / (time.monotonic() - started):.0f} chunks/s"
             self._progress(Progress("embed", done, len(missing), speed))
         # The context model is loaded next: only one heavy model at a time.
         del embedder
         gc.collect()
+
+
+def _size_and_time(path: Path) -> tuple[int, int]:
+    """Return a file's size in bytes and its time of change in nanoseconds; zeros if it has vanished."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_size, status.st_mtime_ns

@@ -1,14 +1,22 @@
 """Keyword search by BM25, over words, stems, parts of identifiers and bigrams of scripts without spaces."""
 
 import functools
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-# Part of an index's fingerprint: raise it whenever the same text would give other tokens.
-TOKENS_VERSION = 1
+import numpy as np
+
+# Part of an index's fingerprint: raise it whenever the same texts would give other tokens or another index.
+TOKENS_VERSION = 2
+
+# Chosen by scripts/tune_retrieval.py; see docs/results.md.
+_K1, _B = 1.2, 0.75
+_BLOCK_TEXTS = 8
+_AROUND = 0.5
 
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)?")
 # `getUserName` -> get User Name, `HTTPServer2` -> HTTP Server 2, `snake_case` -> snake case
@@ -50,49 +58,85 @@ def _words(text: str) -> Iterator[str]:
                 continue
         yield word.lower()
         parts = _PART.findall(word)
-        if len(parts) > 1 and word.isascii() and "'" not in word:
+        if parts != [word] and word.isascii() and "'" not in word:
             yield from (part.lower() for part in parts)
 
 
 class KeywordIndex:
-    """Search texts by BM25; an id is a text's position in the list the index was built from."""
+    """Search texts by BM25; an id is a text's position in the list the index was built from.
 
-    def __init__(self, retriever: Any, count: int) -> None:
-        self._retriever, self._count = retriever, count
+    A text scores for its own words, and half as much for those of its surroundings: up to eight neighbouring texts of
+    the same document taken as one. A chunk from the midst of a document often lacks the very word that says what it is
+    about, which stands a few chunks above it.
+    """
+
+    def __init__(self, own: Any, around: Any, block_of: np.ndarray) -> None:
+        self._own, self._around, self._block_of = own, around, block_of
 
     @classmethod
-    def build(cls, texts: Sequence[str]) -> "KeywordIndex":
-        """Build an index in memory; bm25s cannot be updated in place, and building is cheap."""
-        import bm25s
+    def build(cls, texts: Sequence[str], documents: Sequence[int] = ()) -> "KeywordIndex":
+        """Build an index in memory; bm25s cannot be updated in place, and building is cheap.
 
-        # bm25s has no empty vocabulary, so even an index of nothing holds one token.
+        `documents` names the document of each text; those of one document follow each other. Without it each text
+        stands alone.
+        """
         tokens = [keyword_tokens(text) for text in texts]
-        retriever = bm25s.BM25()
-        if any(tokens):
-            retriever.index(tokens, show_progress=False)
-            return cls(retriever, len(texts))
-        return cls(None, len(texts))
+        block_of = _blocks(documents or range(len(texts)))
+        blocks: list[list[str]] = [[] for _ in range(int(block_of[-1]) + 1 if len(block_of) else 0)]
+        for block, part in zip(block_of, tokens, strict=True):
+            blocks[block] += part
+        return cls(_build(tokens), _build(blocks), block_of)
 
     def save(self, folder: Path) -> None:
         """Write the index to a folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "count").write_text(str(self._count))
-        if self._retriever is not None:
-            self._retriever.save(str(folder))
+        np.save(folder / "blocks.npy", self._block_of)
+        for name, retriever in (("own", self._own), ("around", self._around)):
+            if retriever is not None:
+                retriever.save(str(folder / name))
 
     @classmethod
     def load(cls, folder: Path) -> "KeywordIndex":
         """Open a saved index, memory-mapped."""
         import bm25s
 
-        files = {path.name for path in folder.iterdir()}
-        retriever = bm25s.BM25.load(str(folder), mmap=True) if len(files) > 1 else None
-        return cls(retriever, int((folder / "count").read_text()))
+        own, around = (
+            bm25s.BM25.load(str(folder / name), mmap=True) if (folder / name).is_dir() else None
+            for name in ("own", "around")
+        )
+        return cls(own, around, np.load(folder / "blocks.npy"))
 
     def search(self, question: str, top: int) -> list[tuple[int, float]]:
-        """Return ids with scores, best first; texts that share no token with the question are left out."""
-        tokens = keyword_tokens(question)
-        if self._retriever is None or not tokens:
+        """Return ids with scores, best first; texts of surroundings that share no token with it are left out."""
+        if self._own is None:
             return []
-        ids, scores = self._retriever.retrieve([tokens], k=min(top, self._count), show_progress=False, n_threads=0)
-        return [(int(key), float(score)) for key, score in zip(ids[0], scores[0], strict=True) if score > 0]
+        tokens = [token for token in keyword_tokens(question) if token in self._own.vocab_dict]
+        if not tokens:
+            return []
+        scores = self._own.get_scores(tokens)
+        scores += _AROUND * self._around.get_scores(tokens)[self._block_of]
+        best = np.argpartition(-scores, min(top, len(scores)) - 1)[:top]
+        best = best[np.lexsort((best, -scores[best]))]
+        return [(int(row), float(scores[row])) for row in best if scores[row] > 0]
+
+
+def _build(tokens: Sequence[list[str]]) -> Any:
+    """Index tokens; bm25s has no empty vocabulary, so that an index of nothing is None."""
+    if not any(tokens):
+        return None
+    import bm25s
+
+    retriever = bm25s.BM25(k1=_K1, b=_B)
+    retriever.index(tokens, show_progress=False)
+    return retriever
+
+
+def _blocks(documents: Sequence[int]) -> np.ndarray:
+    """Cut the texts of each document into blocks of about equal length; return the block of each text, int32."""
+    lengths = [len(list(group)) for _, group in itertools.groupby(documents)]
+    blocks: list[int] = []
+    for length in lengths:
+        count = -(-length // _BLOCK_TEXTS)
+        first = blocks[-1] + 1 if blocks else 0
+        blocks += [first + position * count // length for position in range(length)]
+    return np.asarray(blocks, dtype=np.int32)

@@ -7,17 +7,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from local_rag.errors import LibraryError
-from local_rag.models import load_registry, resolve
-from local_rag.publish import Generation, current_generation
+from local_rag.errors import LibraryError, ModelError
+from local_rag.models import FORMATS, load_registry, resolve
+from local_rag.publish import Generation, current_generation, live_name
 from local_rag.records import Answer, InstalledModel, Passage
-from local_rag.settings import Settings, remember_settings, resolve_settings
-from local_rag.store import Store
+from local_rag.settings import REMEMBERED, Settings, remember_settings, resolve_settings
+from local_rag.storage_errors import storage_errors
+from local_rag.store import STORE_FILE, Store
 
 if TYPE_CHECKING:
     from local_rag.answer import Answerer
-    from local_rag.index import IndexReport, Progress
-    from local_rag.search import Searcher
+    from local_rag.clean import Cleaning, Removal
+    from local_rag.index import Indexer, IndexReport, Progress
+    from local_rag.search import Searcher, Trace
+    from local_rag.status import Status
 
 DEFAULT_FOLDER = Path(".local-rag")
 
@@ -36,6 +39,10 @@ class Library:
     def __init__(self, folder: Path | str = DEFAULT_FOLDER, **settings: Any) -> None:
         self.folder = Path(folder).resolve()
         self.settings: Settings = resolve_settings(self.folder, **settings)
+        # What was said here and now, in contrast to what the library remembers.
+        self._given = {
+            name for name in REMEMBERED if settings.get(name) is not None or os.environ.get(f"LOCAL_RAG_{name.upper()}")
+        }
         self._searcher: Searcher | None = None
         self._answerer: Answerer | None = None
         self._store: Store | None = None
@@ -60,32 +67,103 @@ class Library:
         self, paths: Iterable[Path | str] = (), *, progress: "Callable[[Progress], None]" = _ignore
     ) -> "IndexReport":
         """Bring the library up to date with these files and folders, or with all it was ever given."""
+        with self.writing(progress) as (store, indexer):
+            roots = _roots(store, paths)
+            remember_settings(self.folder, self.settings, *self._index_models())
+            store.add_roots(roots)
+            store.include(roots)
+            return indexer.run(roots)
+
+    @contextmanager
+    def writing(self, progress: "Callable[[Progress], None]" = _ignore) -> "Iterator[tuple[Store, Indexer]]":
+        """Hold the library's lock; yield its store and an indexer over it."""
+        with self._writer(), self._indexer(progress) as opened:
+            yield opened
+
+    @contextmanager
+    def _indexer(
+        self, progress: "Callable[[Progress], None]", *, create: bool = True
+    ) -> "Iterator[tuple[Store, Indexer]]":
+        """Open the store and an indexer over it; the caller holds the lock."""
         from local_rag.index import Indexer
 
-        with self._writer():
-            store = Store(self.folder / "library.sqlite3", create=True)
-            try:
-                roots = _roots(store, paths)
-                embed_model = self._model("embed")
-                context_model = self._model("context") if self.settings.context == "llm" else None
-                assert embed_model is not None
-                indexer = Indexer(
+        store = Store(self.folder / STORE_FILE, create=create)
+        try:
+            embed_model, context_model = self._index_models()
+            yield (
+                store,
+                Indexer(
                     self.folder,
                     store,
                     self.settings,
                     embed_model=embed_model,
                     context_model=context_model,
                     progress=progress,
-                )
-                remember_settings(self.folder, self.settings, embed_model, context_model)
-                store.add_roots(roots)
-                return indexer.run(roots)
+                ),
+            )
+        finally:
+            store.close()
+
+    def remove(
+        self, paths: Iterable[Path | str], *, dry_run: bool = False, progress: "Callable[[Progress], None]" = _ignore
+    ) -> "Removal":
+        """Take documents, or all below a folder, out of the library and publish an index without them."""
+        from local_rag.clean import find_documents, remove
+
+        with self._writer(create=False), self._indexer(progress, create=False) as (store, indexer):
+            removal = find_documents(store, paths)
+            if not dry_run:
+                remove(self.folder, store, indexer, removal)
+            return removal
+
+    def clean(self, *, dry_run: bool = False) -> "Cleaning":
+        """Delete what nothing needs any more: older indexes, orphaned contexts and vectors, leftovers."""
+        from local_rag.clean import clean
+
+        with self._writer(create=False):
+            store = Store(self.folder / STORE_FILE)
+            try:
+                return clean(self.folder, store, dry_run=dry_run)
+            finally:
+                store.close()
+
+    def repair(self, *, progress: "Callable[[Progress], None]" = _ignore) -> list[str]:
+        """Mend what a crash or a failing disk has left behind; return what was done, one sentence each."""
+        from local_rag.repair import repair_index, repair_store
+
+        with self._writer(create=False):
+            done = repair_store(self.folder)
+            with self._indexer(progress) as (store, indexer):
+                return done + repair_index(self.folder, store, indexer)
+
+    def status(self) -> "Status":
+        """Say what the library holds, what shaped it, and what is stale and why."""
+        from local_rag.status import collect_status
+
+        with storage_errors(self.folder):
+            store = Store(self.folder / STORE_FILE)
+            try:
+                models = {role: self._model_or_none(role) for role in ("embed", "context")}
+                if self.settings.context != "llm":
+                    models["context"] = None
+                names = {role: self._model_name(role) for role in FORMATS}
+                return collect_status(self.folder, store, self.settings, names, models["embed"], models["context"])
             finally:
                 store.close()
 
     def search(self, question: str, *, top: int | None = None, rerank: bool = True) -> list[Passage]:
         """Return the best passages for a question, best first."""
-        return self._open_searcher().search(question, top=top or self.settings.passages, rerank=rerank)
+        return self.trace(question, top=top or self.settings.passages, rerank=rerank).passages
+
+    def trace(self, question: str, *, top: int, rerank: bool = True) -> "Trace":
+        """Search, and keep the ranking and the time of every stage."""
+        with storage_errors(self.folder):
+            while True:
+                searcher = self._open_searcher()
+                trace = searcher.trace(question, top=top, rerank=rerank)
+                # The store keeps every chunk of the live generation: if this is still the one, none was missing.
+                if live_name(self.folder) == searcher.generation.folder.name:
+                    return trace
 
     def ask(
         self,
@@ -105,9 +183,11 @@ class Library:
         on_passages(found)
         if self._answerer is None:
             from local_rag.answer import Answerer
+            from local_rag.probe import require_working
 
             model = self._model("answer")
             assert model is not None
+            require_working(model.path)
             self._answerer = Answerer(model)
         return self._answerer.answer(question, found, whole_context=passages is not None, on_text=on_text)
 
@@ -116,20 +196,39 @@ class Library:
         """Say whether the profile has a cross-encoder."""
         return bool(self._model_name("rerank"))
 
-    def _model_name(self, role: str) -> str:
-        named: str = getattr(self.settings, f"{role}_model")
+    def model_names(self) -> dict[str, str]:
+        """Name the model of every role that the settings and the profile give one."""
+        names = {role: self._model_name(role) for role in ("context", "answer", "embed", "rerank")}
+        return {role: name for role, name in names.items() if name}
+
+    def _model_name(self, role: str, settings: Settings | None = None) -> str:
+        settings = settings or self.settings
+        named: str = getattr(settings, f"{role}_model")
         if named:
             return named
         profiles = load_registry().profiles
-        if self.settings.profile not in profiles:
+        if settings.profile not in profiles:
             raise LibraryError(
-                f"There is no profile {self.settings.profile!r}; choose one of {', '.join(profiles)} with `--profile`."
+                f"There is no profile {settings.profile!r}; choose one of {', '.join(profiles)} with `--profile`."
             )
-        return profiles[self.settings.profile].get(role, "")
+        return profiles[settings.profile].get(role, "")
 
-    def _model(self, role: str) -> InstalledModel | None:
-        name = self._model_name(role)
+    def _model(self, role: str, settings: Settings | None = None) -> InstalledModel | None:
+        name = self._model_name(role, settings)
         return resolve(name, role) if name else None
+
+    def _model_or_none(self, role: str) -> InstalledModel | None:
+        """Find a model that may not be pulled."""
+        try:
+            return self._model(role)
+        except ModelError:
+            return None
+
+    def _index_models(self) -> tuple[InstalledModel, InstalledModel | None]:
+        """Find the embedder and, where contexts are generated, the model that writes them."""
+        embed_model = self._model("embed")
+        assert embed_model is not None
+        return embed_model, self._model("context") if self.settings.context == "llm" else None
 
     def _generation(self) -> Generation:
         generation = current_generation(self.folder)
@@ -139,31 +238,46 @@ class Library:
 
     def _open_searcher(self) -> "Searcher":
         """Open the live generation; one that was published since the last question is opened instead of the old."""
-        generation = self._generation()
-        if self._searcher is None or self._searcher.generation.folder != generation.folder:
-            from local_rag.embed import SentenceEmbedder, embedder_identity
-            from local_rag.rerank import CrossEncoderReranker
-            from local_rag.search import Searcher, check_fingerprint
+        while True:
+            name = live_name(self.folder)
+            if self._searcher is not None and self._searcher.generation.folder.name == name:
+                return self._searcher
+            try:
+                self._searcher = self._make_searcher(self._generation())
+            except (LibraryError, OSError):
+                # A writer may have replaced this generation and removed it while it was being opened.
+                if live_name(self.folder) == name:
+                    raise
 
-            embed_model = self._model("embed")
-            rerank_model = self._model("rerank")
-            assert embed_model is not None
-            check_fingerprint(generation, embedder_identity(embed_model), embed_model.name)
-            self._store = self._store or Store(self.folder / "library.sqlite3")
-            self._searcher = Searcher(
-                generation,
-                self._store,
-                self.settings,
-                SentenceEmbedder(embed_model),
-                CrossEncoderReranker(rerank_model) if rerank_model else None,
-            )
-        return self._searcher
+    def _make_searcher(self, generation: Generation) -> "Searcher":
+        """Open a generation under the settings it was made with, unless others were given."""
+        from local_rag.embed import SentenceEmbedder
+        from local_rag.fingerprint import check_fingerprint, make_fingerprint, settings_of
+        from local_rag.rerank import load_reranker
+        from local_rag.search import Searcher
+
+        settings = settings_of(generation.manifest, self.settings, self._given)
+        embed_model, rerank_model = self._model("embed", settings), self._model("rerank", settings)
+        assert embed_model is not None
+        check_fingerprint(generation.manifest["fingerprint"], make_fingerprint(settings, embed_model, None))
+        if damage := generation.damage():
+            raise LibraryError(f"The index is damaged: {damage[0]}; run `local-rag repair` to build it again.")
+        self._store = self._store or Store(self.folder / STORE_FILE)
+        return Searcher(
+            generation,
+            self._store,
+            self.settings,
+            SentenceEmbedder(embed_model),
+            load_reranker(rerank_model) if rerank_model else None,
+        )
 
     @contextmanager
-    def _writer(self) -> Iterator[None]:
+    def _writer(self, *, create: bool = True) -> Iterator[None]:
         """Hold the library's lock, which the system frees when its owner dies."""
         from filelock import FileLock, Timeout
 
+        if not create and not self.folder.is_dir():
+            raise LibraryError(f"There is no library in {self.folder}; make one with `local-rag index PATH`.")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -171,15 +285,21 @@ class Library:
                 f"The library {self.folder} cannot be made ({error}); name another with `--library`."
             ) from None
         owner = self.folder / "lock.pid"
-        try:
-            with FileLock(self.folder / "lock", timeout=0):
+        with storage_errors(self.folder):
+            lock = FileLock(self.folder / "lock", timeout=0)
+            try:
+                lock.acquire()
+            except Timeout:
+                pid = owner.read_text().strip() if owner.exists() else ""
+                raise LibraryError(
+                    f"Another local-rag (process {pid or 'unknown'}) is writing to {self.folder}; "
+                    "wait for it or stop it."
+                ) from None
+            try:
                 owner.write_text(str(os.getpid()))
                 yield
-        except Timeout:
-            pid = owner.read_text().strip() if owner.exists() else "unknown"
-            raise LibraryError(
-                f"Another `local-rag index` (process {pid}) is writing to {self.folder}; wait for it or stop it."
-            ) from None
+            finally:
+                lock.release()
 
 
 def _roots(store: Store, paths: Iterable[Path | str]) -> list[Path]:

@@ -61,13 +61,14 @@ class ModelEntry:
     roles: tuple[str, ...]
     format: Format
     files: tuple[ModelFile, ...]
-    source: WheelSource | HubSource
+    source: WheelSource | HubSource | None  # None: it comes with the program
     licence: str
     context_length: int
     query_prefix: str = ""
     passage_prefix: str = ""
     pooling: Literal["mean", "cls"] | None = None
     answered_log_odds: float = 0.0
+    fused_weight: float = 0.0
 
     @property
     def bytes(self) -> int:
@@ -77,11 +78,15 @@ class ModelEntry:
     @property
     def weights(self) -> ModelFile:
         """Name the file that holds the weights."""
-        return next(file for file in self.files if file.name.endswith((".gguf", ".safetensors")))
+        return next(file for file in self.files if file.name.endswith((".gguf", ".safetensors", ".onnx")))
+
+    def folder(self, models_directory: Path) -> Path:
+        """Say where the model's files are once pulled; a model that comes with the program is where that is."""
+        return (models_directory if self.source else _shipped_models()) / self.name
 
     def path(self, models_directory: Path) -> Path:
         """Say where the model is once pulled: the GGUF file, or the folder."""
-        folder = models_directory / self.name
+        folder = self.folder(models_directory)
         return folder / self.weights.name if self.format == "gguf" else folder
 
     def pull_command(self, models_directory: Path) -> str:
@@ -149,7 +154,7 @@ def resolve(
 
 def missing_files(entry: ModelEntry, models_directory: Path) -> tuple[str, ...]:
     """Name the files of a model that are absent or of the wrong size, without hashing."""
-    folder = models_directory / entry.name
+    folder = entry.folder(models_directory)
     return tuple(
         file.name
         for file in entry.files
@@ -161,7 +166,7 @@ def verify(entry: ModelEntry, *, models_directory: Path) -> tuple[str, ...]:
     """Hash every file of a model and return one line for each that is missing or damaged."""
     problems = []
     for file in entry.files:
-        path = models_directory / entry.name / file.name
+        path = entry.folder(models_directory) / file.name
         if not path.is_file():
             problems.append(f"{path} is missing")
         elif (found := file_sha256(path)) != file.sha256:
@@ -181,13 +186,18 @@ def _checkout_models() -> Path | None:
     return directory if (directory / "registry.toml").is_file() else None
 
 
+def _shipped_models() -> Path:
+    """Find the models that come with the program: in the checkout's `models/`, or inside the installed package."""
+    return _checkout_models() or Path(__file__).parent / "shipped_models"
+
+
 def _read_entry(name: str, fields: dict[str, Any]) -> ModelEntry:
     wheel, hub = fields.pop("wheel", None), fields.pop("hub", None)
     return ModelEntry(
         name=name,
         roles=tuple(fields.pop("roles")),
         files=tuple(ModelFile(**file) for file in fields.pop("files")),
-        source=WheelSource(**wheel) if wheel else HubSource(**hub),
+        source=WheelSource(**wheel) if wheel else HubSource(**hub) if hub else None,
         **fields,
     )
 
@@ -200,7 +210,7 @@ def _resolve_entry(entry: ModelEntry, role: str, models_directory: Path) -> Inst
         )
     if missing := missing_files(entry, models_directory):
         raise ModelError(
-            f"The {role} model '{entry.name}' is not pulled ({missing[0]} is not in {models_directory / entry.name});"
+            f"The {role} model '{entry.name}' is not pulled ({missing[0]} is not in {entry.folder(models_directory)});"
             f" run `{entry.pull_command(models_directory)}`."
         )
     return InstalledModel(
@@ -213,6 +223,7 @@ def _resolve_entry(entry: ModelEntry, role: str, models_directory: Path) -> Inst
         passage_prefix=entry.passage_prefix,
         pooling=entry.pooling,
         answered_log_odds=entry.answered_log_odds,
+        fused_weight=entry.fused_weight,
     )
 
 

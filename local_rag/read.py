@@ -1,6 +1,8 @@
 """Read a file into a Document: text, title, headings and pages, with offsets that stay true."""
 
+import os
 import re
+import stat
 from pathlib import Path
 
 from local_rag.decode import clean, decode
@@ -9,6 +11,7 @@ from local_rag.markdown import blank_front_matter, blank_tags, find_headings
 from local_rag.read_formats import CONVERTED, convert
 from local_rag.records import Document
 from local_rag.source_code import LANGUAGES, find_definitions
+from local_rag.walk import MAX_BYTES
 
 _MARKDOWN = {".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"}
 
@@ -19,10 +22,7 @@ def read(path: Path) -> Document:
     Raises ReadError with the bare reason (`empty`, `binary file, not a document` ...) when there is no text to be had.
     """
     suffix = path.suffix.lower()
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ReadError(f"cannot be opened ({error.strerror})") from error
+    data = _read_bytes(path)
     if not data.strip():
         raise ReadError("empty")
     if suffix in CONVERTED:
@@ -36,6 +36,25 @@ def read(path: Path) -> Document:
     if not document.text.strip():
         raise ReadError("holds no text")
     return document
+
+
+def _read_bytes(path: Path) -> bytes:
+    """Read a regular file within the limit, whatever it was when it was found."""
+    try:
+        # O_NONBLOCK: opening a FIFO would wait for a writer; O_NOFOLLOW: a link may lead anywhere.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ReadError("cannot be opened (not a regular file)")
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                data = file.read(MAX_BYTES + 1)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise ReadError(f"cannot be opened ({error.strerror})") from error
+    if len(data) > MAX_BYTES:
+        raise ReadError(f"larger than the limit of {MAX_BYTES / 2**20:.1f} MiB")
+    return data
 
 
 def _read_markdown(path: Path, source: str) -> Document:

@@ -126,6 +126,7 @@ class InstalledModel:
     `path` is a GGUF file or a sentence-transformers folder, `identity` the SHA-256 that stands for its weights,
     `context_length` in tokens. `pooling` is None when the folder's own configuration decides. `answered_log_odds` are
     the log odds, of an answer model's Yes to "do the sources say it?", below which a question counts as unanswered.
+    `fused_weight` is the weight that the fused rank has beside a reranker's own; 0 where its order stands alone.
     """
 
     name: str
@@ -137,3 +138,4 @@ class InstalledModel:
     passage_prefix: str = ""
     pooling: Literal["mean", "cls"] | None = None
     answered_log_odds: float = 0.0
+    fused_weight: float = 0.0

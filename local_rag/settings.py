@@ -30,10 +30,12 @@ class Settings(BaseSettings):
     chunker: Literal["auto", "fixed", "recursive", "markdown", "code"] = "auto"
     chunk_tokens: int = Field(default=0, ge=0, description="0: what the embedder's input leaves beside the context")
     overlap: int = Field(default=0, ge=0)
-    dense_weight: float = Field(default=1.0, ge=0)
+    dense_weight: float = Field(default=0.7, ge=0)
     keyword_weight: float = Field(default=1.0, ge=0)
-    rrf_k: int = Field(default=60, ge=1)
-    pool: int = Field(default=150, ge=1, description="candidates that are fused and reranked")
+    rrf_k: int = Field(default=10, ge=1)
+    pool: int = Field(default=150, ge=1, description="candidates of each list")
+    rerank_candidates: int = Field(default=0, ge=0, description="passages to rerank; 0: as many as fit rerank_seconds")
+    rerank_seconds: float = Field(default=3.0, gt=0)
     passages: int = Field(default=20, ge=1, description="passages kept after reranking")
 
     @classmethod
@@ -70,14 +72,18 @@ def resolve_settings(library: Path, **flags: Any) -> Settings:
         raise LibraryError(f"{path} cannot be read ({error}); correct it or delete it.") from None
 
 
+def index_settings(settings: Settings, *models: InstalledModel | None) -> dict[str, Any]:
+    """Return the settings that shape an index, a user's own model by its full path."""
+    values = {name: getattr(settings, name) for name in REMEMBERED}
+    return values | {f"{model.role}_model": model.name for model in models if model and values[f"{model.role}_model"]}
+
+
 def remember_settings(library: Path, settings: Settings, *models: InstalledModel | None) -> None:
-    """Write what shapes the index next to it, a user's own model by its full path.
+    """Write what shapes the index next to it.
 
     JSON's strings and numbers are also TOML's.
     """
-    values = {name: getattr(settings, name) for name in REMEMBERED}
-    values |= {f"{model.role}_model": model.name for model in models if model and values[f"{model.role}_model"]}
-    lines = [f"{name} = {json.dumps(value)}\n" for name, value in values.items()]
+    lines = [f"{name} = {json.dumps(value)}\n" for name, value in index_settings(settings, *models).items()]
     path = library / SETTINGS_FILE
     temporary = path.with_suffix(".tmp")
     temporary.write_text("# Written by `local-rag index`.\n" + "".join(lines))

@@ -3,7 +3,8 @@
 Documents and chunks are never changed in place: a changed file becomes a new document, and the old one is marked
 superseded until the generation that still names its chunks has been replaced. A reader of the published generation
 therefore finds every passage it names while a writer is at work. Contexts and vectors are content-addressed: whatever
-asks for the same context or vector again finds it.
+asks for the same context or vector again finds it. Both took long to make, so each commit is on the disk before the
+next step, and each row has a checksum.
 """
 
 import json
@@ -16,43 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from local_rag.errors import LibraryError
-from local_rag.records import Chunk, Document
+from local_rag.records import Chunk, Document, Skipped
+from local_rag.schema import crc32, migrate, refuse_newer, schema_version
+from local_rag.storage_errors import storage_errors
 
-SCHEMA_VERSION = 1
-
-_SCHEMA = """
-CREATE TABLE roots (path TEXT PRIMARY KEY);
-CREATE TABLE documents (
-    id INTEGER PRIMARY KEY,
-    path TEXT NOT NULL,
-    size INTEGER NOT NULL,
-    modified_ns INTEGER NOT NULL,
-    sha256 TEXT NOT NULL,
-    title TEXT NOT NULL,
-    text TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    split_key TEXT NOT NULL,            -- chunker, sizes and tokenizer that made the chunks
-    context_plan TEXT NOT NULL DEFAULT '',  -- context model, prompt and window that made the chunks' context keys
-    live INTEGER NOT NULL DEFAULT 1     -- 0: superseded, kept until no published generation names it
-);
-CREATE UNIQUE INDEX live_paths ON documents (path) WHERE live;
-CREATE TABLE chunks (
-    id INTEGER PRIMARY KEY,
-    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
-    position INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    end INTEGER NOT NULL,
-    text TEXT NOT NULL,
-    headings TEXT NOT NULL,
-    page INTEGER,
-    line INTEGER,
-    end_line INTEGER,
-    context_key TEXT
-);
-CREATE INDEX chunks_of_document ON chunks (document_id, position);
-CREATE TABLE contexts (key TEXT PRIMARY KEY, text TEXT NOT NULL, kind TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL);
-"""
+STORE_FILE = "library.sqlite3"
+SALVAGED_FILE = "library.sqlite3.salvaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,63 +62,61 @@ class Store:
     """Open the SQLite file of a library; `create` makes it when it is missing."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
+        if path.with_name(SALVAGED_FILE).exists():
+            raise LibraryError(f"A repair of {path.parent} was interrupted; run `local-rag repair` to end it.")
+        missing = f"There is no library in {path.parent}; make one with `local-rag index PATH`."
         if not path.exists() and not create:
-            raise LibraryError(f"There is no library in {path.parent}; make one with `local-rag index PATH`.")
-        try:
-            self._connection = sqlite3.connect(path, timeout=30, isolation_level=None)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._connection.execute("PRAGMA foreign_keys = ON")
-            self._open_schema(path)
-        except sqlite3.Error as error:
-            raise LibraryError(
-                f"{path} cannot be used ({error}); if it is damaged, delete {path.parent} "
-                "and run `local-rag index` again."
-            ) from None
-
-    def _open_schema(self, path: Path) -> None:
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            self._connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-        elif version != SCHEMA_VERSION:
-            raise LibraryError(
-                f"{path} has schema version {version} and this local-rag knows version {SCHEMA_VERSION}; use the "
-                "local-rag that made it, or another folder with `--library`."
-            )
+            raise LibraryError(missing)
+        with storage_errors(path.parent):
+            self.connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+            try:
+                refuse_newer(self.connection, path)
+                if not create and not schema_version(self.connection):
+                    raise LibraryError(missing)
+                self.connection.execute("PRAGMA journal_mode = WAL")
+                # A generation may name no chunk that a power cut could take back.
+                self.connection.execute("PRAGMA synchronous = FULL")
+                self.connection.execute("PRAGMA foreign_keys = ON")
+                migrate(self.connection)
+            except BaseException:
+                self.connection.close()
+                raise
 
     def close(self) -> None:
         """Close the file."""
-        self._connection.close()
+        self.connection.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Write all or nothing."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self.connection.execute("COMMIT")
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            # A full or failing disk makes SQLite itself take the transaction back.
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
             raise
-        self._connection.execute("COMMIT")
 
     def roots(self) -> list[Path]:
         """Return the paths that `index` was given so far."""
-        return [Path(row[0]) for row in self._connection.execute("SELECT path FROM roots ORDER BY path")]
+        return [Path(row[0]) for row in self.connection.execute("SELECT path FROM roots ORDER BY path")]
 
     def add_roots(self, paths: Iterable[Path]) -> None:
         """Remember paths to index again."""
-        self._connection.executemany("INSERT OR IGNORE INTO roots VALUES (?)", [(str(path),) for path in paths])
+        self.connection.executemany("INSERT OR IGNORE INTO roots VALUES (?)", [(str(path),) for path in paths])
 
     def documents(self) -> list[StoredDocument]:
         """Return all live documents."""
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             "SELECT id, path, size, modified_ns, sha256, title, split_key FROM documents WHERE live ORDER BY path"
         )
         return [StoredDocument(*row) for row in rows]
 
     def document_text(self, document_id: int) -> str:
         """Return the text of a document."""
-        row = self._connection.execute("SELECT text FROM documents WHERE id = ?", (document_id,)).fetchone()
+        row = self.connection.execute("SELECT text FROM documents WHERE id = ?", (document_id,)).fetchone()
         return str(row[0])
 
     def put_document(
@@ -156,8 +124,8 @@ class Store:
     ) -> None:
         """Store a document with its chunks; one of the same path is superseded."""
         with self.transaction():
-            self._connection.execute("UPDATE documents SET live = 0 WHERE path = ? AND live", (str(document.path),))
-            cursor = self._connection.execute(
+            self.connection.execute("UPDATE documents SET live = 0 WHERE path = ? AND live", (str(document.path),))
+            cursor = self.connection.execute(
                 "INSERT INTO documents (path, size, modified_ns, sha256, title, text, kind, split_key) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -171,7 +139,7 @@ class Store:
                     split_key,
                 ),
             )
-            self._connection.executemany(
+            self.connection.executemany(
                 "INSERT INTO chunks (document_id, position, start, end, text, headings, page, line, end_line) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
@@ -185,27 +153,27 @@ class Store:
 
     def touch_document(self, document_id: int, modified_ns: int) -> None:
         """Record that an unchanged document's file has another time."""
-        self._connection.execute("UPDATE documents SET modified_ns = ? WHERE id = ?", (modified_ns, document_id))
+        self.connection.execute("UPDATE documents SET modified_ns = ? WHERE id = ?", (modified_ns, document_id))
 
     def supersede(self, document_id: int) -> None:
         """Take a document out of the next generation."""
-        self._connection.execute("UPDATE documents SET live = 0 WHERE id = ?", (document_id,))
+        self.connection.execute("UPDATE documents SET live = 0 WHERE id = ?", (document_id,))
 
     def purge(self, published: Iterable[int]) -> None:
         """Delete superseded documents, except those whose chunks the live generation still names."""
         with self.transaction():
-            self._connection.execute("CREATE TEMP TABLE published (id INTEGER PRIMARY KEY)")
-            self._connection.executemany("INSERT INTO published VALUES (?)", [(int(key),) for key in published])
-            self._connection.execute(
+            self.connection.execute("CREATE TEMP TABLE published (id INTEGER PRIMARY KEY)")
+            self.connection.executemany("INSERT INTO published VALUES (?)", [(int(key),) for key in published])
+            self.connection.execute(
                 "DELETE FROM documents WHERE NOT live AND NOT EXISTS "
                 "(SELECT 1 FROM chunks JOIN published ON published.id = chunks.id WHERE document_id = documents.id)"
             )
-            self._connection.execute("DROP TABLE published")
+            self.connection.execute("DROP TABLE published")
 
     def chunks(self, document_id: int | None = None) -> Iterator[StoredChunk]:
         """Yield the chunks of one document, or of all live documents, in reading order."""
         where = "live" if document_id is None else "document_id = ?"
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             f"{_CHUNK_QUERY} WHERE {where} ORDER BY path, position", () if document_id is None else (document_id,)
         )
         return (_stored_chunk(row) for row in rows)
@@ -216,13 +184,13 @@ class Store:
         for start in range(0, len(ids), 500):
             part = ids[start : start + 500]
             marks = ",".join("?" * len(part))
-            for row in self._connection.execute(f"{_CHUNK_QUERY} WHERE chunks.id IN ({marks})", part):
+            for row in self.connection.execute(f"{_CHUNK_QUERY} WHERE chunks.id IN ({marks})", part):
                 found[row[0]] = _stored_chunk(row)
         return found
 
     def documents_without_contexts(self, plan: str) -> list[StoredDocument]:
         """Return live documents with a chunk whose context, under this plan, is not written yet."""
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             "SELECT id, path, size, modified_ns, sha256, title, split_key FROM documents WHERE live AND "
             "(context_plan <> ? OR EXISTS (SELECT 1 FROM chunks WHERE document_id = documents.id AND NOT EXISTS "
             "(SELECT 1 FROM contexts WHERE contexts.key = context_key))) ORDER BY path",
@@ -232,7 +200,7 @@ class Store:
 
     def count_missing_contexts(self, plan: str) -> int:
         """Count the chunks of live documents whose context, under this plan, is not written yet."""
-        row = self._connection.execute(
+        row = self.connection.execute(
             "SELECT count(*) FROM chunks JOIN documents ON documents.id = document_id WHERE live AND "
             "(context_plan <> ? OR NOT EXISTS (SELECT 1 FROM contexts WHERE contexts.key = context_key))",
             (plan,),
@@ -242,37 +210,81 @@ class Store:
     def known_contexts(self, keys: Iterable[str]) -> set[str]:
         """Return those keys whose context is stored."""
         return {
-            key for key in keys if self._connection.execute("SELECT 1 FROM contexts WHERE key = ?", (key,)).fetchone()
+            key for key in keys if self.connection.execute("SELECT 1 FROM contexts WHERE key = ?", (key,)).fetchone()
         }
 
     def plan_contexts(self, document_id: int, plan: str, keys: Sequence[tuple[int, str]]) -> None:
         """Record which context each chunk of a document wants, as (chunk id, context key)."""
         with self.transaction():
-            self._connection.executemany("UPDATE chunks SET context_key = ? WHERE id = ?", [(k, i) for i, k in keys])
-            self._connection.execute("UPDATE documents SET context_plan = ? WHERE id = ?", (plan, document_id))
+            self.connection.executemany("UPDATE chunks SET context_key = ? WHERE id = ?", [(k, i) for i, k in keys])
+            self.connection.execute("UPDATE documents SET context_plan = ? WHERE id = ?", (plan, document_id))
 
     def put_context(self, key: str, text: str, kind: str) -> None:
         """Store a finished context."""
-        self._connection.execute("INSERT OR REPLACE INTO contexts VALUES (?, ?, ?)", (key, text, kind))
+        self.connection.execute(
+            "INSERT OR REPLACE INTO contexts (key, text, kind, checksum) VALUES (?, ?, ?, ?)",
+            (key, text, kind, crc32(kind, text)),
+        )
 
     def known_vectors(self, keys: Iterable[str]) -> set[str]:
         """Return those keys whose vector is stored."""
         return {
-            key for key in keys if self._connection.execute("SELECT 1 FROM vectors WHERE key = ?", (key,)).fetchone()
+            key for key in keys if self.connection.execute("SELECT 1 FROM vectors WHERE key = ?", (key,)).fetchone()
         }
 
     def put_vectors(self, keys: Sequence[str], vectors: np.ndarray) -> None:
         """Store vectors, float32 of shape (len(keys), dimension)."""
+        rows = [(key, vector.astype(np.float32).tobytes()) for key, vector in zip(keys, vectors, strict=True)]
         with self.transaction():
-            self._connection.executemany(
-                "INSERT OR REPLACE INTO vectors VALUES (?, ?)",
-                [(key, vector.astype(np.float32).tobytes()) for key, vector in zip(keys, vectors, strict=True)],
+            self.connection.executemany(
+                "INSERT OR REPLACE INTO vectors (key, vector, checksum) VALUES (?, ?, ?)",
+                [(key, vector, crc32(vector)) for key, vector in rows],
             )
 
     def vector(self, key: str) -> np.ndarray:
         """Return one vector, float32."""
-        row = self._connection.execute("SELECT vector FROM vectors WHERE key = ?", (key,)).fetchone()
+        row = self.connection.execute("SELECT vector, checksum FROM vectors WHERE key = ?", (key,)).fetchone()
+        if crc32(row[0]) != row[1]:
+            raise LibraryError("A stored vector is damaged; run `local-rag repair` to have it made again.")
         return np.frombuffer(row[0], dtype=np.float32)
+
+    def plan_vectors(self, keys: Iterable[tuple[int, str]]) -> None:
+        """Record which vector each chunk wants, as (chunk id, vector key)."""
+        with self.transaction():
+            self.connection.executemany(
+                "UPDATE chunks SET vector_key = ?2 WHERE id = ?1 AND vector_key IS NOT ?2", keys
+            )
+
+    def put_skipped(self, below: Sequence[Path], skipped: Iterable[tuple[Skipped, int, int]]) -> None:
+        """Remember which files below these paths could not be read, each with size and time."""
+        before = [path for path in self.skipped() if any(Path(path).is_relative_to(folder) for folder in below)]
+        with self.transaction():
+            self.connection.executemany("DELETE FROM skipped WHERE path = ?", [(path,) for path in before])
+            self.connection.executemany(
+                "INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?)",
+                [(str(item.path), size, modified_ns, item.reason) for item, size, modified_ns in skipped],
+            )
+
+    def skipped(self) -> dict[str, tuple[int, int]]:
+        """Return size and time of the files that could not be read, by path."""
+        rows = self.connection.execute("SELECT path, size, modified_ns FROM skipped")
+        return {path: (size, modified_ns) for path, size, modified_ns in rows}
+
+    def excluded(self) -> list[Path]:
+        """Return the paths below a root that were removed from the library."""
+        return [Path(row[0]) for row in self.connection.execute("SELECT path FROM excluded ORDER BY path")]
+
+    def include(self, paths: Iterable[Path]) -> None:
+        """Let removed paths be indexed again."""
+        self.connection.executemany("DELETE FROM excluded WHERE path = ?", [(str(path),) for path in paths])
+
+    def remove(self, documents: Iterable[StoredDocument], roots: Iterable[Path], excluded: Iterable[Path]) -> None:
+        """Supersede documents, forget roots and exclude paths, all or nothing."""
+        with self.transaction():
+            for document in documents:
+                self.supersede(document.id)
+            self.connection.executemany("DELETE FROM roots WHERE path = ?", [(str(path),) for path in roots])
+            self.connection.executemany("INSERT OR IGNORE INTO excluded VALUES (?)", [(str(p),) for p in excluded])
 
 
 def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:

@@ -1,9 +1,28 @@
 """Dense search: exact inner product over normalised vectors, by FAISS."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+# Chosen by scripts/tune_retrieval.py; see docs/results.md.
+_NEIGHBOUR = 0.25
+
+
+def blend_neighbours(vectors: np.ndarray, documents: Sequence[int]) -> np.ndarray:
+    """Move each vector a little towards those before and after it in the same document; all stay normalised.
+
+    A chunk from the midst of a section is then also found by what the section is about. Shape (count, dimension), the
+    vectors of a document in reading order; `documents` names the document of each.
+    """
+    same = (np.asarray(documents)[1:] == np.asarray(documents)[:-1]).astype(np.float32)[:, None]
+    blended = vectors.copy()
+    blended[1:] += _NEIGHBOUR * same * vectors[:-1]
+    blended[:-1] += _NEIGHBOUR * same * vectors[1:]
+    lengths = np.linalg.norm(blended, axis=1, keepdims=True)
+    normalised: np.ndarray = blended / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return normalised
 
 
 class VectorIndex:
@@ -36,7 +55,16 @@ class VectorIndex:
 
     def search(self, vector: np.ndarray, top: int) -> list[tuple[int, float]]:
         """Return rows with cosine similarities for one normalised vector of shape (dimension,), best first."""
+        import faiss
+
         if self._index.ntotal == 0:
             return []
-        scores, rows = self._index.search(vector.reshape(1, -1).astype(np.float32), min(top, self._index.ntotal))
+        # One question gives threads nothing to share out: a second one only delays the first, by half on idle cores and
+        # by 20 ms on busy ones. The number is put back, because torch's threads depend on it too.
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)
+        try:
+            scores, rows = self._index.search(vector.reshape(1, -1).astype(np.float32), min(top, self._index.ntotal))
+        finally:
+            faiss.omp_set_num_threads(threads)
         return [(int(row), float(score)) for row, score in zip(rows[0], scores[0], strict=True)]

@@ -7,11 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_rag.embed import SentenceEmbedder, embedder_identity, input_tokens, load_tokenizer, passage_text
+from local_rag.embed import (
+    SentenceEmbedder,
+    embed_with_contexts,
+    embedder_identity,
+    input_tokens,
+    load_tokenizer,
+    passage_text,
+)
 from local_rag.errors import ModelError
 from local_rag.models import resolve
 from local_rag.records import InstalledModel
 from tests.checkpoints import save_bert
+from tests.conftest import FakeEmbedder
 
 
 @pytest.fixture(scope="module")
@@ -103,20 +111,28 @@ def test_input_leaves_room_for_special_tokens_and_prefix(embed_model: InstalledM
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.text(max_size=800), st.text(max_size=800), st.text(max_size=400))
-def test_headings_and_context_never_push_the_chunk_out(headings: str, context: str, text: str) -> None:
+@given(st.text(max_size=800), st.text(max_size=400))
+def test_headings_never_push_the_chunk_out(headings: str, text: str) -> None:
     model = resolve("all-minilm-l6-v2", "embed")
     tokenizer = load_tokenizer(model.path)
     room = input_tokens(model)
     if len(tokenizer.encode(text, add_special_tokens=False).ids) > room:
         return
-    composed = passage_text(headings, context, text, model=model)
+    composed = passage_text(headings, text, model=model)
     assert composed.endswith(text)
     assert len(tokenizer.encode(composed, add_special_tokens=False).ids) <= room
 
 
 def test_what_fits_is_not_cut(embed_model: InstalledModel) -> None:
-    assert passage_text("Title > Part", "A context.", "The chunk.", model=embed_model) == (
-        "Title > Part\nA context.\nThe chunk."
-    )
-    assert passage_text("", "", "The chunk.", model=embed_model) == "The chunk."
+    assert passage_text("Title > Part", "The chunk.", model=embed_model) == "Title > Part\nThe chunk."
+    assert passage_text("", "The chunk.", model=embed_model) == "The chunk."
+
+
+def test_a_context_moves_the_vector_of_its_chunk_half_way() -> None:
+    embedder = FakeEmbedder(resolve("all-minilm-l6-v2", "embed"))
+    alone, situated = embed_with_contexts(embedder, [("the boat leaves", ""), ("the boat leaves", "islands")])
+    assert np.allclose(alone, embedder.embed_query("the boat leaves"))
+    assert np.isclose(np.linalg.norm(situated), 1)
+    wanted = embedder.embed_query("the boat leaves") + embedder.embed_query("islands") / 2
+    assert np.allclose(situated, wanted / np.linalg.norm(wanted))
+    assert embed_with_contexts(embedder, [("a", ""), ("b", "")]).shape == (2, 64)

@@ -1,9 +1,11 @@
+import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from local_rag.errors import ModelError
-from local_rag.llama.engine import Request, SharedPrefixEngine, common_prefix
+from local_rag.llama.engine import EngineSettings, Request, SharedPrefixEngine, common_prefix
 from local_rag.llama.model import LlamaModel
 
 DOCUMENT = "The lighthouse of Graskjaer was built in 1868 of grey stone. " * 12
@@ -12,7 +14,7 @@ QUESTIONS = ["When was it built?", "Of what is it made?", "Where does it stand?"
 
 @pytest.fixture
 def engine(tiny_llama: LlamaModel) -> Iterator[SharedPrefixEngine]:
-    engine = SharedPrefixEngine(tiny_llama, context_tokens=2048, sequences=4, batch_tokens=64)
+    engine = SharedPrefixEngine(tiny_llama, context_tokens=2048, settings=EngineSettings(sequences=4, batch_tokens=64))
     yield engine
     engine.close()
 
@@ -40,11 +42,43 @@ def test_each_prefix_token_is_evaluated_once(engine: SharedPrefixEngine) -> None
 def test_sharing_changes_no_token(tiny_llama: LlamaModel, engine: SharedPrefixEngine) -> None:
     together = {key: tokens for key, tokens, _ in engine.complete(requests(tiny_llama))}
     for request in requests(tiny_llama):
-        alone = SharedPrefixEngine(tiny_llama, context_tokens=1024, sequences=1, batch_tokens=64)
+        alone = SharedPrefixEngine(
+            tiny_llama, context_tokens=1024, settings=EngineSettings(sequences=1, batch_tokens=64)
+        )
         ((_, tokens, _),) = alone.complete([request])
         alone.close()
         # Batches of other shapes round differently, so a near-tie may fall the other way, but not at once.
         assert tokens[:4] == together[request.key][:4]
+
+
+def test_a_cut_prefix_reads_only_its_beginning(tiny_llama: LlamaModel, engine: SharedPrefixEngine) -> None:
+    whole = requests(tiny_llama)
+    cut = [Request(r.key, r.prefix, r.suffix, r.max_tokens, cut=40 + 20 * n) for n, r in enumerate(whole)]
+    done = {key: tokens for key, tokens, _ in engine.complete(cut)}
+    assert engine.counts.prefix == len(whole[0].prefix)
+    assert engine.counts.prompt == sum(request.start + len(request.suffix) for request in cut)
+    for request in cut:
+        alone = SharedPrefixEngine(
+            tiny_llama, context_tokens=1024, settings=EngineSettings(sequences=1, batch_tokens=64)
+        )
+        short = Request(request.key, request.prefix[: request.start], request.suffix, request.max_tokens)
+        ((_, tokens, _),) = alone.complete([short])
+        alone.close()
+        assert tokens[:4] == done[request.key][:4]
+
+
+def test_ctrl_c_ends_a_batch_and_leaves_the_engine_usable(tiny_llama: LlamaModel) -> None:
+    engine = SharedPrefixEngine(
+        tiny_llama, context_tokens=8192, settings=EngineSettings(sequences=1, batch_tokens=4096)
+    )
+    long = Request("long", tiny_llama.tokenize("The lighthouse stands on the rock. " * 550), [1], 1)
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        list(engine.complete([long]))
+    assert not engine._residents
+    assert len(list(engine.complete(requests(tiny_llama)[:1]))) == 1
+    engine.close()
 
 
 def test_several_prefixes_run_together(engine: SharedPrefixEngine) -> None:
@@ -81,7 +115,7 @@ def test_an_abandoned_run_leaves_the_engine_usable(engine: SharedPrefixEngine) -
 
 
 def test_one_sequence_is_enough(tiny_llama: LlamaModel) -> None:
-    engine = SharedPrefixEngine(tiny_llama, context_tokens=512, sequences=1, batch_tokens=32)
+    engine = SharedPrefixEngine(tiny_llama, context_tokens=512, settings=EngineSettings(sequences=1, batch_tokens=32))
     other = requests(tiny_llama, "Short. ", first_key=10)
     assert len(list(engine.complete([*requests(tiny_llama)[:2], *other[:2]]))) == 4
     engine.close()

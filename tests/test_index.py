@@ -1,6 +1,5 @@
 """The pipeline: what `index` does to the library, with a fake embedder and, for contexts, the tiny model."""
 
-import json
 import os
 import sqlite3
 from pathlib import Path
@@ -11,7 +10,9 @@ import pytest
 from local_rag import Library
 from local_rag.errors import LibraryError
 from local_rag.index import Indexer, Progress
-from local_rag.publish import current_generation
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
+from local_rag.llama.model import LlamaModel
+from local_rag.publish import current_generation, write_manifest
 from local_rag.records import InstalledModel
 from local_rag.store import Store
 from tests.conftest import FakeEmbedder
@@ -165,9 +166,8 @@ def test_a_question_with_another_embedder_is_refused(library: Library, documents
     library.index([documents])
     generation = current_generation(library.folder)
     assert generation
-    manifest = json.loads((generation.folder / "manifest.json").read_text())
-    manifest["fingerprint"] |= {"embedder": "other", "embedder_name": "bge-small-en-v1.5"}
-    (generation.folder / "manifest.json").write_text(json.dumps(manifest))
+    fingerprint = {**generation.manifest["fingerprint"], "embedder": "other", "embedder_name": "bge-small-en-v1.5"}
+    write_manifest(generation.folder, {**generation.manifest, "fingerprint": fingerprint})
     with pytest.raises(LibraryError, match=r"bge-small-en-v1.5.*local-rag index"):
         library.search("boat")
 
@@ -197,7 +197,7 @@ class Interrupted(BaseException):
 
 def contexts(library: Library) -> dict[str, tuple[str, str]]:
     with sqlite3.connect(library.folder / "library.sqlite3") as connection:
-        return {key: (text, kind) for key, text, kind in connection.execute("SELECT * FROM contexts")}
+        return {key: (text, kind) for key, text, kind in connection.execute("SELECT key, text, kind FROM contexts")}
 
 
 def test_contexts_are_written_kept_and_resumed(documents: Path) -> None:
@@ -237,6 +237,36 @@ def test_an_edit_writes_only_the_contexts_it_touches(documents: Path) -> None:
     report = library.index()
     assert sum(report.contexts.values()) == 1
     assert len(contexts(library)) == len(before) + 1
+
+
+def test_many_contexts_are_worth_a_calibration(documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def make_engine(model: LlamaModel, settings: EngineSettings | None) -> SharedPrefixEngine:
+        made.append(settings)
+        return SharedPrefixEngine(model, context_tokens=2048, settings=settings)
+
+    chosen = EngineSettings(sequences=3, batch_tokens=64)
+    monkeypatch.setattr("local_rag.index.make_engine", make_engine)
+    monkeypatch.setattr("local_rag.index.stored_settings", lambda _path: None)
+    monkeypatch.setattr("local_rag.index.calibrate", lambda _model, _report: chosen)
+    with Library(".local-rag", profile="tiny") as opened:
+        opened.index([documents])
+    (documents / "new.md").write_text("# Tide\n\nThe tide is high at noon.\n")
+    monkeypatch.setattr("local_rag.index._WORTH_CALIBRATING", 1)
+    with Library(".local-rag") as opened:
+        opened.index()
+    assert made == [None, chosen]
+
+
+def test_copies_of_a_document_share_their_contexts(documents: Path) -> None:
+    (documents / "copy.md").write_text((documents / "ireland.md").read_text())
+    with Library(".local-rag", profile="tiny") as opened:
+        report = opened.index([documents])
+        assert sum(report.contexts.values()) == report.chunks - 1
+        found = opened.search("Parents get 26 weeks at half pay", top=2, rerank=False)
+    assert {Path(passage.path).name for passage in found} == {"ireland.md", "copy.md"}
+    assert found[0].context == found[1].context
 
 
 def test_a_first_generation_is_published_before_contexts(documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_rag.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.keyword_index import KeywordIndex, _blocks, keyword_tokens
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,7 @@ from local_rag.keyword_index import KeywordIndex, keyword_tokens
     [
         ("getUserName", ["getusernam", "get", "user", "name"]),
         ("snake_case", ["snake_cas", "snake", "case"]),
+        ("_modules", ["_modul", "modul"]),
         ("HTTPServer2", ["httpserver2", "http", "server", "2"]),
         ("ST-4471", ["st", "4471"]),
         ("The policies of the company's boats", ["polici", "compani", "boat"]),
@@ -48,6 +49,22 @@ def test_nothing_to_index(texts: list[str], tmp_path: Path) -> None:
 def test_ranks_the_denser_text_first() -> None:
     index = KeywordIndex.build(["tide tide tide", "tide and wind and rain and snow", "wind"])
     assert [row for row, _ in index.search("tide", 2)] == [0, 1]
+
+
+def test_surroundings_break_a_tie_but_do_not_outweigh_the_own_words(tmp_path: Path) -> None:
+    texts = ["kites in spring", "the red one flies", "boats in spring", "the red one floats", "the kites red one"]
+    KeywordIndex.build(texts, [1, 1, 2, 2, 3]).save(tmp_path / "k")
+    index = KeywordIndex.load(tmp_path / "k")
+    found = [row for row, _ in index.search("red kites", 5)]
+    assert found[0] == 4, "both words of its own"
+    assert found.index(1) < found.index(3), "the kites stand beside it"
+    assert 2 in found, "its neighbour is red"
+
+
+def test_long_documents_are_cut_into_even_blocks() -> None:
+    assert _blocks([7] * 3).tolist() == [0, 0, 0]
+    assert _blocks([7] * 9 + [8]).tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 2]
+    assert _blocks([]).tolist() == []
 
 
 @settings(max_examples=50, deadline=None)

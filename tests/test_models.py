@@ -13,7 +13,7 @@ import local_rag
 from local_rag import models
 from local_rag.cli.models import command
 from local_rag.errors import ModelError
-from local_rag.models import FORMATS, WheelSource, load_registry, resolve
+from local_rag.models import FORMATS, WheelSource, load_registry, resolve, verify
 
 REGISTRY = load_registry()
 MIB = 1024 * 1024
@@ -52,7 +52,7 @@ def test_every_entry_is_pinned(name: str) -> None:
     assert {FORMATS[role] for role in entry.roles} == {entry.format}
     assert entry.licence
     assert entry.context_length >= 256
-    assert entry.weights.name.endswith(".gguf" if entry.format == "gguf" else ".safetensors")
+    assert entry.weights.name.endswith(".gguf" if entry.format == "gguf" else (".safetensors", ".onnx"))
     for file in entry.files:
         assert re.fullmatch("[0-9a-f]{64}", file.sha256)
         assert file.bytes > 0
@@ -78,10 +78,12 @@ def test_every_profile_names_models_of_the_right_role(profile: str) -> None:
         assert role in REGISTRY.models[name].roles
 
 
-def test_profiles_without_the_hub_have_no_cross_encoder() -> None:
+def test_profiles_without_the_hub_rerank_with_the_model_that_comes_with_the_program() -> None:
     for profile in ("starter", "tiny"):
-        roles = REGISTRY.profiles[profile]
-        assert "rerank" not in roles
+        roles = dict(REGISTRY.profiles[profile])
+        reranker = REGISTRY.models[roles.pop("rerank")]
+        assert reranker.source is None
+        assert verify(reranker, models_directory=Path("nowhere")) == ()
         assert all(isinstance(REGISTRY.models[name].source, WheelSource) for name in roles.values())
     assert set(REGISTRY.profiles) == {"starter", "tiny", "small", "laptop"}
     assert REGISTRY.profiles["tiny"]["context"] == REGISTRY.profiles["tiny"]["answer"] == "smollm2-135m-instruct"
@@ -272,7 +274,7 @@ def test_incomplete_and_damaged_own_folders(tmp_path: Path) -> None:
 def test_command_lists_what_is_pulled(tmp_path: Path) -> None:
     install(tmp_path, "all-minilm-l6-v2")
     listed = json.loads(CliRunner().invoke(command, ["list", "--json", "--models", str(tmp_path)]).stdout)
-    assert {row["name"] for row in listed["models"] if row["pulled"]} == {"all-minilm-l6-v2"}
+    assert {row["name"] for row in listed["models"] if row["pulled"]} == {"all-minilm-l6-v2", "minilm-l6-reranker"}
     assert listed["profiles"]["tiny"]["embed"] == "all-minilm-l6-v2"
     assert listed["directory"] == str(tmp_path)
     lines = CliRunner().invoke(command, ["list", "--models", str(tmp_path)]).stdout.splitlines()

@@ -306,6 +306,17 @@ def test_another_private_host_is_refused(site: WebServer, tmp_path: Path) -> Non
     assert run(site.url(), output=tmp_path, allow_private=True)[0].status == "written"
 
 
+def test_a_name_that_resolves_otherwise_when_connecting_is_refused(
+    site: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.pages["/"] = Reply(article())
+    monkeypatch.setattr("local_rag.fetch.is_private", lambda _host: False)
+    monkeypatch.setattr("local_rag.scrape.is_private", lambda _host: False)
+    assert "leads to the private address 127.0.0.1" in reason(site.url(), tmp_path)
+    assert site.requests == [], "nothing was sent"
+    assert run(site.url(), output=tmp_path, allow_private=True)[0].status == "written"
+
+
 def test_a_link_may_not_redirect_to_another_site(site: WebServer, tmp_path: Path) -> None:
     site.pages |= {
         "/": Reply(article(links=("/away",))),

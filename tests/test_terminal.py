@@ -1,6 +1,8 @@
+import json
+
 import pytest
 
-from local_rag.terminal import printable
+from local_rag.terminal import one_line, printable, printable_json
 
 
 @pytest.mark.parametrize(
@@ -28,4 +30,17 @@ def test_ordinary_text_is_unchanged() -> None:
 def test_exactly_the_named_characters_are_replaced() -> None:
     replaced = {point for point in range(0x3000) if printable(chr(point)) == "\ufffd"}
     controls = {*range(0x20), *range(0x7F, 0xA0)} - {0x09, 0x0A}
-    assert replaced == controls | {0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+    assert replaced == controls | {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+
+
+def test_a_name_stays_on_its_line() -> None:
+    assert one_line("a\nb\tc\u2028d\u2029e\x1bf") == "a b c d e\ufffdf"
+
+
+def test_json_escapes_controls_and_loses_nothing() -> None:
+    value = {"text": "\x9b31m \u202e bad\udcff \x7f é\n", "list": [1, None]}
+    written = printable_json(value)
+    assert json.loads(written) == value
+    assert printable(written) == written
+    assert "é" in written
+    assert json.loads(printable_json(value, indent=1)) == value

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 
-from local_rag.vector_index import VectorIndex
+from local_rag.vector_index import VectorIndex, blend_neighbours
 
 
 def test_exact_inner_product(tmp_path: Path) -> None:
@@ -23,3 +23,25 @@ def test_fewer_vectors_than_asked_for() -> None:
 
 def test_empty(tmp_path: Path) -> None:
     assert VectorIndex.build(np.zeros((0, 1), dtype=np.float32)).search(np.ones(1), 3) == []
+
+
+def test_neighbours_of_the_same_document_draw_a_vector_near() -> None:
+    vectors = np.eye(4, dtype=np.float32)
+    blended = blend_neighbours(vectors, [1, 1, 1, 2])
+    assert np.allclose(np.linalg.norm(blended, axis=1), 1)
+    assert np.allclose(blended[0] / blended[0, 0], [1, 0.25, 0, 0])
+    assert np.allclose(blended[1] / blended[1, 1], [0.25, 1, 0.25, 0])
+    assert np.allclose(blended[3], [0, 0, 0, 1]), "alone in its document"
+    assert blend_neighbours(np.zeros((0, 1), dtype=np.float32), []).shape == (0, 1)
+
+
+def test_a_search_leaves_the_number_of_threads_alone() -> None:
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    try:
+        faiss.omp_set_num_threads(3)
+        VectorIndex.build(np.eye(3, dtype=np.float32)).search(np.eye(3)[0], 1)
+        assert faiss.omp_get_max_threads() == 3
+    finally:
+        faiss.omp_set_num_threads(before)

@@ -1,6 +1,5 @@
 """`local-rag ask`."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +36,7 @@ def command(
     """Answer a QUESTION from the indexed documents, with citations, or say that they do not hold the answer."""
     from local_rag.cli.search import passage_as_dict, passage_as_text
     from local_rag.library import Library
-    from local_rag.terminal import printable
+    from local_rag.terminal import one_line, printable, printable_json
 
     if not question.strip():
         raise click.UsageError("The question is empty.")
@@ -66,13 +65,13 @@ def command(
             "removed_citations": answer.removed_citations,
             "passages": [passage_as_dict(passage) for passage in answer.passages],
         }
-        click.echo(json.dumps(report, ensure_ascii=False))
+        click.echo(printable_json(report))
         return
     click.echo()
     if answer.citations:
         click.echo("\nSources:")
     for citation in answer.citations:
-        click.echo(f"  [{citation.number}] {printable(citation.passage.location)}")
+        click.echo(f"  [{citation.number}] {one_line(citation.passage.location)}")
     if answer.removed_citations:
         numbers = ", ".join(map(str, answer.removed_citations))
         click.echo(f"Removed citations of sources that do not exist: {numbers}.", err=True)

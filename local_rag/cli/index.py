@@ -59,7 +59,7 @@ def _as_dict(report: "IndexReport") -> dict[str, Any]:
 
 def _as_text(report: "IndexReport") -> str:
     from local_rag.search import display_path
-    from local_rag.terminal import printable
+    from local_rag.terminal import one_line, printable
 
     names = ("added", "changed", "moved", "removed", "unchanged")
     counts = [f"{getattr(report, name)} {name}" for name in names if getattr(report, name)]
@@ -72,13 +72,11 @@ def _as_text(report: "IndexReport") -> str:
             f"Contexts: {', '.join(shares)}. {report.tokens_generated:,} tokens generated; of {prompt:,} prompt tokens "
             f"{report.tokens_reused / max(1, prompt):.0%} came from the KV cache."
         )
-    if report.shortened:
-        lines.append(f"{report.shortened} contexts were shortened to fit the embedder beside their chunk.")
     if report.warning:
         lines.append(f"Warning: {report.warning}")
     if report.skipped:
         lines.append(f"Skipped {len(report.skipped)}:")
-        lines += [f"  {display_path(item.path)}: {item.reason}" for item in report.skipped]
+        lines += [f"  {one_line(display_path(item.path))}: {one_line(item.reason)}" for item in report.skipped]
     if not report.published:
         lines.append("The index was up to date.")
     return printable("\n".join(lines))

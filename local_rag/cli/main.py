@@ -1,18 +1,29 @@
 """The `local-rag` command: a group whose commands are imported only when they run."""
 
 import importlib
+import os
+import sys
+import tempfile
 from typing import Any
 
 import click
 
 from local_rag.errors import LocalRagError
+from local_rag.offline import go_offline
+from local_rag.terminal import one_line
 
 COMMANDS = {
     "ask": "Answer a question from the indexed documents, with citations.",
+    "clean": "Delete what the library does not need any more.",
+    "doctor": "Check this machine, the models and the library; say how to mend what is wrong.",
+    "eval": "Measure retrieval on questions whose passages are known.",
     "index": "Index folders and files; run again after they change.",
     "models": "List, pull and verify the models.",
+    "remove": "Take documents out of the library.",
+    "repair": "Mend a damaged library.",
     "scrape": "Fetch web pages as Markdown files to index.",
     "search": "Find the passages that fit a question.",
+    "status": "Show what the library holds, and what is stale and why.",
 }
 
 
@@ -41,7 +52,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except LocalRagError as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(one_line(str(error))) from error
         except KeyboardInterrupt:
             click.echo("Stopped.", err=True)
             raise click.exceptions.Exit(130) from None
@@ -49,10 +60,16 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="local-rag", prog_name="local-rag")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Ask questions of your own documents, with models that run on your own machine."""
+    # Importing torch makes a cache folder of its compiler, which is never used: here it exists already.
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
+    if ctx.invoked_subcommand not in {"scrape", "models"}:  # `models` closes the network itself, except to pull
+        go_offline(native_code=bool(ctx.obj))
 
 
 def main() -> None:
-    """Run the command line."""
-    cli(prog_name="local-rag")
+    """Run the command line; a process that was started for nothing else is sealed against native code too."""
+    is_own_process = sys._getframe(1).f_globals.get("__name__") == "__main__"
+    cli(prog_name="local-rag", obj=is_own_process)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from local_rag.errors import ModelError
+from local_rag.offline import go_offline
 
 if TYPE_CHECKING:
     from local_rag.models import ModelEntry, Registry
@@ -23,11 +24,14 @@ models_option = click.option(
 
 
 @click.group()
-def command() -> None:
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """List, pull and verify the models.
 
     Wherever a model is asked for, the path of a GGUF file or of a sentence-transformers folder of your own will do.
     """
+    if ctx.invoked_subcommand != "pull":
+        go_offline(native_code=bool(ctx.obj))
 
 
 @command.command("list")

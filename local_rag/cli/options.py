@@ -31,5 +31,10 @@ def model_option(role: str, purpose: str) -> Callable[[F], F]:
 def search_options(function: F) -> F:
     """Add the options that choose how passages are found."""
     function = click.option("--no-rerank", is_flag=True, help="Keep the fused order.")(function)
+    function = click.option(
+        "--rerank-candidates",
+        type=click.IntRange(min=1),
+        help="How many of the fused passages to rerank.  [default: up to 150, as many as fit 3 seconds]",
+    )(function)
     function = model_option("rerank", "rerank with")(function)
     return model_option("embed", "embed with")(function)

@@ -11,7 +11,15 @@ from rich.progress import Progress as Bar
 from local_rag.index import Progress
 from local_rag.terminal import printable
 
-_NAMES = {"read": "Reading", "contextualize": "Writing contexts", "embed": "Embedding", "publish": "Publishing"}
+_NAMES = {
+    "read": "Reading",
+    "contextualize": "Writing contexts",
+    "embed": "Embedding",
+    "publish": "Publishing",
+    "ask": "Asking",
+    "draft": "Drafting",
+    "check": "Checking",
+}
 _LINE_SECONDS = 30.0
 
 

@@ -45,7 +45,7 @@ def command(
     """
     from local_rag.fetch import normalize_url
     from local_rag.scrape import scrape
-    from local_rag.terminal import printable
+    from local_rag.terminal import one_line
 
     try:
         addresses = [normalize_url(url) for url in urls]
@@ -66,9 +66,9 @@ def command(
             path = None if page.path is None else str(page.path)
             click.echo(json.dumps({"url": page.url, "path": path, "status": page.status, "reason": page.reason}))
         elif page.path is not None:
-            click.echo(printable(str(page.path)))
+            click.echo(one_line(str(page.path)))
         if page.status != "written":
-            click.echo(printable(f"{page.status}: {page.url}" + (f": {page.reason}" if page.reason else "")), err=True)
+            click.echo(one_line(f"{page.status}: {page.url}" + (f": {page.reason}" if page.reason else "")), err=True)
     if sum(counts.values()) == max_pages:
         click.echo(f"Stopped at --max-pages {max_pages}.", err=True)
     click.echo(", ".join(f"{count} {status}" for status, count in counts.items()) + f" in {output}.", err=True)

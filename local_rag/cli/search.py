@@ -1,6 +1,5 @@
 """`local-rag search`."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ def command(
 ) -> None:
     """Find the passages that fit a QUESTION."""
     from local_rag.library import Library
+    from local_rag.terminal import printable_json
 
     if not question.strip():
         raise click.UsageError("The question is empty.")
@@ -34,7 +34,7 @@ def command(
         reranked = opened.reranks and not no_rerank
     if as_json:
         found = [passage_as_dict(passage) for passage in passages]
-        click.echo(json.dumps({"question": question, "reranked": reranked, "passages": found}, ensure_ascii=False))
+        click.echo(printable_json({"question": question, "reranked": reranked, "passages": found}))
         return
     for number, passage in enumerate(passages, start=1):
         click.echo(passage_as_text(number, passage, explain=explain))
@@ -64,19 +64,19 @@ def passage_as_dict(passage: "Passage") -> dict[str, Any]:
 def passage_as_text(number: int, passage: "Passage", *, explain: bool = False) -> str:
     """Return a passage for people: where it stands, under which headings, how it begins."""
     from local_rag.contextualize import headings_context
-    from local_rag.terminal import printable
+    from local_rag.terminal import one_line
 
     snippet = " ".join(passage.text.split())
     if len(snippet) > _SNIPPET_CHARACTERS:
         snippet = snippet[:_SNIPPET_CHARACTERS].rsplit(" ", 1)[0] + " ..."
     lines = [
-        f"{click.style(f'[{number}] {printable(passage.location)}', bold=True)}  "
-        f"{printable(headings_context(passage.title, passage.headings))}",
-        f"    {printable(snippet)}",
+        f"{click.style(f'[{number}] {one_line(passage.location)}', bold=True)}  "
+        f"{one_line(headings_context(passage.title, passage.headings))}",
+        f"    {one_line(snippet)}",
     ]
     if explain:
         ranks = ", ".join(f"{hit.list_name} #{hit.rank} ({hit.score:.4g})" for hit in passage.hits)
         lines.append(f"    {ranks}")
         if passage.context:
-            lines.append(f"    context ({passage.context_kind}): {printable(passage.context)}")
+            lines.append(f"    context ({passage.context_kind}): {one_line(passage.context)}")
     return "\n".join(lines)

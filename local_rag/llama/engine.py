@@ -1,12 +1,14 @@
 """The shared-prefix engine: many completions decode together over prefixes that are each evaluated once.
 
-A prefix (instructions and document) lives in a sequence of its own. A request copies that sequence, which moves no
-data in a unified KV cache, evaluates its own suffix behind it and decodes. A request that ends makes room for the next
-at once, so that the batch stays full across chunks and across documents. While sequences decode, prefixes and suffixes
-of those to come ride along in the same batches, since a token costs less in a larger batch.
+A prefix (instructions and document) lives in a sequence of its own. A request copies that sequence, or the beginning of
+it, which moves no data in a unified KV cache, evaluates its own suffix behind it and decodes. A request that ends makes
+room for the next at once, so that the batch stays full across chunks and across documents. While sequences decode,
+prefixes and suffixes of those to come ride along in the same batches, since a token costs less in a larger batch.
 """
 
 import ctypes
+import signal
+import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,13 +19,32 @@ from local_rag.llama.model import LlamaModel, native, physical_cores
 
 
 @dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How a model runs on a machine: sequences at a time, tokens a batch, threads (0: as many as physical cores)."""
+
+    sequences: int = 16
+    batch_tokens: int = 512
+    flash_attention: bool = True
+    threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt as a prefix to share and a suffix of its own, both in tokens."""
+    """A prompt as a prefix to share and a suffix of its own, both in tokens.
+
+    With a `cut` the suffix stands behind the first `cut` tokens of the prefix only.
+    """
 
     key: str
     prefix: Sequence[int]
     suffix: Sequence[int]
     max_tokens: int
+    cut: int | None = None
+
+    @property
+    def start(self) -> int:
+        """Return the position of the suffix."""
+        return len(self.prefix) if self.cut is None else self.cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +58,32 @@ class Token:
 
 @dataclass(slots=True)
 class Counts:
-    """Tokens that were really evaluated, taken from the KV cache instead, and generated."""
+    """Tokens of all prompts, those of them that were really evaluated, and tokens generated."""
 
+    prompt: int = 0
     prefix: int = 0
     suffix: int = 0
-    reused: int = 0
     generated: int = 0
+
+    @property
+    def evaluated(self) -> int:
+        """Count the prompt tokens that were evaluated."""
+        return self.prefix + self.suffix
+
+    @property
+    def reused(self) -> int:
+        """Count the prompt tokens that were taken from the KV cache instead."""
+        return max(0, self.prompt - self.evaluated)
 
 
 @dataclass(slots=True, eq=False)
 class _Resident:
-    """A prefix in the KV cache; `done` of its tokens are evaluated."""
+    """A prefix in the KV cache; `put` of its tokens were put into a batch, `ready` of them are evaluated."""
 
     sequence: int
     tokens: Sequence[int]
-    done: int
+    put: int
+    ready: int
     users: int = 0
 
 
@@ -69,7 +101,7 @@ class _Active:
 
     @property
     def position(self) -> int:
-        return len(self.resident.tokens) + self.done + self.generated
+        return self.request.start + self.done + self.generated
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
@@ -81,17 +113,22 @@ def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
 
 
 class SharedPrefixEngine:
-    """Run requests over one llama.cpp context of `context_tokens` KV cells, at most `sequences` at a time."""
+    """Run requests over one llama.cpp context of `context_tokens` KV cells."""
 
-    def __init__(self, model: LlamaModel, *, context_tokens: int, sequences: int = 16, batch_tokens: int = 512) -> None:
+    def __init__(self, model: LlamaModel, *, context_tokens: int, settings: EngineSettings | None = None) -> None:
         llama = native()
+        settings = settings or EngineSettings()
         parameters = llama.llama_context_default_params()
-        batch_tokens = max(batch_tokens, 2 * sequences + 1)  # llama.cpp wants room for one output a sequence
+        sequences = settings.sequences
+        batch_tokens = max(settings.batch_tokens, 2 * sequences + 1)  # llama.cpp wants room for one output a sequence
         parameters.n_ctx = context_tokens
         parameters.n_batch = parameters.n_ubatch = batch_tokens
         parameters.n_seq_max = 2 * sequences + 1
         parameters.kv_unified = True
-        parameters.n_threads = parameters.n_threads_batch = physical_cores()
+        parameters.n_threads = parameters.n_threads_batch = settings.threads or physical_cores()
+        parameters.flash_attn_type = (
+            llama.LLAMA_FLASH_ATTN_TYPE_AUTO if settings.flash_attention else llama.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        )
         self.model = model
         self.counts = Counts()
         self.sequences, self.context_tokens = sequences, context_tokens
@@ -102,6 +139,10 @@ class SharedPrefixEngine:
                 f"There is not enough memory for {context_tokens} tokens of context with {model.path.name}; "
                 "choose a smaller profile with `--profile`."
             )
+        self._interrupted = False
+        # llama.cpp asks between operations, in this thread, which is when Python gets to see a signal.
+        self._abort_callback = llama.ggml_abort_callback(lambda _data: self._interrupted)
+        llama.llama_set_abort_callback(self._context, self._abort_callback, None)
         self._memory = llama.llama_get_memory(self._context)
         self._batch = llama.llama_batch_init(batch_tokens, 0, 1)
         self._free = list(range(2 * sequences + 1))
@@ -121,8 +162,10 @@ class SharedPrefixEngine:
         request = next(waiting, None)
         try:
             while request or self._active:
-                while request and self._admit(request):
-                    request = next(waiting, None)
+                # Several at a time: their suffixes in one batch cost half of what they cost one by one.
+                if len(self._active) <= self.sequences - self.sequences // 4:
+                    while request and self._admit(request):
+                        request = next(waiting, None)
                 for active in self._step():
                     yield from self._sample(active)
         finally:
@@ -157,7 +200,7 @@ class SharedPrefixEngine:
         """Leave no half-evaluated sequence behind, however a run ended: by itself, by Ctrl-C, by a closed generator."""
         for active in self._active:
             self._release(active)
-        for resident in [resident for resident in self._residents if resident.done < len(resident.tokens)]:
+        for resident in [resident for resident in self._residents if resident.ready < len(resident.tokens)]:
             self._drop(resident)
 
     def _admit(self, request: Request) -> bool:
@@ -174,17 +217,16 @@ class SharedPrefixEngine:
             resident = self._make_resident(request.prefix, need)
             if resident is None:
                 return False
-        elif self._make_room(need, keep=resident):
-            self.counts.reused += len(request.prefix)
-        else:
+        elif not self._make_room(need, keep=resident):
             return False
         resident.users += 1
+        self.counts.prompt += request.start + len(request.suffix)
         self._active.append(_Active(request, resident))
         return True
 
     def _make_resident(self, prefix: Sequence[int], need: int) -> _Resident | None:
         """Find room for a prefix; its beginning is taken from the resident that shares most of it."""
-        complete = [resident for resident in self._residents if resident.done == len(resident.tokens)]
+        complete = [resident for resident in self._residents if resident.ready == len(resident.tokens)]
         donor = max(complete, key=lambda resident: common_prefix(resident.tokens, prefix), default=None)
         shared = common_prefix(donor.tokens, prefix) if donor else 0
         memory, llama = self._memory, native()
@@ -195,16 +237,15 @@ class SharedPrefixEngine:
             if not self._make_room(len(prefix) - len(donor.tokens) + need, keep=donor):
                 return None
             llama.llama_memory_seq_rm(memory, donor.sequence, shared, -1)
-            donor.tokens, donor.done = prefix, shared
+            donor.tokens, donor.put, donor.ready = prefix, shared, shared
             resident = donor
         else:
             if not self._make_room(len(prefix) + need, keep=donor):
                 return None
-            resident = _Resident(self._free.pop(), prefix, shared)
+            resident = _Resident(self._free.pop(), prefix, shared, shared)
             if donor and shared:
                 llama.llama_memory_seq_cp(memory, donor.sequence, resident.sequence, 0, shared)
             self._residents.append(resident)
-        self.counts.reused += shared
         return resident
 
     def _make_room(self, need: int, keep: _Resident | None) -> bool:
@@ -243,41 +284,56 @@ class SharedPrefixEngine:
                 active.generated += 1
                 ready.append(active)
         for active in self._active:
-            if active.next_token is None:
-                self._put_prompt(active)
-                if active.sequence >= 0 and active.done == len(active.request.suffix):
+            if active.next_token is None and active.resident.ready >= active.request.start:
+                self._put_suffix(active)
+                if active.done == len(active.request.suffix):
                     active.row = self._batch.n_tokens - 1
                     self._batch.logits[active.row] = 1
                     ready.append(active)
-        if native().llama_decode(self._context, self._batch) != 0:
-            raise ModelError(
-                f"llama.cpp failed to evaluate a batch with {self.model.path.name}; run the command again."
-            )
+        for active in self._active:
+            self._put_prefix(active.resident)
+        self._evaluate()
+        for resident in self._residents:
+            resident.ready = resident.put
         return ready
 
-    def _put_prompt(self, active: _Active) -> None:
-        """Put what still fits of a request's prefix, then, once that is evaluated, of its suffix."""
-        resident = active.resident
-        while resident.done < len(resident.tokens) and self._batch.n_tokens < self._batch_tokens:
-            self._put(resident.tokens[resident.done], resident.done, resident.sequence)
-            resident.done += 1
-            self.counts.prefix += 1
-            if resident.done == len(resident.tokens):
-                return  # the copy below may be made only after the batch has been evaluated
-        if resident.done < len(resident.tokens) or self._pending(resident):
-            return
+    def _put_suffix(self, active: _Active) -> None:
+        """Put what still fits of a request's suffix behind a copy of its prefix."""
         if active.sequence < 0:
             active.sequence = self._free.pop()
-            native().llama_memory_seq_cp(self._memory, resident.sequence, active.sequence, 0, len(resident.tokens))
+            source, end = active.resident.sequence, active.request.start
+            native().llama_memory_seq_cp(self._memory, source, active.sequence, 0, end)
         while active.done < len(active.request.suffix) and self._batch.n_tokens < self._batch_tokens:
             self._put(active.request.suffix[active.done], active.position, active.sequence)
             active.done += 1
             self.counts.suffix += 1
 
-    def _pending(self, resident: _Resident) -> bool:
-        """Say whether the batch that is being filled still holds tokens of this prefix."""
-        batch = self._batch
-        return any(batch.seq_id[row][0] == resident.sequence for row in range(batch.n_tokens))
+    def _put_prefix(self, resident: _Resident) -> None:
+        """Fill the batch with a prefix, also beyond what is asked for yet: a full batch costs least a token."""
+        while resident.put < len(resident.tokens) and self._batch.n_tokens < self._batch_tokens:
+            self._put(resident.tokens[resident.put], resident.put, resident.sequence)
+            resident.put += 1
+            self.counts.prefix += 1
+
+    def _evaluate(self) -> None:
+        """Evaluate the batch; Ctrl-C ends it between two operations, not seconds later with the batch."""
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        handler = signal.signal(signal.SIGINT, self._interrupt) if in_main_thread else None
+        try:
+            status = native().llama_decode(self._context, self._batch)
+        finally:
+            if in_main_thread:
+                signal.signal(signal.SIGINT, handler)
+        if self._interrupted:
+            self._interrupted = False
+            raise KeyboardInterrupt
+        if status != 0:
+            raise ModelError(
+                f"llama.cpp failed to evaluate a batch with {self.model.path.name}; run the command again."
+            )
+
+    def _interrupt(self, _signal: int, _frame: object) -> None:
+        self._interrupted = True
 
     def _put(self, token: int, position: int, sequence: int, *, logits: bool = False) -> int:
         batch, row = self._batch, int(self._batch.n_tokens)

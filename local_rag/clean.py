@@ -1,0 +1,109 @@
+"""Take documents out of a library, and delete what nothing in it needs any more."""
+
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from local_rag.errors import LibraryError
+from local_rag.index import Indexer
+from local_rag.publish import current_generation, live_name
+from local_rag.store import Store, StoredDocument
+from local_rag.upkeep import compact, count_rows, drop, orphaned_contexts, orphaned_vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What `remove` takes out; `excluded` are the paths that `index` passes over from now on."""
+
+    documents: tuple[StoredDocument, ...]
+    roots: tuple[Path, ...]
+    excluded: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """What `clean` deletes; `bytes` is the space on disk that it frees, estimated in a dry run.
+
+    `kept_caches` says that contexts or vectors were left alone because a stopped run may still want them.
+    """
+
+    generations: tuple[str, ...]
+    leftovers: tuple[str, ...]
+    documents: int
+    contexts: int
+    vectors: int
+    bytes: int
+    kept_caches: bool
+
+
+def find_documents(store: Store, paths: Iterable[Path | str]) -> Removal:
+    """Find the documents at or below each path, and the roots to forget; raise LibraryError where there is neither."""
+    roots, documents = store.roots(), store.documents()
+    gone: dict[str, StoredDocument] = {}
+    forgotten, excluded = set[Path](), set[Path]()
+    for given in paths:
+        path = Path(os.path.abspath(Path(given).expanduser()))  # noqa: PTH100  a link is removed as what it was read as
+        places = {path, path.resolve()}
+        below = [one for one in documents if any(Path(one.path).is_relative_to(place) for place in places)]
+        named = {root for root in roots if any(root.is_relative_to(place) for place in places)}
+        if not below and not named:
+            raise LibraryError(
+                f"{path} is not in the library, nor is anything below it; `local-rag status` names its folders."
+            )
+        gone |= {one.path: one for one in below}
+        forgotten |= named
+        excluded |= {place for place in places for root in roots if place != root and place.is_relative_to(root)}
+    kept = set(roots) - forgotten
+    excluded = {path for path in excluded if any(path.is_relative_to(root) for root in kept)}
+    return Removal(tuple(gone.values()), tuple(sorted(forgotten)), tuple(sorted(excluded)))
+
+
+def remove(library: Path, store: Store, indexer: Indexer, removal: Removal) -> None:
+    """Take the documents out, publish an index without them, then delete their text."""
+    store.remove(removal.documents, removal.roots, removal.excluded)
+    if live_name(library):
+        indexer.publish()
+    _purge(library, store)
+
+
+def clean(library: Path, store: Store, *, dry_run: bool) -> Cleaning:
+    """Delete all generations but the live one, orphaned contexts and vectors, superseded documents and leftovers."""
+    live = live_name(library)
+    folders = sorted(path for path in (library / "generations").glob("*") if path.name != live)
+    leftovers = sorted(path for pattern in ("*.tmp", "*.damaged*") for path in library.glob(pattern))
+    before = folder_bytes(library)
+    superseded = count_rows(store)["superseded_documents"]
+    if not dry_run:
+        _purge(library, store)
+    contexts, vectors = orphaned_contexts(store), orphaned_vectors(store)
+    freed = sum(folder_bytes(path) for path in (*folders, *leftovers)) + sum((contexts | vectors).values())
+    if not dry_run:
+        drop(store, {"contexts": list(contexts), "vectors": list(vectors)})
+        for path in (*folders, *leftovers):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        compact(store)
+        superseded -= count_rows(store)["superseded_documents"]
+        freed = before - folder_bytes(library)
+    rows = count_rows(store)
+    return Cleaning(
+        generations=tuple(path.name for path in folders if path.suffix != ".tmp"),
+        leftovers=tuple(path.name for path in (*leftovers, *(path for path in folders if path.suffix == ".tmp"))),
+        documents=superseded,
+        contexts=len(contexts),
+        vectors=len(vectors),
+        bytes=freed,
+        kept_caches=rows["chunks_with_vectors"] < rows["chunks"],
+    )
+
+
+def folder_bytes(path: Path) -> int:
+    """Add up the sizes of a file, or of all files below a folder."""
+    files = (path, *path.rglob("*")) if path.is_dir() else (path,)
+    return sum(file.lstat().st_size for file in files if file.is_file())
+
+
+def _purge(library: Path, store: Store) -> None:
+    generation = current_generation(library)
+    store.purge(generation.chunk_ids() if generation else ())

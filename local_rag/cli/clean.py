@@ -1,0 +1,45 @@
+"""`local-rag clean`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from local_rag.cli.options import library_options
+
+
+@click.command()
+@library_options
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(library: Path, dry_run: bool, as_json: bool, **settings: Any) -> None:
+    """Delete older indexes, contexts and vectors that no document needs any more, and leftovers of killed runs.
+
+    Going back to an earlier model or to removed documents will then cost their contexts and vectors again.
+    """
+    from dataclasses import asdict
+
+    from rich.filesize import decimal
+
+    from local_rag.library import Library
+
+    with Library(library, **settings) as opened:
+        cleaning = opened.clean(dry_run=dry_run)
+    if as_json:
+        click.echo(json.dumps({"dry_run": dry_run, **asdict(cleaning)}))
+        return
+    counts = {
+        "older indexes": len(cleaning.generations),
+        "leftovers": len(cleaning.leftovers),
+        "superseded documents": cleaning.documents,
+        "contexts": cleaning.contexts,
+        "vectors": cleaning.vectors,
+    }
+    deleted = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing"
+    verb, freed = ("Would delete", "about ") if dry_run else ("Deleted", "")
+    click.echo(f"{verb} {deleted}: {freed}{decimal(max(0, cleaning.bytes))} freed.")
+    if cleaning.kept_caches:
+        click.echo(
+            "Some vectors are still to be made, so unused ones were kept; run `local-rag index` first.", err=True
+        )

@@ -1,0 +1,186 @@
+"""An evaluation dataset: a folder with `documents.jsonl` and `questions.jsonl`.
+
+A line of `documents.jsonl` is `{"id", "title", "text"}` with, where they are wanted, `"kind"` (markdown, text or code;
+by default what the id's suffix says) and `"chunks"`: `[{"id", "start", "end"}]` in characters of the text, or
+`[{"id", "text"}]` in reading order. Documents without chunks are split as `index` would.
+
+A line of `questions.jsonl` is `{"question", "golden"}`. Golden is the list of what answers it: ids of chunks, ids of
+documents, or spans `{"document", "start", "end"}`; it is empty when nothing does. `"reviewed": false` marks a question
+that nobody has looked at yet.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from local_rag.errors import DatasetError
+from local_rag.markdown import find_headings
+from local_rag.records import Chunk, Document, DocumentKind
+from local_rag.source_code import LANGUAGES, find_definitions
+
+Part = Literal["all", "choose", "report"]
+_MARKDOWN = {".md", ".markdown"}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters `start` to `end` of a document."""
+
+    document: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with its golden chunks (by id), spans or documents; at most one of the three is not empty."""
+
+    text: str
+    chunks: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()
+    documents: tuple[str, ...] = ()
+    reviewed: bool = True
+
+    @property
+    def answerable(self) -> bool:
+        """Say whether anything answers it."""
+        return bool(self.chunks or self.spans or self.documents)
+
+    @property
+    def part(self) -> Part:
+        """Name the half it belongs to, which depends on its words alone: choose by one half, report the other."""
+        return "choose" if hashlib.sha256(self.text.encode()).digest()[0] % 2 == 0 else "report"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetDocument:
+    """A document with its ready-made chunks as id -> (start, end); none means: to be split."""
+
+    id: str
+    document: Document
+    chunks: Mapping[str, tuple[int, int]]
+
+    def ready_made(self) -> tuple[Chunk, ...]:
+        """Return the ready-made chunks as the store wants them."""
+        return tuple(
+            Chunk(position, start, end, self.document.text[start:end])
+            for position, (start, end) in enumerate(self.chunks.values())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A loaded dataset."""
+
+    folder: Path
+    documents: tuple[DatasetDocument, ...]
+    questions: tuple[Question, ...]
+
+
+def load_dataset(folder: Path) -> Dataset:
+    """Read and check a dataset; raise DatasetError with file and line where it is not well formed."""
+    documents = tuple(_at(place, _read_document, record) for place, record in _read_lines(folder / "documents.jsonl"))
+    by_path = {document.document.path: document for document in documents}
+    chunk_ids = [chunk for document in documents for chunk in document.chunks]
+    ids = [*(document.id for document in documents), *chunk_ids]
+    if len(by_path) < len(documents) or len(set(ids)) < len(ids):
+        twice = next((name for name in ids if ids.count(name) > 1), "a document's")
+        raise DatasetError(f"{folder / 'documents.jsonl'} uses the id {twice} twice; give each its own.")
+    known = {document.id: len(document.document.text) for document in documents}
+    chunks = frozenset(chunk_ids)
+    questions = tuple(
+        _at(place, _read_question, record, known, chunks) for place, record in _read_lines(folder / "questions.jsonl")
+    )
+    return Dataset(folder, documents, questions)
+
+
+def write_dataset(folder: Path, documents: Sequence[Mapping[str, Any]], questions: Sequence[Mapping[str, Any]]) -> None:
+    """Write a dataset's two files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, records in (("documents", documents), ("questions", questions)):
+        lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def _read_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield place and record of each line."""
+    try:
+        # Not splitlines(): JSON may hold U+2028, which that takes for the end of a line.
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(
+            f"{path} cannot be read ({error}); a dataset is a folder with documents.jsonl and questions.jsonl, "
+            "as scripts/prepare_eval.py or `local-rag eval make` writes them."
+        ) from None
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield f"{path}:{number}", _at(f"{path}:{number}", json.loads, line)
+
+
+def _at(place: str, read: Any, *arguments: Any) -> Any:
+    """Read one record; say where it stands if it is malformed."""
+    try:
+        return read(*arguments)
+    except KeyError as error:
+        raise DatasetError(f"{place} has no {error}; add it.") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise DatasetError(f"{place} is malformed ({error}); correct it.") from None
+
+
+def _read_document(record: Mapping[str, Any]) -> DatasetDocument:
+    identifier, text = str(record["id"]), record["text"]
+    if not isinstance(text, str):
+        raise TypeError("the text is not a string")
+    path = Path(identifier)
+    language = LANGUAGES.get(path.suffix)
+    kind: DocumentKind = record.get("kind") or (
+        "markdown" if path.suffix in _MARKDOWN else "code" if language else "text"
+    )
+    if kind not in get_args(DocumentKind):
+        raise ValueError(f"the kind {kind!r} is none of {', '.join(get_args(DocumentKind))}")
+    headings = find_headings(text) if kind == "markdown" else find_definitions(text) if language == "python" else ()
+    document = Document(path, str(record.get("title") or ""), text, kind, language, headings)
+    chunks: dict[str, tuple[int, int]] = {}
+    position = 0
+    for chunk in record.get("chunks") or ():
+        start = chunk["start"] if "start" in chunk else text.find(chunk["text"], position)
+        end = chunk["end"] if "start" in chunk else start + len(chunk["text"])
+        name = str(chunk["id"])
+        if not 0 <= start < end <= len(text):
+            raise ValueError(f"the chunk {name} is not a part of the text")
+        if name in chunks:
+            raise ValueError(f"the chunk id {name} is used twice")
+        chunks[name] = (start, end)
+        position = start
+    return DatasetDocument(identifier, document, chunks)
+
+
+def _read_question(record: Mapping[str, Any], documents: Mapping[str, int], chunks: frozenset[str]) -> Question:
+    golden_chunks: list[str] = []
+    golden_documents: list[str] = []
+    spans: list[Span] = []
+    for golden in record["golden"]:
+        if isinstance(golden, str):
+            if golden not in chunks and golden not in documents:
+                raise ValueError(f"the golden id {golden} is that of no chunk and no document")
+            (golden_chunks if golden in chunks else golden_documents).append(golden)
+        else:
+            span = Span(golden["document"], golden["start"], golden["end"])
+            if not 0 <= span.start < span.end <= documents.get(span.document, -1):
+                raise ValueError(f"the golden span {golden} lies in no document")
+            spans.append(span)
+    if sum(map(bool, (golden_chunks, golden_documents, spans))) > 1:
+        raise ValueError("golden chunks, documents and spans cannot be mixed in one question")
+    text = record["question"]
+    if not text.strip():
+        raise ValueError("the question is empty")
+    return Question(
+        text,
+        tuple(dict.fromkeys(golden_chunks)),
+        tuple(dict.fromkeys(spans)),
+        tuple(dict.fromkeys(golden_documents)),
+        bool(record.get("reviewed", True)),
+    )

@@ -1,0 +1,204 @@
+"""Draft an evaluation dataset from a user's own documents: questions by the local model, to be reviewed by hand.
+
+The model reads one chunk and writes the question it answers. What can be told without a person is dropped: what is no
+question, speaks of "the passage", copies it, repeats another question, or what the model itself, asked like any user,
+does not answer from the chunk.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from local_rag.answer import Answerer
+from local_rag.contextualize import headings_context, make_engine
+from local_rag.dataset import write_dataset
+from local_rag.embed import input_tokens, load_tokenizer
+from local_rag.errors import DatasetError, ReadError
+from local_rag.index import Progress
+from local_rag.llama.engine import Request
+from local_rag.llama.model import LlamaModel
+from local_rag.read import read
+from local_rag.records import Chunk, Document, InstalledModel, Passage, Skipped
+from local_rag.search import display_path
+from local_rag.split import split
+from local_rag.walk import walk
+
+_SYSTEM = "You write questions for testing a search engine."
+_INSTRUCTION = (
+    "Write one question that this passage answers and that a person who has never seen it might type into a search "
+    "engine. Name what it is about, in words other than the passage's where there are some. Never mention the passage, "
+    "the text or the document. Reply with the question only."
+)
+_MAX_TOKENS = 60
+_MIN_PASSAGE_WORDS = 20
+_QUESTION_WORDS = range(4, 41)
+_COPIED_WORDS = 8  # as many words in a row as no two people write by chance
+_DRAFTS_PER_QUESTION = 1.5  # about a third is dropped
+_MENTION = re.compile(r"\b(?:the|this|that|above|given) (?:passage|text|document|excerpt|chunk|section|author)\b", re.I)
+
+
+@dataclass(slots=True)
+class DraftReport:
+    """What became of the drafts: how many were kept, how many dropped for which reason, what could not be read."""
+
+    kept: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+def draft_dataset(
+    paths: Sequence[Path],
+    output: Path,
+    *,
+    answer_model: InstalledModel,
+    embed_model: InstalledModel,
+    count: int,
+    progress: Callable[[Progress], None],
+) -> DraftReport:
+    """Write a dataset with about `count` questions about these files and folders.
+
+    The golden passages are spans, so that other chunk sizes can be measured with the same questions. When it is stopped
+    while checking, the questions kept so far are written.
+    """
+    if (output / "questions.jsonl").exists():
+        raise DatasetError(f"{output} already holds questions; name another folder with `--output`.")
+    report = DraftReport()
+    documents = list(_read_documents(paths, report.skipped))
+    chunks = _choose_chunks(documents, embed_model, int(count * _DRAFTS_PER_QUESTION) + 1)
+    if not chunks:
+        raise DatasetError("The documents hold no passage long enough to ask about; name others.")
+    drafts = list(_draft(chunks, answer_model, progress))
+    answerer = Answerer(answer_model)
+    questions: list[dict[str, Any]] = []
+    try:
+        for number, (document, chunk, question) in enumerate(drafts):
+            if len(questions) == count:
+                break
+            progress(Progress("check", number, len(drafts)))
+            reason = reason_to_drop(question, chunk.text, [str(kept["question"]) for kept in questions])
+            answer = None if reason else answerer.answer(question, [_passage(document, chunk)])
+            if answer is not None and not answer.answered:
+                reason = "not answered"
+            if reason or answer is None:
+                report.dropped[reason] = report.dropped.get(reason, 0) + 1
+                continue
+            span = {"document": display_path(document.path), "start": chunk.start, "end": chunk.end}
+            questions.append(
+                {
+                    "question": question,
+                    "golden": [span],
+                    "reviewed": False,
+                    "passage": chunk.text,
+                    "answer": answer.text,
+                }
+            )
+    finally:
+        answerer.close()
+        report.kept = len(questions)
+        write_dataset(output, [_document_record(document) for document in documents], questions)
+    return report
+
+
+def reason_to_drop(question: str, passage: str, others: Sequence[str]) -> str:
+    """Say in a few words why a draft cannot be used, or return an empty string."""
+    words = _words(question)
+    if not question.endswith("?") or len(words) not in _QUESTION_WORDS:
+        return "no question"
+    if _MENTION.search(question):
+        return "about the passage"
+    if any(words == _words(other) for other in others):
+        return "twice"
+    text = f" {' '.join(_words(passage))} "
+    runs = (words[start : start + _COPIED_WORDS] for start in range(len(words) - _COPIED_WORDS + 1))
+    return "copied" if any(f" {' '.join(run)} " in text for run in runs) else ""
+
+
+def _read_documents(paths: Sequence[Path], skipped: list[Skipped]) -> Iterator[Document]:
+    for item in walk([path.resolve() for path in paths]):
+        if isinstance(item, Skipped):
+            skipped.append(item)
+            continue
+        try:
+            yield read(item)
+        except ReadError as error:
+            skipped.append(Skipped(item, str(error)))
+
+
+def _choose_chunks(
+    documents: Sequence[Document], embed_model: InstalledModel, count: int
+) -> list[tuple[Document, Chunk]]:
+    """Choose chunks from all over the documents, the same ones every time."""
+    tokenizer = load_tokenizer(embed_model.path)
+    max_tokens = min(256, input_tokens(embed_model) * 4 // 7)
+    found = [
+        (document, chunk)
+        for document in documents
+        for chunk in split(document, tokenizer=tokenizer, max_tokens=max_tokens)
+        if len(_words(chunk.text)) >= _MIN_PASSAGE_WORDS
+    ]
+    return sorted(found, key=lambda item: hashlib.sha256(item[1].text.encode()).digest())[:count]
+
+
+def _draft(
+    chunks: Sequence[tuple[Document, Chunk]], answer_model: InstalledModel, progress: Callable[[Progress], None]
+) -> Iterator[tuple[Document, Chunk, str]]:
+    """Let the model write a question for each chunk; the model is freed before the answers are checked."""
+    progress(Progress("draft", 0, len(chunks), f"loading {answer_model.name}"))
+    model = LlamaModel(answer_model.path)
+    engine = make_engine(model)
+    try:
+        head, tail = model.chat_frame(_SYSTEM)
+        before = model.tokenize(f"{head}Passage:\n", special=True)
+        after = model.tokenize(f"\n\n{_INSTRUCTION}{tail}", special=True)
+        requests = [
+            Request(str(number), before, model.tokenize(_quoted(document, chunk)) + after, _MAX_TOKENS)
+            for number, (document, chunk) in enumerate(chunks)
+        ]
+        for done, (key, tokens, _) in enumerate(engine.complete(requests), start=1):
+            progress(Progress("draft", done, len(chunks)))
+            yield *chunks[int(key)], _first_line(model.detokenize(tokens))
+    finally:
+        engine.close()
+        model.close()
+
+
+def _quoted(document: Document, chunk: Chunk) -> str:
+    return f"{headings_context(document.title, chunk.headings)}\n{chunk.text}"
+
+
+def _first_line(text: str) -> str:
+    """Return the question without what small models put around it."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return re.sub(r"^(?:question|q)\s*:\s*", "", line, flags=re.IGNORECASE).strip(" \"'`*")
+
+
+def _passage(document: Document, chunk: Chunk) -> Passage:
+    return Passage(
+        chunk_id=0,
+        path=display_path(document.path),
+        title=document.title,
+        text=chunk.text,
+        context="",
+        context_kind="",
+        headings=chunk.headings,
+        page=chunk.page,
+        line=chunk.line,
+        end_line=chunk.end_line,
+        score=0.0,
+    )
+
+
+def _document_record(document: Document) -> Mapping[str, Any]:
+    return {
+        "id": display_path(document.path),
+        "title": document.title,
+        "kind": document.kind,
+        "text": document.text,
+    }
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())

@@ -1,0 +1,229 @@
+"""Measure retrieval on a dataset: index it, ask every question, and see at which ranks the golden passages stand.
+
+Indexing, searching and reranking are those of `index` and `search`. What counts as found depends on what a question's
+golden passages are:
+
+- chunks: those chunks;
+- spans: a chunk is golden if it holds at least half of the span or lies at least half within it; where none does, the
+  one that holds most of it. So a dataset of spans measures any chunker;
+- documents: every ranking becomes one of documents, each at the place of its best chunk.
+
+Questions that nothing answers are counted and left out of the means.
+"""
+
+import hashlib
+import json
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from local_rag.dataset import Dataset, DatasetDocument, Part, Question, Span
+from local_rag.errors import DatasetError
+from local_rag.index import Progress
+from local_rag.library import Library
+from local_rag.metrics import METRICS, confidence_interval, golden_ranks, measure, paired_test
+from local_rag.publish import current_generation
+from local_rag.records import Chunk
+
+POOL = 150  # the deepest recall that is reported
+
+
+def evaluate(
+    dataset: Dataset, library: Library, *, part: Part, rerank: bool, progress: Callable[[Progress], None]
+) -> dict[str, Any]:
+    """Index the dataset into the library where it is not yet, ask its questions, and return the report for JSON.
+
+    `part` chooses half of the questions. The report's `per_question` holds the ranks of the golden passages in every
+    stage: `compare` and a plot need nothing else.
+    """
+    chosen = [question for question in dataset.questions if part in {"all", question.part}]
+    questions = [question for question in chosen if question.answerable]
+    if not questions:
+        raise DatasetError(f"{dataset.folder} has no answerable question to measure with; add some to questions.jsonl.")
+    chunks = index_dataset(dataset, library, progress)
+    generation = current_generation(library.folder)
+    assert generation is not None
+    ranker = Ranker(dataset, chunks)
+    library.trace(questions[0].text, top=POOL, rerank=rerank)  # loads the models, which is not what is timed
+    rows: list[dict[str, Any]] = []
+    for number, question in enumerate(questions):
+        progress(Progress("ask", number, len(questions)))
+        trace = library.trace(question.text, top=POOL, rerank=rerank)
+        golden, ranks = ranker.ranks(question, trace.rankings)
+        rows.append({"question": question.text, "golden": golden, "ranks": ranks, "seconds": trace.seconds})
+    progress(Progress("ask", len(questions), len(questions)))
+    seconds = {stage: fmean(row["seconds"][stage] for row in rows) for stage in rows[0]["seconds"]}
+    values = stage_values(rows)
+    return {
+        "dataset": dataset.folder.resolve().name,
+        "part": part,
+        "questions": len(questions),
+        "unanswerable": len(chosen) - len(questions),
+        "unreviewed": sum(not question.reviewed for question in questions),
+        "documents": len(dataset.documents),
+        "chunks": len(chunks),
+        "generated_contexts": generation.manifest["generated_contexts"],
+        "profile": library.settings.profile,
+        "context": library.settings.context,
+        "models": library.model_names(),
+        "stages": {
+            stage: {metric: fmean(numbers) for metric, numbers in metrics.items()} for stage, metrics in values.items()
+        },
+        "intervals": {
+            stage: {metric: confidence_interval(numbers) for metric, numbers in metrics.items()}
+            for stage, metrics in values.items()
+        },
+        "seconds_per_question": {**seconds, "total": sum(seconds.values())},
+        "per_question": [{key: value for key, value in row.items() if key != "seconds"} for row in rows],
+    }
+
+
+def stage_values(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
+    """Return stage -> metric -> one value a question, from the rows of a report's `per_question`."""
+    measured = {stage: [measure(row["ranks"][stage], row["golden"]) for row in rows] for stage in rows[0]["ranks"]}
+    return {
+        stage: {metric: [values[metric] for values in questions] for metric in METRICS}
+        for stage, questions in measured.items()
+    }
+
+
+def compare(report: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Compare two runs over the questions that both asked: per stage and metric the means, their difference and p."""
+    others = {row["question"]: row for row in other["per_question"]}
+    rows = [row for row in report["per_question"] if row["question"] in others]
+    if not rows:
+        raise DatasetError("The two runs have no question in common; compare runs over the same dataset.")
+    values = stage_values(rows)
+    other_values = stage_values([others[row["question"]] for row in rows])
+    stages = {
+        stage: {
+            metric: {
+                "this": fmean(numbers),
+                "other": fmean(other_values[stage][metric]),
+                "difference": fmean(numbers) - fmean(other_values[stage][metric]),
+                "p": paired_test(numbers, other_values[stage][metric]),
+            }
+            for metric, numbers in metrics.items()
+        }
+        for stage, metrics in values.items()
+        if stage in other_values
+    }
+    return {"questions": len(rows), "stages": stages}
+
+
+def index_dataset(
+    dataset: Dataset, library: Library, progress: Callable[[Progress], None]
+) -> dict[int, tuple[str, Chunk]]:
+    """Bring a library up to date with a dataset; return chunk id -> (document id, chunk).
+
+    Only what the library lacks is made, and everything finished is kept when it is stopped.
+    """
+    documents = {str(document.document.path): document for document in dataset.documents}
+    with library.writing(progress) as (store, indexer):
+        split_key, chunk_tokens = indexer.split_key()
+        known = {document.path: document for document in store.documents()}
+        for gone in known.keys() - documents.keys():
+            store.supersede(known[gone].id)
+        for number, (path, document) in enumerate(documents.items(), start=1):
+            key = "ready-made" if document.chunks else split_key
+            sha256 = _fingerprint(document)
+            if path in known and (known[path].sha256, known[path].split_key) == (sha256, key):
+                continue
+            progress(Progress("read", number, len(documents), path))
+            chunks = document.ready_made() or indexer.split(document.document, chunk_tokens)
+            size = len(document.document.text)
+            store.put_document(document.document, chunks, size=size, modified_ns=0, sha256=sha256, split_key=key)
+        indexer.complete()
+        return {stored.id: (documents[stored.path].id, stored.chunk) for stored in store.chunks()}
+
+
+def _fingerprint(document: DatasetDocument) -> str:
+    content = [document.document.title, document.document.kind, document.document.text, list(document.chunks.items())]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+class Ranker:
+    """Find the golden passages in rankings of chunk ids."""
+
+    def __init__(self, dataset: Dataset, chunks: Mapping[int, tuple[str, Chunk]]) -> None:
+        self._document_of = {key: document for key, (document, _) in chunks.items()}
+        self._of_document: dict[str, list[tuple[int, Chunk]]] = {}
+        for key, (document, chunk) in chunks.items():
+            self._of_document.setdefault(document, []).append((key, chunk))
+        self._ids = {
+            name: self._of_document[document.id][position][0]
+            for document in dataset.documents
+            for position, name in enumerate(document.chunks)
+        }
+
+    def ranks(self, question: Question, rankings: Mapping[str, Sequence[int]]) -> tuple[int, dict[str, list[int]]]:
+        """Return the number of golden passages, and stage -> the ranks at which they stand."""
+        if question.documents:
+            documents = {
+                stage: list(dict.fromkeys(self._document_of[key] for key in ranking))
+                for stage, ranking in rankings.items()
+            }
+            golden: Collection[Any] = set(question.documents)
+            return len(golden), {stage: golden_ranks(ranking, golden) for stage, ranking in documents.items()}
+        golden = {self._ids[name] for name in question.chunks}
+        for span in question.spans:
+            golden |= self._golden_of(span)
+        return len(golden), {stage: golden_ranks(ranking, golden) for stage, ranking in rankings.items()}
+
+    def _golden_of(self, span: Span) -> set[int]:
+        shared, half = {}, set()
+        for key, chunk in self._of_document.get(span.document, ()):
+            shared[key] = min(chunk.end, span.end) - max(chunk.start, span.start)
+            if 2 * shared[key] >= min(span.end - span.start, chunk.end - chunk.start):
+                half.add(key)
+        most = max(shared, key=lambda key: shared[key], default=None)
+        if most is None or shared[most] <= 0:
+            raise DatasetError(
+                f"No chunk of {span.document} holds any of the golden span {span.start} to {span.end}; correct "
+                "questions.jsonl, or leave the chunks out of documents.jsonl."
+            )
+        return half or {most}
+
+
+def plot(reports: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw recall against depth, a line a stage; the lines of a second run are dashed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise DatasetError("--plot needs matplotlib; install it with `pip install matplotlib`.") from None
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.add_subplot(
+        xscale="log", xlabel="passages", ylabel="recall, %", title=f"{reports[0]['dataset']}, {reports[0]['part']}"
+    )
+    for style, report in zip(("-", "--"), reports, strict=False):
+        rows = report["per_question"]
+        for color, stage in enumerate(rows[0]["ranks"]):
+            ranks = sorted((rank, 100 / row["golden"]) for row in rows for rank in row["ranks"][stage])
+            depths = range(1, POOL + 1)
+            sums = [0.0]
+            for _, share in ranks:
+                sums.append(sums[-1] + share)
+            recalls = [sums[bisect_left(ranks, (depth + 1, 0.0))] / len(rows) for depth in depths]
+            label = f"{stage}, {report['profile']}, context {report['context']}"
+            axes.plot(depths, recalls, style, color=f"C{color}", label=label)
+    axes.set_xticks((1, 5, 10, 20, 50, 150), ("1", "5", "10", "20", "50", "150"))
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"The plot cannot be written to {path} ({error}); name a .png, .svg or .pdf.") from None
+
+
+def load_report(path: Path) -> dict[str, Any]:
+    """Read what `--json` wrote."""
+    try:
+        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        stage_values(report["per_question"])
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise DatasetError(
+            f"{path} is no report ({error}); make one with `local-rag eval DATASET --json FILE`."
+        ) from None
+    return report

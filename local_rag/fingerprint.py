@@ -1,0 +1,67 @@
+"""What shapes an index, written into its manifest and compared before a question is asked of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from local_rag.contextualize import PROMPT_VERSION
+from local_rag.embed import embedder_identity
+from local_rag.errors import LibraryError
+from local_rag.keyword_index import TOKENS_VERSION
+from local_rag.records import InstalledModel
+from local_rag.settings import REMEMBERED, Settings
+
+
+def make_fingerprint(
+    settings: Settings, embed_model: InstalledModel, context_model: InstalledModel | None
+) -> dict[str, Any]:
+    """Name everything that shapes chunks, contexts, vectors and tokens."""
+    return {
+        "embedder": embedder_identity(embed_model),
+        "embedder_name": embed_model.name,
+        "keyword_tokens": TOKENS_VERSION,
+        "context_model": context_model.identity if context_model else "",
+        "context_model_name": context_model.name if context_model else "",
+        "prompt": PROMPT_VERSION if settings.context == "llm" else 0,
+        **{name: getattr(settings, name) for name in ("chunker", "chunk_tokens", "overlap", "context")},
+    }
+
+
+def differences(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Say what differs between two fingerprints; what one of them does not hold is not compared."""
+    found = []
+
+    def differ(name: str) -> bool:
+        return name in made and name in wanted and made[name] != wanted[name]
+
+    for name, title in (("embedder", "embedder"), ("context_model", "context model")):
+        if differ(name) and wanted[name] and made[name]:
+            before, after = made[f"{name}_name"], wanted[f"{name}_name"]
+            found.append(f"the {title} ({before} then, {after} now)" if before != after else f"the files of {before}")
+    for name, title in (
+        ("context", "contexts"),
+        ("chunker", "chunker"),
+        ("chunk_tokens", "chunk size"),
+        ("overlap", "overlap"),
+    ):
+        if differ(name):
+            found.append(f"the {title} ({made[name] or 'default'} then, {wanted[name] or 'default'} now)")
+    if differ("prompt") and not differ("context"):
+        found.append(f"the context prompt (version {made['prompt']} then, {wanted['prompt']} now)")
+    if differ("keyword_tokens"):
+        found.append("how this version of local-rag makes keywords of a text")
+    return found
+
+
+def check_fingerprint(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Refuse a question under other settings than the index was made with; name what differs."""
+    if changes := differences(made, wanted):
+        raise LibraryError(
+            f"The index was made otherwise: {', '.join(changes)}; run `local-rag index` with the same flags, which "
+            "makes again only what depends on that, or leave away the flags and LOCAL_RAG_ variables that ask for it."
+        )
+
+
+def settings_of(manifest: Mapping[str, Any], settings: Settings, given: set[str]) -> Settings:
+    """Return the settings that an index was made with, except for those `given` by flags or the environment."""
+    made = {name: value for name, value in manifest.get("settings", {}).items() if name in REMEMBERED}
+    return settings.model_copy(update={name: value for name, value in made.items() if name not in given})

@@ -1,0 +1,140 @@
+"""Read files in a process of its own, so that no document can crash, hang or fill the memory of the run.
+
+The parsers of foreign formats are large, and partly native code. `python -m local_rag.isolate` reads one path a line
+from its input and answers each with one line of JSON: the document, or why it cannot be read.
+"""
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from local_rag.errors import ReadError
+from local_rag.read import read
+from local_rag.records import Document, Heading
+
+MAX_SECONDS = 180.0
+MAX_MEMORY = 4 * 1024**3
+
+
+class IsolatedReader:
+    """Read files one after another in another process, which is started again when a file has ended it.
+
+    `seconds` and `memory` (in bytes, held to on Linux only) are what a single file may cost.
+    """
+
+    def __init__(self, *, seconds: float = MAX_SECONDS, memory: int = MAX_MEMORY) -> None:
+        self._seconds = seconds
+        self._memory = memory
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "IsolatedReader":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the other process, 0 while there is none."""
+        return self._process.pid if self._process else 0
+
+    def read(self, path: Path) -> Document:
+        """Read a file as `read.read` does; raise ReadError also when that crashes, takes too long or too much."""
+        process = self._process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            process.kill()
+
+        timer = threading.Timer(self._seconds, expire)
+        timer.start()
+        try:
+            with contextlib.suppress(BrokenPipeError):  # it has died, which the missing answer tells
+                process.stdin.write(json.dumps(os.fspath(path)).encode() + b"\n")
+                process.stdin.flush()
+            answer = process.stdout.readline()
+        except BaseException:  # stopped in the midst of an answer
+            self._end()
+            raise
+        finally:
+            timer.cancel()
+        if not answer.endswith(b"\n"):
+            status = self._end()
+            if expired.is_set():
+                raise ReadError(f"takes longer than {self._seconds:g} seconds to read")
+            raise ReadError(f"crashes the reader ({signal.Signals(-status).name if status < 0 else f'exit {status}'})")
+        fields = json.loads(answer)
+        if "reason" in fields:
+            raise ReadError(fields["reason"])
+        return _document(path, fields)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-P", "-m", "local_rag.isolate", str(self._memory)]
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, close_fds=True
+        )
+
+    def _end(self) -> int:
+        """End the process, if there is one, and return its exit status."""
+        if self._process is None:
+            return 0
+        process, self._process = self._process, None
+        if process.poll() is None:
+            process.kill()
+        with process, contextlib.suppress(BrokenPipeError):
+            pass
+        return process.returncode
+
+
+def _document(path: Path, fields: dict[str, Any]) -> Document:
+    """Make a document of its JSON."""
+    headings = tuple(Heading(**heading) for heading in fields.pop("headings"))
+    return Document(path=path, headings=headings, pages=tuple(fields.pop("pages")), **fields)
+
+
+def _answer(path: Path) -> dict[str, Any]:
+    """Read a file; whatever its parser raises is a reason not to."""
+    try:
+        fields = asdict(read(path))
+    except ReadError as error:
+        return {"reason": str(error)}
+    except MemoryError:
+        return {"reason": "takes too much memory to read"}
+    except RecursionError:
+        return {"reason": "is nested too deeply"}
+    except Exception as error:  # noqa: BLE001  one file may not end the run
+        return {"reason": f"cannot be read ({type(error).__name__}: {error})"}
+    del fields["path"]
+    return fields
+
+
+def _main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which closes the input
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a parser prints is no answer
+    memory = int(sys.argv[1])
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for line in sys.stdin.buffer:
+        answers.write(json.dumps(_answer(Path(json.loads(line)))).encode() + b"\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError):
+        _main()

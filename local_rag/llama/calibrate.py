@@ -1,0 +1,82 @@
+"""Choose how the engine runs a model on this machine by trying, some twenty seconds once; the choice is stored."""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from local_rag.llama.engine import EngineSettings, Request, SharedPrefixEngine
+from local_rag.llama.model import LlamaModel, physical_cores
+from local_rag.models import default_models_directory
+from local_rag.probe import machine_key
+
+# What a chunk costs, about: its own tokens and the question behind it are evaluated, its context is generated.
+_PROMPT_TOKENS, _CONTEXT_TOKENS = 200, 40
+_PREFIX_TOKENS = 512
+_TEXT = "The boat leaves the harbour at seven and carries mail, milk and whoever has business on the islands. "
+
+
+def stored_settings(path: Path) -> EngineSettings | None:
+    """Return what was chosen for a model file on this machine, or None."""
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        settings = EngineSettings(**json.loads(_memory().read_text())[machine_key(path)])
+        # The number of cores a process may use can be another one each time.
+        return replace(settings, threads=min(settings.threads, physical_cores()))
+    return None
+
+
+def calibrate(model: LlamaModel, report: Callable[[str], None]) -> EngineSettings:
+    """Try thread counts, batch sizes, flash attention and numbers of sequences one after another; store the best."""
+    cores = physical_cores()
+    best, best_seconds = EngineSettings(threads=cores), float("inf")
+    trials: list[dict[str, int | bool]] = [{}]
+    trials += [{"threads": cores - 1}] if cores > 2 else []  # noqa: PLR2004  one core of two is too many to lose
+    trials += [{"batch_tokens": 256}, {"batch_tokens": 1024}, {"flash_attention": False}]
+    trials += [{"sequences": 8}, {"sequences": 32}]
+    for number, change in enumerate(trials, start=1):
+        report(f"fitting batches, {number} of {len(trials)},")
+        settings = replace(best, **change)  # type: ignore[arg-type]
+        seconds = seconds_per_chunk(*measure_rates(model, settings, decoded=4))
+        # Less than a few percent is noise; the settings tried first are known to be good.
+        if seconds < 0.97 * best_seconds:
+            best, best_seconds = settings, seconds
+    with contextlib.suppress(OSError, ValueError):  # a models folder that may only be read costs a trial each time
+        memory = _memory()
+        known = json.loads(memory.read_text()) if memory.exists() else {}
+        temporary = memory.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_text(json.dumps({**known, machine_key(model.path): asdict(best)}, indent=1))
+        temporary.replace(memory)
+    return best
+
+
+def seconds_per_chunk(prefill: float, decode: float) -> float:
+    """Estimate what the context of a chunk costs at these rates, in tokens a second."""
+    return _PROMPT_TOKENS / prefill + _CONTEXT_TOKENS / decode
+
+
+def measure_rates(model: LlamaModel, settings: EngineSettings, *, decoded: int) -> tuple[float, float]:
+    """Return tokens a second of evaluating a prompt, and of decoding `decoded` tokens of each sequence behind it."""
+    tokens = (model.tokenize(_TEXT) * _PREFIX_TOKENS)[: max(_PREFIX_TOKENS, settings.batch_tokens) + 1]
+    room = len(tokens) + settings.sequences * (decoded + 4)
+    engine = SharedPrefixEngine(model, context_tokens=room, settings=settings)
+    try:
+        started = time.perf_counter()
+        engine.log_probabilities(tokens[:-1], tokens[-1:])
+        prefill = (len(tokens) - 1) / (time.perf_counter() - started)
+        many = [Request(str(n), tokens[:-1], [tokens[n]], decoded + 1) for n in range(settings.sequences)]
+        seen, started = 0, time.perf_counter()
+        for event in engine.stream(many):
+            seen += event.token is not None
+            if seen == len(many) and event.token is not None:  # every sequence has its first token
+                started = time.perf_counter()
+        decode = max(1, seen - len(many)) / (time.perf_counter() - started)
+    finally:
+        engine.close()
+    return prefill, decode
+
+
+def _memory() -> Path:
+    return default_models_directory() / ".calibration.json"

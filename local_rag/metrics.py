@@ -1,0 +1,85 @@
+"""Measures of a ranking, their confidence intervals, and a paired test between two runs.
+
+Relevance is binary, so that the ranks (from 1) of the golden passages that were found and the number of all golden
+passages say everything.
+"""
+
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
+
+import numpy as np
+
+RECALL_DEPTHS = (1, 5, 10, 20, 150)
+METRICS = (*(f"recall@{depth}" for depth in RECALL_DEPTHS), "mrr@10", "ndcg@10")
+_RESAMPLES = 9999
+_CONFIDENCE = 0.95
+
+
+def golden_ranks(ranking: Sequence[Hashable], golden: Collection[Hashable]) -> list[int]:
+    """Return the ranks, from 1, at which golden ids stand in a ranking of ids, best first."""
+    return [rank for rank, item in enumerate(ranking, start=1) if item in golden]
+
+
+def recall(ranks: Sequence[int], golden: int, depth: int) -> float:
+    """Return the share of the golden passages among the first `depth`: "Pass@k" of Anthropic's contextual retrieval."""
+    return sum(rank <= depth for rank in ranks) / golden
+
+
+def reciprocal_rank(ranks: Sequence[int], depth: int) -> float:
+    """Return 1 / rank of the first golden passage, 0 where none is among the first `depth`."""
+    first = min(ranks, default=depth + 1)
+    return 1 / first if first <= depth else 0.0
+
+
+def ndcg(ranks: Sequence[int], golden: int, depth: int) -> float:
+    """Return the normalised discounted cumulative gain of the first `depth` (Järvelin and Kekäläinen, 2002)."""
+    gain = sum(1 / math.log2(rank + 1) for rank in ranks if rank <= depth)
+    return gain / sum(1 / math.log2(rank + 1) for rank in range(1, min(golden, depth) + 1))
+
+
+def measure(ranks: Sequence[int], golden: int) -> Mapping[str, float]:
+    """Return every metric of one question: recall in percent, MRR and nDCG from 0 to 1, as papers have them."""
+    return {
+        **{f"recall@{depth}": 100 * recall(ranks, golden, depth) for depth in RECALL_DEPTHS},
+        "mrr@10": reciprocal_rank(ranks, 10),
+        "ndcg@10": ndcg(ranks, golden, 10),
+    }
+
+
+def confidence_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the mean over questions (percentile method)."""
+    from scipy.stats import bootstrap
+
+    if len(set(values)) < 2:  # noqa: PLR2004  nothing varies, so no resample does
+        return values[0], values[0]
+    interval = bootstrap(
+        (np.asarray(values),),
+        np.mean,
+        n_resamples=_RESAMPLES,
+        confidence_level=_CONFIDENCE,
+        method="percentile",
+        batch=1000,
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    return float(interval.low), float(interval.high)
+
+
+def paired_test(values: Sequence[float], others: Sequence[float]) -> float:
+    """Return the two-sided p-value that two runs over the same questions differ only by chance.
+
+    The signs of the questions' differences are flipped at random (paired permutation test; Smucker et al., CIKM 2007).
+    """
+    from scipy.stats import permutation_test
+
+    differences = np.asarray(values) - np.asarray(others)
+    if len(differences) < 2:  # noqa: PLR2004  one question proves nothing
+        return 1.0
+    result = permutation_test(
+        (differences,),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=_RESAMPLES,
+        batch=1000,
+        rng=np.random.default_rng(0),
+    )
+    return float(result.pvalue)

@@ -1,0 +1,102 @@
+"""Bring a library back to a whole state, from whatever a crash, a full disk or a failing one has left behind.
+
+A library is always in one of these states. The first seven are all that a killed process or a power cut can leave, and
+need nobody's help; the others need `local-rag repair`, and every command that meets one names it.
+
+| state                                              | what a reader sees     | what mends it                        |
+|----------------------------------------------------|------------------------|--------------------------------------|
+| 1. no store, or an empty one (killed at the start) | "There is no library"  | `index` makes it                     |
+| 2. a log beside the store (killed while writing)   | the last commit        | SQLite, at the next opening          |
+| 3. some documents read, some superseded            | the live index, whole  | `index` reads on                     |
+| 4. contexts or vectors missing                     | the live index, whole  | `index` makes those that are missing |
+| 5. `*.tmp` (killed while publishing)               | the live index, whole  | the next publish, or `clean`         |
+| 6. a generation that `CURRENT` does not name yet   | the live index, whole  | the next publish, or `clean`         |
+| 7. older generations, superseded documents         | the live index, whole  | the next `index`, or `clean`         |
+| 8. a file of the live index missing or changed     | a refusal naming it    | branch A: published again            |
+| 9. rows of the store not as they were written      | passages, some damaged | branch B: dropped and made again     |
+| 10. pages of the store that cannot be read         | a refusal naming it    | branch C: salvaged                   |
+| 11. `library.sqlite3.salvaged` (killed in C)       | a refusal naming it    | branch C goes on                     |
+"""
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+from local_rag.errors import LibraryError
+from local_rag.index import Indexer
+from local_rag.publish import current_generation
+from local_rag.salvage import salvage, switch
+from local_rag.store import SALVAGED_FILE, STORE_FILE, Store
+from local_rag.upkeep import check_pages, count_rows, drop, find_damage
+
+
+def repair_store(library: Path) -> list[str]:
+    """Mend the SQLite file (branch C); return what was done, one sentence each."""
+    path = library / STORE_FILE
+    if (library / SALVAGED_FILE).exists():
+        _switch(library)
+        return ["A salvage that was interrupted has been ended; run `local-rag index` to read the documents again."]
+    if not path.exists():
+        raise LibraryError(f"There is no library in {library}; make one with `local-rag index PATH`.")
+    if problems := _problems(path):
+        counts = salvage(library)
+        _switch(library)
+        kept = ", ".join(f"{counts[name]:,} {name}" for name in ("contexts", "vectors", "roots"))
+        return [
+            f"{path} was damaged ({problems[0]}); saved into a new one: {kept}. The damaged file is kept as "
+            f"{path.name}.damaged until `local-rag clean`.",
+            "Run `local-rag index" + (" FOLDER" if not counts["roots"] else "") + "` to read the documents again.",
+        ]
+    return []
+
+
+def repair_index(library: Path, store: Store, indexer: Indexer) -> list[str]:
+    """Drop damaged rows (branch B) and build a damaged index again (branch A); return what was done."""
+    done = []
+    damaged = find_damage(store)
+    drop(store, damaged)
+    for name, mending in (
+        ("contexts", "`local-rag index` writes them again"),
+        ("vectors", "made again"),
+        ("documents", "`local-rag index` reads them again"),
+    ):
+        if damaged[name]:
+            done.append(f"{len(damaged[name]):,} damaged {name} dropped: {mending}.")
+    problems = _index_problems(library)
+    if (problems or any(damaged.values())) and count_rows(store)["documents"]:
+        indexer.publish(anew=True)
+        done += [f"{problem}: the index was built again." for problem in problems]
+    elif problems:
+        (library / "CURRENT").unlink(missing_ok=True)
+        done += [f"{problem}: run `local-rag index` to build the index again." for problem in problems]
+    return done
+
+
+def _problems(path: Path) -> list[str]:
+    """Say what is wrong with the pages of a store; refuse one that is merely newer, locked or forbidden."""
+    try:
+        store = Store(path)
+    except LibraryError as error:
+        if isinstance(error.__cause__, sqlite3.DatabaseError) and "damaged" in str(error):
+            return [str(error.__cause__)]
+        raise
+    try:
+        return check_pages(store)
+    finally:
+        store.close()
+
+
+def _switch(library: Path) -> None:
+    """Put the salvaged store in its place; the index goes first, since its chunks are not in that store."""
+    (library / "CURRENT").unlink(missing_ok=True)
+    if (library / "generations").exists():
+        shutil.rmtree(library / "generations")
+    switch(library)
+
+
+def _index_problems(library: Path) -> list[str]:
+    try:
+        generation = current_generation(library)
+    except LibraryError as error:
+        return [str(error).split("; run ")[0]]
+    return generation.damage() if generation else []

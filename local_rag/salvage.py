@@ -1,0 +1,136 @@
+"""Copy what took long to make out of a damaged SQLite file into a new one.
+
+Documents and chunks are left behind: reading the files again is quick, and makes sure that none is half there.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from local_rag.schema import crc32, migrate
+from local_rag.store import SALVAGED_FILE, STORE_FILE
+
+_MOST_FRUITLESS_SPLITS = 16  # of a range of keys in which nothing can be read
+_MOST_QUERIES = 100_000
+
+
+def salvage(library: Path) -> dict[str, int]:
+    """Write roots, exclusions, contexts and vectors that can be read to `library.sqlite3.salvaged`; count them.
+
+    The file is whole as soon as it has this name. Rows that are not as they were written are left out.
+    """
+    temporary = library / f"{SALVAGED_FILE}.tmp"
+    for leftover in library.glob(f"{SALVAGED_FILE}.tmp*"):
+        leftover.unlink()
+    with closing(sqlite3.connect(temporary, isolation_level=None)) as target:
+        migrate(target)
+        target.execute("BEGIN")
+        with closing(sqlite3.connect(library / STORE_FILE, isolation_level=None)) as source:
+            source.text_factory = bytes  # damaged text may not be UTF-8 any more
+            # More rows than that do not fit: a key alone takes 64 bytes.
+            most_rows = sum(path.stat().st_size for path in library.glob(f"{STORE_FILE}*")) // 64
+            counts = {
+                "roots": _copy_paths(source, target, "roots"),
+                "excluded": _copy_paths(source, target, "excluded"),
+                "contexts": _copy_contexts(source, target),
+                "vectors": _copy_vectors(source, target, most_rows),
+            }
+        target.execute("COMMIT")
+    temporary.rename(library / SALVAGED_FILE)
+    return counts
+
+
+def switch(library: Path) -> None:
+    """Put a whole salvaged store in the place of the damaged one, which is kept as `library.sqlite3.damaged`."""
+    for suffix in ("-wal", "-shm", ""):
+        path = library / f"{STORE_FILE}{suffix}"
+        if path.exists():
+            path.rename(library / f"{STORE_FILE}.damaged{suffix}")
+    (library / SALVAGED_FILE).rename(library / STORE_FILE)
+    descriptor = os.open(library, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _copy_paths(source: sqlite3.Connection, target: sqlite3.Connection, table: str) -> int:
+    select = f"SELECT rowid, path FROM {table} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"  # noqa: S608  a constant
+    rows = [(path,) for _, path in _read(source, select, 2**32) if _is_text(path)]
+    target.executemany(f"INSERT OR IGNORE INTO {table} VALUES (CAST(? AS TEXT))", rows)  # noqa: S608
+    return len(rows)
+
+
+def _copy_contexts(source: sqlite3.Connection, target: sqlite3.Connection) -> int:
+    # Keys are SHA-256 in hexadecimal: their first 15 digits are a number that orders them.
+    checksum = "checksum" if _has_checksums(source, "contexts") else "NULL"
+    select = (
+        f"SELECT key, text, kind, {checksum} FROM contexts "  # noqa: S608
+        "WHERE key BETWEEN printf('%015x', ?) AND printf('%015x', ?) || 'g' ORDER BY key"
+    )
+    rows = [
+        (key, text, kind, crc32(kind, text))
+        for key, text, kind, wanted in _read(source, select, 16**15 - 1)
+        if _is_text(key, text, kind) and wanted in (None, crc32(kind, text))
+    ]
+    target.executemany("INSERT INTO contexts VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?)", rows)
+    return len(rows)
+
+
+def _copy_vectors(source: sqlite3.Connection, target: sqlite3.Connection, most_rows: int) -> int:
+    checksum = "checksum" if _has_checksums(source, "vectors") else "NULL"
+    select = f"SELECT rowid, key, vector, {checksum} FROM vectors WHERE rowid BETWEEN ? AND ? ORDER BY rowid"  # noqa: S608
+    copied = 0
+    for _, key, vector, wanted in _read(source, select, most_rows):
+        if _is_text(key) and isinstance(vector, bytes) and wanted in (None, crc32(vector)):
+            row = (key, vector, crc32(vector))
+            copied += target.execute("INSERT OR IGNORE INTO vectors VALUES (CAST(? AS TEXT), ?, ?)", row).rowcount
+    return copied
+
+
+def _has_checksums(source: sqlite3.Connection, table: str) -> bool:
+    try:
+        return b"checksum" in [row[0] for row in source.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _read(source: sqlite3.Connection, select: str, most: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows that can be read, round the pages that cannot: from both ends of a range, then of its halves.
+
+    The first column is the key that `select` compares with its two numbers and orders by.
+    """
+    ranges, queries = [(0, most, 0)], 0
+    while ranges and queries < _MOST_QUERIES:
+        low, high, fruitless = ranges.pop()
+        queries += 2
+        edges = [low - 1, high + 1]
+        whole, fruitful = False, False
+        for end, order in enumerate(("", " DESC")):
+            try:
+                for row in source.execute(select + order, (low, high)):
+                    number = int(row[0][:15], 16) if isinstance(row[0], bytes) else row[0]
+                    edges[end] = number
+                    fruitful = True
+                    yield row
+                whole = True
+            except sqlite3.DatabaseError:
+                low = max(low, edges[0] + 1)
+            if whole or low > high:
+                break
+        fruitless = 0 if fruitful else fruitless + 1
+        low, high = edges[0] + 1, edges[1] - 1
+        if not whole and low < high and fruitless < _MOST_FRUITLESS_SPLITS:
+            middle = (low + high) // 2
+            ranges += [(middle + 1, high, fruitless), (low, middle, fruitless)]
+
+
+def _is_text(*values: object) -> bool:
+    """Say whether all values are bytes that are UTF-8."""
+    try:
+        return all(isinstance(value, bytes) and value.decode() is not None for value in values)
+    except UnicodeDecodeError:
+        return False

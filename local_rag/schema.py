@@ -1,0 +1,102 @@
+"""The tables of a library, as the steps that lead from each schema version to the next.
+
+A new library takes all steps, an older one those it lacks: what a step says may therefore never be changed, only
+followed by another. `PRAGMA user_version` counts the steps taken.
+"""
+
+import sqlite3
+import zlib
+from pathlib import Path
+
+from local_rag.errors import LibraryError
+
+STEPS = (
+    """
+CREATE TABLE roots (path TEXT PRIMARY KEY);
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY,
+    path TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    sha256 TEXT NOT NULL,
+    title TEXT NOT NULL,
+    text TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    split_key TEXT NOT NULL,            -- chunker, sizes and tokenizer that made the chunks
+    context_plan TEXT NOT NULL DEFAULT '',  -- context model, prompt and window that made the chunks' context keys
+    live INTEGER NOT NULL DEFAULT 1     -- 0: superseded, kept until no published generation names it
+);
+CREATE UNIQUE INDEX live_paths ON documents (path) WHERE live;
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY,
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    end INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    headings TEXT NOT NULL,
+    page INTEGER,
+    line INTEGER,
+    end_line INTEGER,
+    context_key TEXT
+);
+CREATE INDEX chunks_of_document ON chunks (document_id, position);
+CREATE TABLE contexts (key TEXT PRIMARY KEY, text TEXT NOT NULL, kind TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL);
+""",
+    # 2: `vector_key` tells `clean` which vectors are in use, a checksum tells `repair` which rows are as they were
+    # written; `excluded` are paths below a root that were removed, `skipped` files that could not be read.
+    """
+ALTER TABLE chunks ADD COLUMN vector_key TEXT;
+ALTER TABLE contexts ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+UPDATE contexts SET checksum = crc32(CAST(kind AS BLOB), CAST(text AS BLOB));
+ALTER TABLE vectors ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+UPDATE vectors SET checksum = crc32(vector);
+CREATE TABLE excluded (path TEXT PRIMARY KEY);
+CREATE TABLE skipped (
+    path TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    reason TEXT NOT NULL
+);
+""",
+)
+SCHEMA_VERSION = len(STEPS)
+
+
+def crc32(*values: str | bytes) -> int:
+    """Return the checksum that the columns `checksum` hold."""
+    return zlib.crc32(b"".join(value.encode() if isinstance(value, str) else value for value in values))
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    """Return how many steps a database has taken, 0 for an empty one."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise LibraryError for a database that a newer local-rag has made."""
+    if (version := schema_version(connection)) > SCHEMA_VERSION:
+        raise LibraryError(
+            f"{path} has schema version {version} and this local-rag knows version {SCHEMA_VERSION}; use the "
+            "local-rag that made it, or another folder with `--library`."
+        )
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Take the steps that a database still lacks, all or none."""
+    connection.create_function("crc32", -1, crc32, deterministic=True)
+    if schema_version(connection) >= SCHEMA_VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Asked again: another process may have taken the steps in the meantime.
+        for step in STEPS[schema_version(connection) :]:
+            for statement in step.split(";\n"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

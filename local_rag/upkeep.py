@@ -1,0 +1,115 @@
+"""What `status`, `clean` and `repair` ask of a store: counts, orphans, and rows that are not as they were written."""
+
+import sqlite3
+from collections import Counter
+
+from local_rag.store import Store
+
+_COUNTS = {
+    "documents": "SELECT count(*) FROM documents WHERE live",
+    "superseded_documents": "SELECT count(*) FROM documents WHERE NOT live",
+    "chunks": "SELECT count(*) FROM chunks JOIN documents ON documents.id = document_id WHERE live",
+    "chunks_with_vectors": "SELECT count(*) FROM chunks JOIN documents ON documents.id = document_id "
+    "JOIN vectors ON vectors.key = vector_key WHERE live",
+    "cached_contexts": "SELECT count(*) FROM contexts",
+    "cached_vectors": "SELECT count(*) FROM vectors",
+}
+
+
+def count_rows(store: Store) -> dict[str, int]:
+    """Count live and superseded documents, chunks of live ones, and the rows of both caches."""
+    return {name: int(store.connection.execute(query).fetchone()[0]) for name, query in _COUNTS.items()}
+
+
+def count_context_kinds(store: Store) -> dict[str, int]:
+    """Count the contexts that the chunks of live documents have, by kind."""
+    rows = store.connection.execute(
+        "SELECT contexts.kind, count(*) FROM chunks JOIN documents ON documents.id = document_id "
+        "JOIN contexts ON contexts.key = context_key WHERE live GROUP BY contexts.kind"
+    )
+    return {str(kind): int(count) for kind, count in rows}
+
+
+def orphaned_contexts(store: Store) -> dict[str, int]:
+    """Return key and bytes of each context that no chunk wants.
+
+    None is orphaned while a run that was stopped has yet to say which contexts some documents want.
+    """
+    plans = store.connection.execute("SELECT count(DISTINCT context_plan) FROM documents WHERE live").fetchone()[0]
+    rows = store.connection.execute(
+        "SELECT key, length(text) FROM contexts WHERE key NOT IN "
+        "(SELECT context_key FROM chunks WHERE context_key IS NOT NULL)"
+    )
+    return dict(rows) if plans <= 1 else {}
+
+
+def orphaned_vectors(store: Store) -> dict[str, int]:
+    """Return key and bytes of each vector that no chunk wants; none while some chunk's is not known yet."""
+    unknown = store.connection.execute(
+        "SELECT 1 FROM chunks JOIN documents ON documents.id = document_id WHERE live AND vector_key IS NULL"
+    ).fetchone()
+    rows = store.connection.execute(
+        "SELECT key, length(vector) FROM vectors WHERE key NOT IN "
+        "(SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL)"
+    )
+    return dict(rows) if not unknown else {}
+
+
+def find_damage(store: Store) -> dict[str, list[str]]:
+    """Return the keys, or ids, of damaged contexts, vectors and documents.
+
+    A document is damaged when its chunks are not what its text says, a vector also when its size is not that of the
+    others that the index is made of.
+    """
+    # As bytes: damaged text may not be UTF-8 any more.
+    contexts = store.connection.execute(
+        "SELECT key FROM contexts WHERE checksum <> crc32(CAST(kind AS BLOB), CAST(text AS BLOB))"
+    )
+    vectors = store.connection.execute("SELECT key FROM vectors WHERE checksum <> crc32(vector)")
+    damaged = {"contexts": [row[0] for row in contexts], "vectors": [row[0] for row in vectors]}
+    sizes = dict(
+        store.connection.execute(
+            "SELECT DISTINCT key, length(vector) FROM vectors JOIN chunks ON vector_key = key "
+            "JOIN documents ON documents.id = document_id WHERE live"
+        ).fetchall()
+    )
+    usual = Counter(sizes.values()).most_common(1)
+    damaged["vectors"] += [key for key, size in sizes.items() if size != usual[0][0] and key not in damaged["vectors"]]
+    identifiers = [row[0] for row in store.connection.execute("SELECT id FROM documents")]
+    damaged["documents"] = [str(key) for key in identifiers if not _is_whole(store, key)]
+    return damaged
+
+
+def _is_whole(store: Store, document_id: int) -> bool:
+    try:
+        text = store.document_text(document_id)
+        chunks = [stored.chunk for stored in store.chunks(document_id)]
+    except (sqlite3.OperationalError, ValueError):  # no UTF-8, or no JSON, any more
+        return False
+    return all(chunk.text == text[chunk.start : chunk.end] for chunk in chunks)
+
+
+def drop(store: Store, rows: dict[str, list[str]]) -> None:
+    """Delete contexts and vectors by key, documents with their chunks by id."""
+    with store.transaction():
+        for statement, name in (
+            ("DELETE FROM contexts WHERE key = ?", "contexts"),
+            ("DELETE FROM vectors WHERE key = ?", "vectors"),
+            ("DELETE FROM documents WHERE id = ?", "documents"),
+        ):
+            store.connection.executemany(statement, [(key,) for key in rows.get(name, ())])
+
+
+def check_pages(store: Store) -> list[str]:
+    """Ask SQLite what is wrong with the file; nothing if it is whole."""
+    try:
+        found = [str(row[0]) for row in store.connection.execute("PRAGMA integrity_check(10)")]
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [] if found == ["ok"] else found
+
+
+def compact(store: Store) -> None:
+    """Give the space of deleted rows back to the disk."""
+    store.connection.execute("VACUUM")
+    store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

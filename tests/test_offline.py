@@ -1,0 +1,215 @@
+"""No command but `scrape` and `models pull` can reach another machine, in Python, in native code or by a child."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from local_rag.models import default_models_directory
+
+CLI = [sys.executable, "-c", "from local_rag.cli.main import main; main()"]
+MODELS = default_models_directory()
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "socket.create_connection(('192.0.2.1', 80), 1)",
+        "socket.create_connection(('example.org', 80), 1)",
+        "socket.socket().connect(('::ffff:192.0.2.1', 80))",
+        "socket.socket(socket.AF_INET6).connect(('2001:db8::1', 80))",
+        "socket.socket().connect_ex(('192.0.2.1', 80))",
+        "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 53))",
+        "socket.socket(type=socket.SOCK_DGRAM).sendmsg([b'x'], [], 0, ('192.0.2.1', 53))",
+        "socket.getaddrinfo('example.org', 443)",
+        "socket.getaddrinfo(b'example.org', 443)",
+        "socket.gethostbyname('example.org')",
+        "socket.gethostbyname_ex('example.org')",
+        "socket.gethostbyaddr('192.0.2.1')",
+        "socket.getnameinfo(('192.0.2.1', 80), 0)",
+        "__import__('urllib.request').request.urlopen('http://example.org')",
+        "__import__('requests').get('http://192.0.2.1/', timeout=1)",
+    ],
+)
+def test_the_hook_refuses_every_way_out_of_python(attempt: str) -> None:
+    done = python(f"import socket; from local_rag.offline import go_offline; go_offline(); {attempt}")
+    assert done.returncode == 1
+    assert "was refused, since nothing may leave this machine" in done.stderr.splitlines()[-1]
+
+
+def test_this_machine_stays_within_reach() -> None:
+    code = """
+import socket
+from local_rag.offline import go_offline
+go_offline()
+go_offline()
+server = socket.create_server(("127.0.0.1", 0))
+socket.create_connection(("localhost", server.getsockname()[1])).close()
+socket.create_connection(("127.1", server.getsockname()[1])).close()
+left, right = socket.socketpair()
+left.sendall(b"x")
+assert right.recv(1) == b"x"
+"""
+    assert python(code).stderr == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="system call filters are Linux's")
+def test_native_code_and_children_get_no_socket() -> None:
+    code = """
+import ctypes, socket, subprocess, sys, threading
+from local_rag.offline import go_offline, open_ways
+started = threading.Event()
+results = []
+def wait():
+    started.wait()
+    results.append(ctypes.CDLL(None).socket(2, 1, 0))
+thread = threading.Thread(target=wait)
+thread.start()
+assert open_ways(), "before, every way is open"
+go_offline(native_code=True)
+assert open_ways() == []
+started.set()
+thread.join()
+child = "import ctypes; print([ctypes.CDLL(None).socket(family, 1, 0) for family in (2, 10, 40)])"
+print(results, subprocess.run([sys.executable, "-c", child], capture_output=True, text=True).stdout.strip())
+socket.socketpair()
+"""
+    done = python(code)
+    assert (done.stdout.strip(), done.stderr) == ("[-1] [-1, -1, -1]", "")
+
+
+@pytest.mark.parametrize("arguments", [["search", "x"], ["models", "list"], ["models", "verify"], ["doctor"]])
+def test_commands_close_the_network_before_they_begin(arguments: list[str], tmp_path: Path) -> None:
+    assert closes_the_network(arguments, tmp_path)
+
+
+@pytest.mark.parametrize("arguments", [["scrape", "http://127.0.0.1:1/", "--delay", "0"], ["models", "pull", "no"]])
+def test_the_two_commands_that_fetch_do_not(arguments: list[str], tmp_path: Path) -> None:
+    assert not closes_the_network(arguments, tmp_path)
+
+
+def closes_the_network(arguments: list[str], folder: Path) -> bool:
+    """Run a command in a process that reports on its end whether a name can still be looked up."""
+    code = f"""
+import atexit, sys
+from local_rag.cli.main import main
+from local_rag.offline import open_ways
+atexit.register(lambda: print("open:", *open_ways()))
+sys.argv = ["local-rag", *{arguments!r}]
+main()
+"""
+    environment = os.environ | {"LOCAL_RAG_MODELS": str(folder / "models"), "PYTHONPATH": str(Path.cwd())}
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, env=environment, check=False
+    )
+    (report,) = re.findall(r"^open:(.*)$", done.stdout, re.MULTILINE)
+    return not report.strip()
+
+
+def namespace() -> list[str] | None:
+    """Return the command that runs another one without any network interface, where it is permitted."""
+    for command in (["unshare", "-n"], ["unshare", "-rn"]):
+        tried = shutil.which("unshare") and subprocess.run([*command, "true"], capture_output=True, check=False)
+        if tried and tried.returncode == 0:
+            return command
+    return None
+
+
+def traces() -> bool:
+    """Tell whether strace is installed and permitted."""
+    command = ["strace", "-f", "-o", os.devnull, "true"]
+    return bool(shutil.which("strace")) and subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def files_below(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if not path.name.startswith(".")}
+
+
+@dataclass
+class Demo:
+    printed: str
+    calls: str
+    folder: Path
+    models_before: set[Path]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """Index, search and ask as a user does, in a fresh home, with what this machine has to watch over it."""
+    folder = tmp_path_factory.mktemp("demo")
+    for name in ("home/tmp", "work/documents"):
+        (folder / name).mkdir(parents=True)
+    (folder / "work" / "documents" / "boat.md").write_text("# The boat\n\nThe boat leaves the harbour at seven.\n")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "LOCAL_RAG_MODELS": str(MODELS)}
+    environment["TMPDIR"] = str(folder / "home" / "tmp")
+    strace = ["strace", "-f", "-A", "-e", "trace=network", "-o", str(folder / "calls")] if traces() else []
+    prefix = [*(namespace() or []), *strace]
+    before = files_below(MODELS)
+    printed = ""
+    for arguments in (
+        ["index", "documents", "--profile", "tiny"],
+        ["search", "When does the boat leave?"],
+        ["ask", "When does the boat leave?"],
+        ["models", "list"],
+    ):
+        done = subprocess.run(
+            [*prefix, *CLI, *arguments],
+            cwd=folder / "work",
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        printed += done.stdout
+    calls = (folder / "calls").read_text() if strace else ""
+    return Demo(printed, calls, folder, before)
+
+
+@pytest.mark.skipif(namespace() is None, reason="`unshare -n` is not installed or not permitted here")
+def test_the_whole_demo_runs_without_a_network_interface(demo: Demo) -> None:
+    prefix = namespace()
+    assert prefix is not None
+    interfaces = subprocess.run([*prefix, "cat", "/proc/net/dev"], capture_output=True, text=True, check=True).stdout
+    assert [line.split(":")[0].strip() for line in interfaces.splitlines()[2:]] == ["lo"]
+    assert "boat.md" in demo.printed
+
+
+@pytest.mark.skipif(not traces(), reason="strace is not installed or not permitted here")
+def test_no_system_call_goes_to_another_machine(demo: Demo) -> None:
+    assert demo.calls.count("exited with 0") >= 4
+    named = [line for line in demo.calls.splitlines() if re.search(r"sa_family=AF_INET|sin_addr", line)]
+    assert named == []
+    opened = re.findall(r"socket\(AF_INET6?,.*", demo.calls)
+    assert all("EACCES" in line for line in opened), opened
+
+
+def test_nothing_is_written_outside_the_library_and_the_models_folder(demo: Demo) -> None:
+    assert [path.name for path in (demo.folder / "home").rglob("*")] == ["tmp"]
+    assert {path.name for path in (demo.folder / "work").iterdir()} == {"documents", ".local-rag"}
+    assert [path.name for path in (demo.folder / "work" / "documents").iterdir()] == ["boat.md"]
+    assert files_below(MODELS) == demo.models_before
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_a_library_is_private_whatever_the_umask(umask: int, documents: Path, fake_embedder: object) -> None:
+    from local_rag import Library
+
+    before = os.umask(umask)
+    try:
+        library = Library("lib", profile="tiny", context="headings")
+        library.index([documents])
+    finally:
+        os.umask(before)
+    assert library.folder.stat().st_mode & 0o777 == 0o700
