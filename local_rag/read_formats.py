@@ -46,6 +46,10 @@ def convert(suffix: str, data: bytes) -> Converted:
             return CONVERTED[suffix](data)
     except (ReadError, ImportError):  # a broken installation is no fault of the file
         raise
+    except MemoryError as error:
+        raise ReadError("takes too much memory to read") from error
+    except RecursionError as error:
+        raise ReadError("is nested too deeply") from error
     except Exception as error:  # parsers of foreign files raise anything
         raise ReadError(f"damaged {suffix[1:].upper()} file ({type(error).__name__})") from error
 

@@ -74,7 +74,18 @@ def quantize(full: Path, quantized: Path) -> None:
     quantize_dynamic(model, quantized, per_channel=True, weight_type=QuantType.QInt8, nodes_to_exclude=narrowing)
     blockwise = MatMulNBitsQuantizer(onnx.load(quantized), bits=8, block_size=128, is_symmetric=True, accuracy_level=4)
     blockwise.process()
+    forget_traces(blockwise.model.model)
     onnx.save(blockwise.model.model, quantized)
+
+
+def forget_traces(message: Any) -> None:
+    """Clear what the exporter wrote into every node about where its code stood: paths of the machine it ran on."""
+    for field, value in list(message.ListFields()):
+        if field.name in {"doc_string", "metadata_props"}:
+            message.ClearField(field.name)
+        elif field.message_type is not None:
+            for child in [value] if hasattr(value, "ListFields") else value:
+                forget_traces(child)
 
 
 def agreement(folders: list[Path], groups: list[dict[str, Any]]) -> tuple[list[float], float]:

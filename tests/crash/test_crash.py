@@ -120,8 +120,8 @@ def test_readers_see_whole_indexes_while_a_writer_publishes(trial: Trial, writer
             generations.add(library._searcher.generation.folder.name)
             assert len(found) == len(library._searcher.generation.chunk_ids())
     assert writer.returncode == 0
-    assert len(generations) > 2
-    assert searches > 10
+    assert len(generations) > 1
+    assert searches > len(generations)
 
 
 def test_a_second_writer_names_the_first_and_a_dead_one_holds_nothing(
