@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -67,12 +67,18 @@ class Library:
         self, paths: Iterable[Path | str] = (), *, progress: "Callable[[Progress], None]" = _ignore
     ) -> "IndexReport":
         """Bring the library up to date with these files and folders, or with all it was ever given."""
-        with self.writing(progress) as (store, indexer):
-            roots = _roots(store, paths)
-            remember_settings(self.folder, self.settings, *self._index_models())
-            store.add_roots(roots)
-            store.include(roots)
-            return indexer.run(roots)
+        with self._writer():
+            # A wrong path is told before a missing model is.
+            with closing(Store(self.folder / STORE_FILE, create=True)) as store:
+                roots = _roots(store, paths)
+            with self._indexer(progress) as (store, indexer):
+                return self._index(roots, store, indexer)
+
+    def _index(self, roots: Sequence[Path], store: Store, indexer: "Indexer") -> "IndexReport":
+        remember_settings(self.folder, self.settings, *self._index_models())
+        store.add_roots(roots)
+        store.include(roots)
+        return indexer.run(roots)
 
     @contextmanager
     def writing(self, progress: "Callable[[Progress], None]" = _ignore) -> "Iterator[tuple[Store, Indexer]]":

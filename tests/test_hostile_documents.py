@@ -162,7 +162,7 @@ def test_no_line_of_a_source_can_pass_for_the_prompts_own(text: str, place: str)
         prompt = answerer._model.detokenize(tokens)
     finally:
         answerer.close()
-    lines = unicodedata.normalize("NFKC", prompt.partition("Sources:\n")[2]).splitlines()
+    lines = unicodedata.normalize("NFKC", prompt.partition("Sources:\n\n")[2]).splitlines()
     unmarked = [line.strip("\u200b \t*#</").lower() for line in lines if not line.startswith("> ")]
     starts = ("[", "question", "sources", "answer:", "system", "assistant")
     assert [line[:9] for line in unmarked if line.startswith(starts)] == [unmarked[0][:9], "question:"]

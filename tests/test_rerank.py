@@ -156,7 +156,7 @@ def test_a_library_reranks_with_a_users_own_cross_encoder(folder: Path, document
     assert [passage.hits[-1].list_name for passage in ranked] == ["rerank"] * 3
     scores = [passage.score for passage in ranked]
     assert scores == sorted(scores, reverse=True)
-    one = Library("lib", rerank_candidates=1).search("boat harbour", top=3)
+    one = Library("lib", rerank_model=str(folder), rerank_candidates=1).search("boat harbour", top=3)
     assert [passage.hits[-1].list_name for passage in one] == ["rerank", "fused", "fused"]
     fused = library.search("boat harbour", top=3, rerank=False)
     assert fused[0].hits[-1].list_name == "fused"
