@@ -338,7 +338,7 @@ def test_command_pulls_a_profile_and_tells_how_to_resume(
     arrived = tmp_path / ".partial/embedder" / EMBEDDER.weights.sha256
 
     def press_control_c() -> None:
-        while arrived.stat().st_size == 0:
+        while not arrived.exists() or arrived.stat().st_size == 0:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
