@@ -20,6 +20,7 @@ from tests.crash.harness import (
     kill_repeatedly,
     quick_searches,
     small_disk,
+    was_killed,
     write_documents,
 )
 
@@ -42,7 +43,17 @@ def trial(tmp_path: Path, faults: Path) -> Trial:
 def test_nothing_finished_is_lost_when_the_run_is_killed(trial: Trial) -> None:
     runs = list(kill_repeatedly(trial, random.Random(5), _KILLS))
     assert len(runs) == _KILLS
-    assert any(run.hit.startswith("rename") for run in runs), "no kill hit the renames of a publish"
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_a_kill_between_the_renames_of_a_publish_loses_nothing(trial: Trial, at: int) -> None:
+    write_documents(trial.documents)
+    run = trial.index(at=at, action="kill", only="rename")
+    assert was_killed(run)
+    assert run.hit.startswith("rename")
+    trial.check()
+    assert trial.index().returncode == 0
+    trial.check()
 
 
 @pytest.mark.parametrize(
