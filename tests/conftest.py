@@ -1,6 +1,7 @@
 """Fixtures: fakes for logic, the tiny models for model paths."""
 
 import hashlib
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 from local_rag.llama.model import LlamaModel
 from local_rag.models import resolve
 from local_rag.records import InstalledModel
+
+# A shell starts its background jobs with Ctrl-C ignored, which tests that press it would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class FakeEmbedder:
