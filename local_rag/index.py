@@ -38,6 +38,7 @@ from local_rag.fingerprint import make_fingerprint
 from local_rag.isolate import IsolatedReader
 from local_rag.llama.calibrate import calibrate, stored_settings
 from local_rag.llama.model import LlamaModel
+from local_rag.llama.optimize import fastest_file
 from local_rag.models import file_sha256
 from local_rag.probe import require_working
 from local_rag.publish import current_generation, publish
@@ -221,8 +222,9 @@ class Indexer:
         assert self._context_model is not None
         total, done = self._contexts_to_write(), 0
         self._progress(Progress("contextualize", 0, total, f"loading {self._context_model.name}"))
-        require_working(self._context_model.path)
-        model = LlamaModel(self._context_model.path)
+        path = fastest_file(self._context_model)
+        require_working(path)
+        model = LlamaModel(path)
         settings = stored_settings(model.path)
         if settings is None and total >= _WORTH_CALIBRATING:
             settings = calibrate(

@@ -10,6 +10,7 @@ from local_rag.errors import LocalRagError
 from local_rag.records import Skipped
 
 MAX_BYTES = 50 * 1024 * 1024
+_MAX_RULES_BYTES = 1024 * 1024  # of a .gitignore
 
 _NEVER_ENTERED = {"node_modules", "__pycache__"}
 
@@ -161,7 +162,8 @@ def _rules_of(folder: Path) -> _Rules:
     """Read a folder's own .gitignore; lines that are no valid pattern count for nothing, as in git."""
     file = folder / ".gitignore"
     try:
-        lines = file.read_text("utf-8-sig", errors="replace").splitlines() if file.is_file() else []
+        small = file.is_file() and file.stat().st_size <= _MAX_RULES_BYTES
+        lines = file.read_text("utf-8-sig", errors="replace").splitlines() if small else []
     except OSError:
         return ()
     valid = []

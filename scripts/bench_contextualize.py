@@ -7,11 +7,12 @@ All variants run in one process on the same chunks, greedy, alternating over `--
   b  prefix matching: `Llama.create_completion` chunk by chunk, which keeps the longest common prefix of the last prompt
      (what `create_chat_completion` does after applying the template; tokens are passed so that all prompts are equal)
   c  the shared-prefix engine
-  d  the limit: the token counts of c at the prefill rate and the batched decode rate measured in this run
-Two prompts are compared. `repeated` is the usual one, the document and then the chunk again: the figures at the top of
-the JSON are for it. `cut` is the one local-rag uses, the document up to the end of the chunk: under "cut" its c is set
-against a and b with the usual prompt, and against b with the same one. Run it on an idle machine: llama.cpp's threads
-spin.
+  d  the limit: the token counts of c at the prefill rate and the batched decode rate measured in this run, over a
+     prefix as long as the document
+Two prompts are compared. `repeated` is the usual one, the whole document and then the chunk again: the figures at the
+top of the JSON are for it. `cut` is the one local-rag uses, the document up to the end of the chunk: its c is set
+against a and b with the usual prompt, and against b with the same one. Where `local-rag models optimize` has kept a
+copy of the model, `optimized` has the engine with it against b with the model as pulled. Run it on an idle machine.
 """
 
 import argparse
@@ -32,12 +33,13 @@ from llama_cpp import Llama
 from local_rag.contextualize import MAX_TOKENS, ContextJob, context_plan, make_engine, plan_contexts, prompt_requests
 from local_rag.embed import load_tokenizer
 from local_rag.llama.calibrate import measure_rates, stored_settings
-from local_rag.llama.engine import EngineSettings, Request, SharedPrefixEngine, common_prefix
+from local_rag.llama.engine import Counts, EngineSettings, Request, SharedPrefixEngine, common_prefix
 from local_rag.llama.model import LlamaModel, physical_cores
+from local_rag.llama.optimize import fastest_file
 from local_rag.models import resolve
 from local_rag.probe import processor
 from local_rag.read import read
-from local_rag.records import Document
+from local_rag.records import Document, InstalledModel
 from local_rag.split import split
 
 CHUNK_TOKENS = 145
@@ -48,15 +50,24 @@ INSTRUCTION = (
 
 
 class Bench:
-    """Hold the model twice, for the engine and for llama-cpp-python's own class."""
+    """Hold the model, its optimized copy if there is one, and the model again for llama-cpp-python's own class."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.model = LlamaModel(path)
+    def __init__(self, installed: InstalledModel, document: Document, chunks: int) -> None:
+        self.path = installed.path
+        self.models = {"engine": LlamaModel(self.path)}
+        if (copy := fastest_file(installed)) != self.path:
+            self.models["optimized"] = LlamaModel(copy)
+        self.model = self.models["engine"]
         cores = physical_cores()
-        self.llama = Llama(str(path), n_ctx=8192, n_threads=cores, n_threads_batch=cores, verbose=False)
-        self.settings = stored_settings(path) or EngineSettings()
+        self.llama = Llama(str(self.path), n_ctx=8192, n_threads=cores, n_threads_batch=cores, verbose=False)
+        self.settings = stored_settings(self.path) or EngineSettings()
         self.tokenizer = load_tokenizer(resolve("all-minilm-l6-v2", "embed").path)
+        self.document = document
+        jobs = self.jobs(document, chunks)
+        if len(jobs) < chunks:
+            sys.exit(f"{document.path} has {len(jobs)} chunks; name a longer one with --document, or fewer --chunks.")
+        self.prompts = {"repeated": list(self.repeated(jobs)), "cut": list(prompt_requests(jobs, self.model))}
+        self.prefix_tokens = len(self.prompts["repeated"][0].prefix)
 
     def jobs(self, document: Document, count: int) -> list[ContextJob]:
         """Plan the contexts of a document's first chunks."""
@@ -64,16 +75,14 @@ class Bench:
         return plan_contexts(document.title, document.text, chunks, model=self.model, plan=context_plan("bench"))
 
     def repeated(self, jobs: list[ContextJob]) -> Iterator[Request]:
-        """Yield prompts that hold the whole window and then the chunk again."""
+        """Yield prompts that hold the whole document and then the chunk again."""
         tokenize = self.model.tokenize
         before, after = self.model.chat_frame("You write short notes that help a search engine find passages.")
         head = tokenize(f"{before}<document>\n", special=True)
+        prefix = [*head, *tokenize(f"{self.document.title}\n\n{self.document.text}")]
         between = tokenize("\n</document>\n\nHere is a chunk of this document:\n<chunk>\n")
         end = tokenize(f"\n</chunk>\n\n{INSTRUCTION}{after}This chunk", special=True)
-        prefixes: dict[int, list[int]] = {}
         for job in jobs:
-            text = f"{job.window.head}\n\n" + "\n\n".join(job.window.pieces)
-            prefix = prefixes.setdefault(id(job.window), [*head, *tokenize(text)])
             yield Request(job.key, prefix, [*between, *tokenize(job.window.pieces[job.piece]), *end], MAX_TOKENS)
 
     def run_alone(self, requests: list[Request]) -> None:
@@ -82,7 +91,7 @@ class Bench:
         for request in requests:
             settings = replace(self.settings, sequences=1)
             engine = SharedPrefixEngine(self.model, context_tokens=room, settings=settings)
-            list(engine.complete([replace(request, prefix=request.prefix[: request.start], cut=None)]))
+            list(engine.complete([request]))
             engine.close()
 
     def run_prefix_matching(self, requests: list[Request]) -> dict[str, str]:
@@ -95,61 +104,73 @@ class Bench:
             texts[request.key] = answer["choices"][0]["text"]
         return texts
 
-    def run_engine(self, requests: list[Request]) -> tuple[SharedPrefixEngine, dict[str, list[int]]]:
+    def run_engine(self, requests: list[Request], model: LlamaModel) -> tuple[Counts, dict[str, list[int]]]:
         """Run variant c."""
-        engine = make_engine(self.model, self.settings)
-        if len(requests[0].suffix) > 2 * MAX_TOKENS:  # the usual prompt's suffixes want more room than the engine has
+        engine = make_engine(model, self.settings)
+        need = len(requests[0].prefix) + self.settings.sequences * max(
+            len(request.suffix) + request.max_tokens for request in requests
+        )
+        if need > engine.context_tokens:  # the usual prompt wants more room than the engine has
             engine.close()
-            room = engine.context_tokens + sum(sorted(len(one.suffix) for one in requests)[-engine.sequences :])
-            engine = SharedPrefixEngine(self.model, context_tokens=room, settings=self.settings)
+            engine = SharedPrefixEngine(model, context_tokens=need, settings=self.settings)
         texts = {key: tokens for key, tokens, _ in engine.complete(requests)}
         engine.close()
-        return engine, texts
+        return engine.counts, texts
 
-    def compare(self, prompts: dict[str, list[Request]], *, sample: int, rounds: int) -> dict[str, Any]:
-        """Run all variants with every prompt, alternating."""
-        seconds: dict[tuple[str, str], list[float]] = {}
-        rates, results = [], {}
+    def compare(self, *, sample: int, rounds: int) -> dict[str, Any]:
+        """Run all variants with both prompts, alternating."""
+        runs: dict[tuple[str, str], tuple[int, Callable[[], Any]]] = {}
+        for prompt, requests in self.prompts.items():
+            for name, model in self.models.items():
+                runs[prompt, name] = len(requests), partial(self.run_engine, requests, model)
+            runs[prompt, "prefix_matching"] = len(requests), partial(self.run_prefix_matching, requests)
+        few = spread(self.prompts["repeated"], sample)
+        runs["repeated", "no_reuse"] = len(few), partial(self.run_alone, few)
+        times: dict[tuple[str, str], list[float]] = {}
+        rates: dict[str, list[tuple[float, float]]] = {name: [] for name in self.models}
+        results: dict[tuple[str, str], Any] = {}
         for _ in range(rounds):
-            rates.append(measure_rates(self.model, self.settings, decoded=16))
-            for prompt, requests in prompts.items():
-                runs: dict[str, Callable[[], Any]] = {
-                    "c": partial(self.run_engine, requests),
-                    "b": partial(self.run_prefix_matching, requests),
-                    "a": partial(self.run_alone, spread(requests, sample)),
-                }
-                for name, run in runs.items():
-                    started = time.perf_counter()
-                    results[prompt, name] = run()
-                    count = min(sample, len(requests)) if name == "a" else len(requests)
-                    seconds.setdefault((prompt, name), []).append((time.perf_counter() - started) / count)
-        prefill, decode = (statistics.median(rate) for rate in zip(*rates, strict=True))
-        report = {}
-        for prompt, requests in prompts.items():
-            engine, own = results[prompt, "c"]
-            a, b, c = (statistics.median(seconds[prompt, name]) for name in "abc")
-            counts = engine.counts
-            d = (counts.evaluated / prefill + counts.generated / decode) / len(requests)
-            report[prompt] = {
-                "seconds_per_chunk": {"no_reuse": a, "prefix_matching": b, "engine": c, "limit": d},
-                "chunks_per_second": 1 / c,
-                "ratio_to_prefix_matching": b / c,
-                "ratio_to_no_reuse": a / c,
-                "share_of_limit": d / c,
+            for name, model in self.models.items():
+                rate = measure_rates(model, self.settings, decoded=16, prefix_tokens=self.prefix_tokens)
+                rates[name].append(rate)
+            for key, (count, run) in runs.items():
+                started = time.perf_counter()
+                results[key] = run()
+                times.setdefault(key, []).append((time.perf_counter() - started) / count)
+        seconds = {key: statistics.median(values) for key, values in times.items()}
+
+        def figures(prompt: str, name: str) -> dict[str, Any]:
+            counts: Counts = results[prompt, name][0]
+            prefill, decode = (statistics.median(values) for values in zip(*rates[name], strict=True))
+            engine = seconds[prompt, name]
+            limit = (counts.evaluated / prefill + counts.generated / decode) / len(self.prompts[prompt])
+            return {
+                "seconds_per_chunk": {"engine": engine, "limit": limit},
+                "chunks_per_second": 1 / engine,
+                "ratio_to_prefix_matching": seconds["repeated", "prefix_matching"] / engine,
+                "ratio_to_prefix_matching_same_prompt": seconds[prompt, "prefix_matching"] / engine,
+                "ratio_to_no_reuse": seconds["repeated", "no_reuse"] / engine,
+                "share_of_limit": limit / engine,
                 "tokens_evaluated": counts.evaluated,
                 "tokens_reused": counts.reused,
                 "tokens_generated": counts.generated,
-                **self.differences(requests, own, results[prompt, "b"]),
+                "prefill_per_second": prefill,
+                "decode_per_second": decode,
             }
-        usual, own_prompt = report["repeated"], report["cut"]
-        own_prompt["ratio_to_prefix_matching_same_prompt"] = own_prompt["ratio_to_prefix_matching"]
-        own_prompt["ratio_to_prefix_matching"] = (
-            usual["seconds_per_chunk"]["prefix_matching"] / own_prompt["seconds_per_chunk"]["engine"]
-        )
-        own_prompt["ratio_to_no_reuse"] = (
-            usual["seconds_per_chunk"]["no_reuse"] / own_prompt["seconds_per_chunk"]["engine"]
-        )
-        return {**usual, "cut": own_prompt, "prefill_per_second": prefill, "decode_per_second": decode}
+
+        report: dict[str, Any] = {prompt: figures(prompt, "engine") for prompt in self.prompts}
+        for prompt, requests in self.prompts.items():
+            others = {
+                name: seconds[prompt, name] for name in ("prefix_matching", "no_reuse") if (prompt, name) in seconds
+            }
+            report[prompt]["seconds_per_chunk"] |= others
+            report[prompt] |= self.differences(
+                requests, results[prompt, "engine"][1], results[prompt, "prefix_matching"]
+            )
+        report |= report.pop("repeated")
+        if "optimized" in self.models:
+            report["optimized"] = {prompt: figures(prompt, "optimized") for prompt in self.prompts}
+        return report
 
     def differences(
         self, requests: list[Request], own: dict[str, list[int]], theirs: dict[str, str]
@@ -174,27 +195,28 @@ class Bench:
         engine.close()
         return {"contexts_equal": equal, "contexts": len(requests), "largest_gap_at_first_difference": max(gaps)}
 
-    def growth(self, document: Document) -> Iterator[dict[str, float]]:
+    def growth(self) -> Iterator[dict[str, float]]:
         """Yield the engine's speed over documents of several lengths and several numbers of chunks."""
         for tokens in (1000, 4000, 16000):
             for chunks in (5, 20, 80):
                 jobs: list[ContextJob] = []
                 while len(jobs) < chunks:
-                    jobs += self.jobs(self.lengthened(document, tokens, len(jobs)), chunks - len(jobs))
+                    jobs += self.jobs(self.lengthened(tokens, len(jobs)), chunks - len(jobs))
                 started = time.perf_counter()
-                engine, _ = self.run_engine(list(prompt_requests(jobs, self.model)))
+                counts, _ = self.run_engine(list(prompt_requests(jobs, self.model)), self.model)
                 spent = time.perf_counter() - started
                 yield {
                     "document_tokens": tokens,
                     "chunks": chunks,
                     "chunks_per_second": chunks / spent,
-                    "tokens_evaluated": engine.counts.evaluated,
-                    "tokens_reused": engine.counts.reused,
-                    "tokens_generated": engine.counts.generated,
+                    "tokens_evaluated": counts.evaluated,
+                    "tokens_reused": counts.reused,
+                    "tokens_generated": counts.generated,
                 }
 
-    def lengthened(self, document: Document, tokens: int, number: int) -> Document:
-        """Return a document of this many tokens, made of numbered copies of another."""
+    def lengthened(self, tokens: int, number: int) -> Document:
+        """Return a document of this many tokens, made of numbered copies of the one that is measured."""
+        document = self.document
         text, copies = f"Number {number}\n\n{document.text}", 1
         while len(self.model.tokenize(text)) < tokens:
             copies += 1
@@ -218,13 +240,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one round, at most 12 chunks, no growth: two minutes")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    bench = Bench(resolve(arguments.model, "context").path)
-    document = read(arguments.document)
     chunks, rounds = (min(arguments.chunks, 12), 1) if arguments.quick else (arguments.chunks, arguments.rounds)
-    jobs = bench.jobs(document, chunks)
-    if len(jobs) < chunks:
-        sys.exit(f"{arguments.document} has {len(jobs)} chunks; name a longer one with --document, or fewer --chunks.")
-    prompts = {"repeated": list(bench.repeated(jobs)), "cut": list(prompt_requests(jobs, bench.model))}
+    bench = Bench(resolve(arguments.model, "context"), read(arguments.document), chunks)
+    if arguments.quick:
+        bench.models = {"engine": bench.model}
     report = {
         "model": arguments.model,
         "label": bench.path.stem,
@@ -233,12 +252,12 @@ def main() -> None:
         "cores": physical_cores(),
         "chunks": chunks,
         "rounds": rounds,
-        "document_tokens": len(prompts["repeated"][0].prefix),
-        **bench.compare(prompts, sample=1 if arguments.quick else 3, rounds=rounds),
+        "document_tokens": bench.prefix_tokens,
+        **bench.compare(sample=1 if arguments.quick else 3, rounds=rounds),
     }
     report["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     if not arguments.quick:
-        report["growth"] = list(bench.growth(document))
+        report["growth"] = list(bench.growth())
     report["python"] = platform.python_version()
     print(json.dumps(report, indent=1))
     if arguments.json:

@@ -1,4 +1,4 @@
-"""`local-rag models`: list, pull, verify, path."""
+"""`local-rag models`: list, pull, verify, optimize, path."""
 
 import contextlib
 import json
@@ -91,6 +91,7 @@ def pull(names: tuple[str, ...], directory: Path | None) -> None:
 @models_option
 def verify(names: tuple[str, ...], directory: Path | None) -> None:
     """Hash the files of models, by default of all that are pulled."""
+    from local_rag.llama.optimize import damaged_copies
     from local_rag.models import default_models_directory, load_registry
     from local_rag.models import verify as verify_model
 
@@ -109,9 +110,36 @@ def verify(names: tuple[str, ...], directory: Path | None) -> None:
             damaged.append(entry)
         else:
             click.echo(f"{entry.name}: whole")
+    for copy in damaged_copies(directory):
+        copy.unlink()
+        click.echo(f"{copy}: damaged, and therefore deleted; `local-rag models optimize` makes it again")
     if damaged:
         commands = " and ".join(f"`{entry.pull_command(directory)}`" for entry in damaged)
         raise ModelError(f"Damaged or incomplete models: {len(damaged)} of {len(chosen)}; run {commands}.")
+
+
+@command.command()
+@click.argument("name", default="qwen2.5-coder-0.5b-instruct")
+def optimize(name: str) -> None:
+    """Make a copy of a context model that reads faster on this processor, by default of the profile `starter`'s.
+
+    The copy is made from the pulled file, timed beside it, and kept where it is faster; contexts are then written with
+    it. Contexts that were written before stay as they are.
+    """
+    from local_rag.llama.optimize import optimize as optimize_model
+    from local_rag.models import resolve
+
+    model = resolve(name, "context")
+    click.echo(f"Copying {model.name} and timing both, about a minute ...", err=True)
+    result = optimize_model(model)
+    click.echo(
+        f"Tokens a second, as pulled: {result.rates[0]:.0f} read, {result.rates[1]:.0f} written; "
+        f"the copy: {result.copy_rates[0]:.0f} read, {result.copy_rates[1]:.0f} written."
+    )
+    if result.copy:
+        click.echo(f"Contexts are written with {result.copy} from now on, {result.gain:.1f} times as fast.")
+    else:
+        click.echo("The copy is not kept: on this machine it is hardly faster.")
 
 
 @command.command()

@@ -57,9 +57,11 @@ def seconds_per_chunk(prefill: float, decode: float) -> float:
     return _PROMPT_TOKENS / prefill + _CONTEXT_TOKENS / decode
 
 
-def measure_rates(model: LlamaModel, settings: EngineSettings, *, decoded: int) -> tuple[float, float]:
+def measure_rates(
+    model: LlamaModel, settings: EngineSettings, *, decoded: int, prefix_tokens: int = _PREFIX_TOKENS
+) -> tuple[float, float]:
     """Return tokens a second of evaluating a prompt, and of decoding `decoded` tokens of each sequence behind it."""
-    tokens = (model.tokenize(_TEXT) * _PREFIX_TOKENS)[: max(_PREFIX_TOKENS, settings.batch_tokens) + 1]
+    tokens = (model.tokenize(_TEXT) * prefix_tokens)[: max(prefix_tokens, settings.batch_tokens) + 1]
     room = len(tokens) + settings.sequences * (decoded + 4)
     engine = SharedPrefixEngine(model, context_tokens=room, settings=settings)
     try:

@@ -14,6 +14,9 @@ _native_messages: list[str] = []
 def native() -> Any:
     """Return llama.cpp's low-level binding, with its log kept for error messages instead of printed."""
     global _log_callback  # noqa: PLW0603  llama.cpp has one log, and ctypes needs the callback to stay alive
+    # Waiting threads spin this often before they sleep. The default, for ever in effect, costs nothing on an idle
+    # machine, and makes everything several times slower as soon as another program wants a core.
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     from llama_cpp import llama_cpp
 
     if _log_callback is None:

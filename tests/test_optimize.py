@@ -1,0 +1,77 @@
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from local_rag.cli.models import command
+from local_rag.errors import ModelError
+from local_rag.llama import optimize as module
+from local_rag.llama.model import LlamaModel
+from local_rag.llama.optimize import damaged_copies, fastest_file, optimize, optimized_copy
+from local_rag.models import resolve
+from local_rag.records import InstalledModel
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InstalledModel:
+    model = resolve("smollm2-135m-instruct", "context")
+    folder = tmp_path / "models"
+    (folder / model.name).mkdir(parents=True)
+    shutil.copy(model.path, folder / model.name)
+    monkeypatch.setenv("LOCAL_RAG_MODELS", str(folder))
+    return resolve("smollm2-135m-instruct", "context")
+
+
+def rates(monkeypatch: pytest.MonkeyPatch, *, copy: float) -> None:
+    monkeypatch.setattr(module, "_rates", lambda path: (100.0 * (copy if path.suffix == ".tmp" else 1), 50.0))
+
+
+def test_a_faster_copy_is_kept_used_and_verified(tiny: InstalledModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    rates(monkeypatch, copy=3)
+    assert fastest_file(tiny) == tiny.path
+    result = CliRunner().invoke(command, ["optimize", tiny.name])
+    copy = optimized_copy(tiny)
+    assert f"Contexts are written with {copy} from now on, 1.9 times as fast." in result.stdout
+    assert fastest_file(tiny) == copy
+    assert [path.name for path in copy.parent.iterdir() if path.suffix == ".tmp"] == []
+    model = LlamaModel(copy)  # llama.cpp reads what it wrote, and it is another file than the one it is made from
+    assert model.vocabulary_size == 49152
+    model.close()
+    assert copy.stat().st_size != tiny.path.stat().st_size
+
+    assert fastest_file(replace(tiny, identity="another model")) == tiny.path
+    folder = copy.parent.parent
+    assert damaged_copies(folder) == []
+    with copy.open("r+b") as handle:
+        handle.seek(1000)
+        handle.write(b"\xff\x00\xff")
+    assert damaged_copies(folder) == [copy]
+    result = CliRunner().invoke(command, ["verify", tiny.name])
+    assert f"{copy}: damaged, and therefore deleted" in result.stdout
+    assert fastest_file(tiny) == tiny.path
+
+
+def test_a_copy_that_is_not_faster_is_not_kept(tiny: InstalledModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    rates(monkeypatch, copy=1.05)
+    result = CliRunner().invoke(command, ["optimize", tiny.name])
+    assert "The copy is not kept" in result.stdout
+    assert list(optimized_copy(tiny).parent.iterdir()) == []
+    assert fastest_file(tiny) == tiny.path
+
+
+def test_a_file_that_cannot_be_requantised_is_named(tiny: InstalledModel) -> None:
+    tiny.path.write_bytes(b"GGUF and nothing else")
+    with pytest.raises(ModelError, match=r"cannot requantise .*SmolLM2"):
+        optimize(tiny)
+    assert list(optimized_copy(tiny).parent.iterdir()) == []
+
+
+def test_no_room_is_said_before_anything_is_made(tiny: InstalledModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        f_bavail, f_frsize = 1, 4096
+
+    monkeypatch.setattr(module.os, "statvfs", lambda _path: Full)
+    with pytest.raises(ModelError, match="has no room for a copy"):
+        optimize(tiny)
