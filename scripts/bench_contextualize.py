@@ -94,14 +94,15 @@ class Bench:
             list(engine.complete([request]))
             engine.close()
 
-    def run_prefix_matching(self, requests: list[Request]) -> dict[str, str]:
-        """Run variant b."""
+    def run_prefix_matching(self, requests: list[Request]) -> dict[str, tuple[str, list[int]]]:
+        """Run variant b; return texts, and their tokens as they were generated, up to the last but one."""
         self.llama.reset()
         texts = {}
         for request in requests:
             prompt = [*request.prefix[: request.start], *request.suffix]
             answer = self.llama.create_completion(prompt, max_tokens=request.max_tokens, temperature=0.0)
-            texts[request.key] = answer["choices"][0]["text"]
+            tokens = self.llama.input_ids[len(prompt) : self.llama.n_tokens]
+            texts[request.key] = answer["choices"][0]["text"], [int(token) for token in tokens]
         return texts
 
     def run_engine(self, requests: list[Request], model: LlamaModel) -> tuple[Counts, dict[str, list[int]]]:
@@ -173,7 +174,7 @@ class Bench:
         return report
 
     def differences(
-        self, requests: list[Request], own: dict[str, list[int]], theirs: dict[str, str]
+        self, requests: list[Request], own: dict[str, list[int]], theirs: dict[str, tuple[str, list[int]]]
     ) -> dict[str, float | int]:
         """Count the contexts that equal those of variant b, and say how near a tie the first other token was.
 
@@ -183,10 +184,10 @@ class Bench:
         engine = SharedPrefixEngine(self.model, context_tokens=8192)
         for request in requests:
             tokens = own[request.key]
-            if self.model.detokenize(tokens) == theirs[request.key]:
+            text, other = theirs[request.key]
+            if self.model.detokenize(tokens) == text:
                 equal += 1
                 continue
-            other = self.model.tokenize(theirs[request.key])
             shared = common_prefix(tokens, other)
             prompt = [*request.prefix[: request.start], *request.suffix, *tokens[:shared]]
             chances = engine.log_probabilities(prompt[:-1], prompt[-1:])

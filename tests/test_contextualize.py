@@ -160,3 +160,22 @@ def test_a_window_and_its_chunks_fit_the_engine(tiny_llama: LlamaModel) -> None:
     assert len({id(request.prefix) for request in requests}) == len({id(job.window) for job in jobs}) > 1
     for request in requests:
         assert len(request.prefix) + len(request.suffix) + request.max_tokens <= engine.context_tokens
+
+
+def test_a_document_of_200_000_tokens_is_read_in_bounded_pieces(tiny_llama: LlamaModel) -> None:
+    section = "# Section {}\n\n" + "The boat carries mail, milk and whoever has business on the islands. " * 40
+    text = "\n\n".join(section.format(number) for number in range(360))
+    tokens = len(tiny_llama.tokenize(text))
+    assert tokens > 200_000
+    chunks = cut(text, 700)
+    jobs = plan_contexts("Long", text, chunks, model=tiny_llama, plan="p")
+    engine = make_engine(tiny_llama)
+    room = engine.context_tokens
+    engine.close()
+    prefixes, seen = 0, None
+    for request in prompt_requests(jobs, tiny_llama):
+        assert len(request.prefix) + len(request.suffix) + request.max_tokens < room // 2
+        if request.prefix is not seen:
+            prefixes, seen = prefixes + len(request.prefix), request.prefix
+    assert len(jobs) == len(chunks)
+    assert prefixes < 1.2 * tokens  # what windows repeat, title and marks, is little beside the document
