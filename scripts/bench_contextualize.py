@@ -184,15 +184,15 @@ class Bench:
         engine = SharedPrefixEngine(self.model, context_tokens=8192)
         for request in requests:
             tokens = own[request.key]
-            text, other = theirs[request.key]
-            if self.model.detokenize(tokens) == text:
+            whole, other = theirs[request.key]
+            if self.model.detokenize(tokens) == whole:
                 equal += 1
                 continue
             shared = common_prefix(tokens, other)
             prompt = [*request.prefix[: request.start], *request.suffix, *tokens[:shared]]
             chances = engine.log_probabilities(prompt[:-1], prompt[-1:])
-            ending = [token[shared] for token in (tokens, other) if len(token) > shared]
-            gaps.append(float(abs(chances[ending[0]] - (chances[ending[1]] if len(ending) > 1 else chances.max()))))
+            one, two = (text[shared] if len(text) > shared else self.llama.token_eos() for text in (tokens, other))
+            gaps.append(float(abs(chances[one] - chances[two])))
         engine.close()
         return {"contexts_equal": equal, "contexts": len(requests), "largest_gap_at_first_difference": max(gaps)}
 
