@@ -14,10 +14,10 @@ from local_rag.errors import ModelError
 from local_rag.records import InstalledModel
 
 # Part of an index's fingerprint: raise it whenever the same chunk would be embedded as another text.
-TEXT_VERSION = 2
+TEXT_VERSION = 3
 _HEADINGS_SHARE = 48  # tokens that title and headings may take beside a chunk
 # Chosen by measurement, see docs/results.md: in one text, a context dilutes what its chunk says itself.
-_CONTEXT_WEIGHT = 0.5
+_CONTEXT_WEIGHT = 0.75
 
 
 class Embedder(Protocol):
@@ -83,7 +83,7 @@ def passage_text(headings: str, text: str, *, model: InstalledModel) -> str:
 def embed_with_contexts(embedder: Embedder, passages: Sequence[tuple[str, str]]) -> np.ndarray:
     """Return a normalised vector for each passage and its context, shape (len(passages), dimension).
 
-    The two are embedded apart and added, the context with half the weight; an empty context adds nothing.
+    The two are embedded apart and added, the context with three quarters of the weight; an empty context adds nothing.
     """
     vectors = embedder.embed_passages([text for text, _ in passages])
     situated = [row for row, (_, context) in enumerate(passages) if context]

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 # Part of an index's fingerprint: raise it whenever the same texts would give other tokens or another index.
-TOKENS_VERSION = 2
+TOKENS_VERSION = 3
 
 # Chosen by scripts/tune_retrieval.py; see docs/results.md.
 _K1, _B = 1.2, 0.75
 _BLOCK_TEXTS = 8
-_AROUND = 0.5
+_AROUND = 0.75
 
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)?")
 # `getUserName` -> get User Name, `HTTPServer2` -> HTTP Server 2, `snake_case` -> snake case
@@ -65,8 +65,8 @@ def _words(text: str) -> Iterator[str]:
 class KeywordIndex:
     """Search texts by BM25; an id is a text's position in the list the index was built from.
 
-    A text scores for its own words, and half as much for those of its surroundings: up to eight neighbouring texts of
-    the same document taken as one. A chunk from the midst of a document often lacks the very word that says what it is
+    A text scores for its own words, and three quarters as much for those of its surroundings: up to eight neighbouring
+    texts of the same document taken as one. A chunk from the midst of a document often lacks the very word that says what it is
     about, which stands a few chunks above it.
     """
 

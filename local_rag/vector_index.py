@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 # Chosen by scripts/tune_retrieval.py; see docs/results.md.
-_NEIGHBOUR = 0.25
+_NEIGHBOUR = 0.35
 
 
 def blend_neighbours(vectors: np.ndarray, documents: Sequence[int]) -> np.ndarray:

@@ -2,8 +2,9 @@
 
     .venv/bin/python scripts/write_results.py [--measurements FOLDER] [--output FILE]
 
-It reads eval-*.json (`local-rag eval DATASET --json`), tuning-keyword.json (scripts/tune_retrieval.py) and
-search-latency.json (scripts/bench_search.py), whichever are there.
+It reads eval-DATASET-CONTEXT[-NOTE].json (`local-rag eval DATASET --json`), tuning-keyword.json
+(scripts/tune_retrieval.py), search-latency.json (scripts/bench_search.py) and rerank-speed.json
+(scripts/bench_rerank.py), whichever are there.
 """
 
 import argparse
@@ -11,10 +12,11 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from local_rag.evaluate import compare, load_report
-from local_rag.metrics import METRICS
+from local_rag.evaluate import compare, load_report, stage_values
+from local_rag.metrics import METRICS, paired_test
 
 INTRODUCTION = """\
 # Results
@@ -65,7 +67,7 @@ def number(metric: str, value: float, sign: str = "") -> str:
 
 def describe(report: dict[str, Any]) -> str:
     """Name a run."""
-    return f"{report['profile']}, {report['context']}"
+    return ", ".join(part for part in (report["profile"], report["context"], report["note"]) if part)
 
 
 def write_dataset(name: str, reports: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -95,6 +97,20 @@ def write_dataset(name: str, reports: Sequence[dict[str, Any]]) -> Iterator[str]
     if rows:
         yield "Paired differences, the first run minus the second:"
         yield table(["run", "against", "stage", "recall@5", "recall@10", "recall@20", "nDCG@10"], rows)
+    rows = []
+    for report in reports:
+        if "reranked" not in report["stages"]:
+            continue
+        values = stage_values(report["per_question"])
+        cells = []
+        for metric in ("recall@5", "recall@10", "recall@20", "ndcg@10"):
+            reranked, fused = values["reranked"][metric], values["fused"][metric]
+            p = paired_test(reranked, fused)
+            cells.append(f"{number(metric, fmean(reranked) - fmean(fused), '+')} (p = {p:.3f})")
+        rows.append([describe(report), *cells])
+    if rows:
+        yield "Reranked minus fused, within a run:"
+        yield table(["run", "recall@5", "recall@10", "recall@20", "nDCG@10"], rows)
     seconds = [
         [describe(report), *(f"{1000 * value:.1f}" for value in report["seconds_per_question"].values())]
         for report in reports
@@ -137,6 +153,26 @@ def write_latency(report: dict[str, Any]) -> Iterator[str]:
     yield table(["chunks", "dense", "keyword", "fuse", "total", "load s", "memory MB", "disk MB", "build s"], rows)
 
 
+def write_rerank_speed(report: dict[str, Any]) -> Iterator[str]:
+    """Yield how long reranking takes."""
+    yield "## Reranking time"
+    yield (
+        f"{report['passages']} passages of about {report['tokens_each']} tokens, {report['cores']} cores, median. "
+        "Last column: how many are scored in the time a question is given by default."
+    )
+    rows = [
+        [
+            row["model"],
+            f"{row['load_seconds']:.2f}",
+            f"{row['seconds']:.2f}",
+            f"{row['pairs_per_second']:.1f}",
+            f"{row['reranked_in_default_time']} in {row['seconds_taken']:.1f} s",
+        ]
+        for row in report["rerankers"]
+    ]
+    yield table(["model", "load s", "s for all", "pairs a second", "by default"], rows)
+
+
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -150,11 +186,20 @@ def main() -> None:
         return report["dataset"], report["part"]
 
     order = ("none", "headings", "llm")
-    reports = [load_report(path) for path in sorted(arguments.measurements.glob("eval-*.json"))]
-    reports.sort(key=lambda report: (*key(report), report["profile"], order.index(report["context"])))
+    reports = []
+    for path in sorted(arguments.measurements.glob("eval-*.json")):
+        report = load_report(path)
+        report["note"] = path.stem.removeprefix(f"eval-{report['dataset']}-{report['context']}").strip("-")
+        reports.append(report)
+    reports.sort(key=lambda report: (*key(report), report["profile"], order.index(report["context"]), report["note"]))
     for (name, _), group in groupby(reports, key):
         parts += write_dataset(name, list(group))
-    for file, write in (("tuning-keyword.json", write_tuning), ("search-latency.json", write_latency)):
+    others = (
+        ("tuning-keyword.json", write_tuning),
+        ("search-latency.json", write_latency),
+        ("rerank-speed.json", write_rerank_speed),
+    )
+    for file, write in others:
         if (arguments.measurements / file).exists():
             parts += write(json.loads((arguments.measurements / file).read_text()))
     arguments.output.parent.mkdir(parents=True, exist_ok=True)

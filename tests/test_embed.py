@@ -128,11 +128,11 @@ def test_what_fits_is_not_cut(embed_model: InstalledModel) -> None:
     assert passage_text("", "The chunk.", model=embed_model) == "The chunk."
 
 
-def test_a_context_moves_the_vector_of_its_chunk_half_way() -> None:
+def test_a_context_moves_the_vector_of_its_chunk() -> None:
     embedder = FakeEmbedder(resolve("all-minilm-l6-v2", "embed"))
     alone, situated = embed_with_contexts(embedder, [("the boat leaves", ""), ("the boat leaves", "islands")])
     assert np.allclose(alone, embedder.embed_query("the boat leaves"))
     assert np.isclose(np.linalg.norm(situated), 1)
-    wanted = embedder.embed_query("the boat leaves") + embedder.embed_query("islands") / 2
+    wanted = embedder.embed_query("the boat leaves") + 0.75 * embedder.embed_query("islands")
     assert np.allclose(situated, wanted / np.linalg.norm(wanted))
     assert embed_with_contexts(embedder, [("a", ""), ("b", "")]).shape == (2, 64)
