@@ -66,8 +66,8 @@ class KeywordIndex:
     """Search texts by BM25; an id is a text's position in the list the index was built from.
 
     A text scores for its own words, and three quarters as much for those of its surroundings: up to eight neighbouring
-    texts of the same document taken as one. A chunk from the midst of a document often lacks the very word that says what it is
-    about, which stands a few chunks above it.
+    texts of the same document taken as one. A chunk from the midst of a document often lacks the very word that says
+    what it is about, which stands a few chunks above it.
     """
 
     def __init__(self, own: Any, around: Any, block_of: np.ndarray) -> None:
