@@ -71,8 +71,9 @@ class Bench:
 
     def jobs(self, document: Document, count: int) -> list[ContextJob]:
         """Plan the contexts of a document's first chunks."""
-        chunks = split(document, tokenizer=self.tokenizer, max_tokens=CHUNK_TOKENS)[:count]
-        return plan_contexts(document.title, document.text, chunks, model=self.model, plan=context_plan("bench"))
+        chunks = split(document, tokenizer=self.tokenizer, max_tokens=CHUNK_TOKENS)
+        jobs = plan_contexts(document.title, document.text, chunks, model=self.model, plan=context_plan("bench"))
+        return jobs[:count]
 
     def repeated(self, jobs: list[ContextJob]) -> Iterator[Request]:
         """Yield prompts that hold the whole document and then the chunk again."""
