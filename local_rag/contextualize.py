@@ -105,9 +105,11 @@ def _outline(chunks: Sequence[Chunk]) -> str:
 
 
 def _quotable(text: str) -> str:
-    """Keep text from ending the quotation it stands in, and fold the blank space that hides front matter."""
+    """Keep text from ending the quotation it stands in, and fold blank space: it hides front matter, and costs tokens."""
     text = re.sub(r"<(/?)(?=document\b|chunk\b)", r"<\1 ", text, flags=re.IGNORECASE)
-    return re.sub(r"\n(?:[ \t]*\n)+", "\n\n", text)
+    text = re.sub(r"\n(?:[ \t]*\n)+", "\n\n", text)
+    # What stands between two chunks has no limit of its own: a line may hold a million spaces.
+    return re.sub(r"([^\S\n])[^\S\n]{15,}", lambda run: run[1] * 16, text)
 
 
 def context_plan(model_identity: str) -> str:

@@ -162,6 +162,13 @@ def test_a_window_and_its_chunks_fit_the_engine(tiny_llama: LlamaModel) -> None:
         assert len(request.prefix) + len(request.suffix) + request.max_tokens <= engine.context_tokens
 
 
+def test_blank_space_between_chunks_does_not_overflow_the_engine(tiny_llama: LlamaModel) -> None:
+    text = "one" + " " * 1_000_000 + "two" + "\t" * 1_000_000
+    chunks = [Chunk(0, 0, 3, "one"), Chunk(1, 1_000_003, 1_000_006, "two")]
+    jobs = plan_contexts("Wide", text, chunks, model=tiny_llama, plan="p")
+    assert [len(request.prefix) < 200 for request in prompt_requests(jobs, tiny_llama)] == [True, True]
+
+
 def test_a_document_of_200_000_tokens_is_read_in_bounded_pieces(tiny_llama: LlamaModel) -> None:
     section = "# Section {}\n\n" + "The boat carries mail, milk and whoever has business on the islands. " * 40
     text = "\n\n".join(section.format(number) for number in range(360))
