@@ -105,7 +105,7 @@ def _outline(chunks: Sequence[Chunk]) -> str:
 
 
 def _quotable(text: str) -> str:
-    """Keep text from ending the quotation it stands in, and fold blank space: it hides front matter, and costs tokens."""
+    """Keep text from ending the quotation it stands in, and fold blank space, which can be endless."""
     text = re.sub(r"<(/?)(?=document\b|chunk\b)", r"<\1 ", text, flags=re.IGNORECASE)
     text = re.sub(r"\n(?:[ \t]*\n)+", "\n\n", text)
     # What stands between two chunks has no limit of its own: a line may hold a million spaces.
