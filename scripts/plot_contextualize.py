@@ -45,7 +45,7 @@ def main() -> None:
                 [point["chunks_per_second"] for point in points],
                 marker="o",
                 linestyle=("-", "--")[number % 2],
-                label=f"{run['label']}, documents of {tokens:,} tokens",
+                label=f"{run['label']}, documents of {tokens:,} tokens" if len(runs) > 1 else f"{tokens:,} tokens each",
             )
     left.set_yticks(
         [row + height * (len(runs) - 1) / 2 for row in range(len(VARIANTS))], [name for name, _ in VARIANTS]
@@ -55,13 +55,18 @@ def main() -> None:
     left.set_xlabel(
         f"chunks a second ({runs[0]['chunks']} chunks, a document of {runs[0]['document_tokens']:,} tokens)"
     )
-    left.legend(fontsize="small", loc="lower right")
+    if len(runs) > 1:
+        left.legend(fontsize="small", loc="upper right")
     right.set_xlabel("chunks")
     right.set_xscale("log")
-    right.set_ylabel("chunks a second, this engine")
+    counts = sorted({point["chunks"] for run in runs for point in run.get("growth", [])})
+    right.set_xticks(counts, [str(count) for count in counts])
+    right.minorticks_off()
+    right.set_ylabel("chunks a second, fastest variant")
     right.set_ylim(bottom=0)
-    right.legend(fontsize="x-small")
-    figure.suptitle(f"Writing contexts on {runs[0]['cores']} cores of an {runs[0]['processor']}")
+    right.legend(fontsize="x-small", title="documents" if len(runs) == 1 else None)
+    names = ", ".join(run["label"] for run in runs)
+    figure.suptitle(f"Writing contexts with {names} on {runs[0]['cores']} cores of an {runs[0]['processor']}")
     figure.tight_layout()
     figure.savefig(arguments.output, dpi=110)
 
