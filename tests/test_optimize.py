@@ -72,6 +72,6 @@ def test_no_room_is_said_before_anything_is_made(tiny: InstalledModel, monkeypat
     class Full:
         f_bavail, f_frsize = 1, 4096
 
-    monkeypatch.setattr(module.os, "statvfs", lambda _path: Full)
+    monkeypatch.setattr("os.statvfs", lambda _path: Full)
     with pytest.raises(ModelError, match="has no room for a copy"):
         optimize(tiny)

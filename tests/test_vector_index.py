@@ -29,8 +29,8 @@ def test_neighbours_of_the_same_document_draw_a_vector_near() -> None:
     vectors = np.eye(4, dtype=np.float32)
     blended = blend_neighbours(vectors, [1, 1, 1, 2])
     assert np.allclose(np.linalg.norm(blended, axis=1), 1)
-    assert np.allclose(blended[0] / blended[0, 0], [1, 0.25, 0, 0])
-    assert np.allclose(blended[1] / blended[1, 1], [0.25, 1, 0.25, 0])
+    assert np.allclose(blended[0] / blended[0, 0], [1, 0.35, 0, 0])
+    assert np.allclose(blended[1] / blended[1, 1], [0.35, 1, 0.35, 0])
     assert np.allclose(blended[3], [0, 0, 0, 1]), "alone in its document"
     assert blend_neighbours(np.zeros((0, 1), dtype=np.float32), []).shape == (0, 1)
 
