@@ -14,6 +14,7 @@ Questions that nothing answers are counted and left out of the means.
 import hashlib
 import json
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -91,12 +92,12 @@ def stage_values(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[
 
 def compare(report: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Compare two runs over the questions that both asked: per stage and metric the means, their difference and p."""
-    others = {row["question"]: row for row in other["per_question"]}
-    rows = [row for row in report["per_question"] if row["question"] in others]
-    if not rows:
+    mine, others = _by_question(report), _by_question(other)
+    asked = [question for question in mine if question in others]
+    if not asked:
         raise DatasetError("The two runs have no question in common; compare runs over the same dataset.")
-    values = stage_values(rows)
-    other_values = stage_values([others[row["question"]] for row in rows])
+    values = stage_values([mine[question] for question in asked])
+    other_values = stage_values([others[question] for question in asked])
     stages = {
         stage: {
             metric: {
@@ -110,7 +111,17 @@ def compare(report: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, An
         for stage, metrics in values.items()
         if stage in other_values
     }
-    return {"questions": len(rows), "stages": stages}
+    return {"questions": len(asked), "stages": stages}
+
+
+def _by_question(report: Mapping[str, Any]) -> dict[tuple[str, int], Any]:
+    """Name each question by its text and by how often that has come before: a set may ask the same of two passages."""
+    seen = Counter[str]()
+    rows = {}
+    for row in report["per_question"]:
+        rows[row["question"], seen[row["question"]]] = row
+        seen[row["question"]] += 1
+    return rows
 
 
 def index_dataset(

@@ -150,6 +150,14 @@ def row(question: str, rank: int) -> dict[str, Any]:
     return {"question": question, "golden": 1, "ranks": {"fused": [rank]}}
 
 
+def test_compare_keeps_the_same_question_about_two_passages_apart() -> None:
+    run = {"per_question": [row("again", 1), row("again", 9)]}
+    comparison = compare(run, run)
+    assert comparison["questions"] == 2
+    at_five = comparison["stages"]["fused"]["recall@5"]
+    assert (at_five["this"], at_five["other"]) == (50.0, 50.0)
+
+
 def test_compare_pairs_questions_by_their_text() -> None:
     here = {"per_question": [row(str(number), 1) for number in range(10)]}
     there = {"per_question": [row(str(number), 1 + number % 2 * 7) for number in reversed(range(12))]}
