@@ -106,7 +106,7 @@ def publish(
     temporary = generations / f"{name}.tmp"
     temporary.mkdir()
     np.save(temporary / "chunk_ids.npy", np.asarray(chunk_ids, dtype=np.int64))
-    _save_vectors(blend_neighbours(vectors, documents), temporary / "vectors.faiss")
+    VectorIndex.build(blend_neighbours(vectors, documents)).save(temporary / "vectors.faiss")
     KeywordIndex.build(texts, documents).save(temporary / "keywords")
     write_manifest(temporary, {**manifest, "files": _describe(temporary)})
     for path in (*temporary.rglob("*"), temporary):
@@ -141,18 +141,6 @@ def _describe(folder: Path) -> dict[str, dict[str, Any]]:
     return {
         str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": file_sha256(path)} for path in files
     }
-
-
-def _save_vectors(vectors: np.ndarray, path: Path) -> None:
-    """Write the vector index and open it again: FAISS does not say when the last bytes found no room."""
-    try:
-        VectorIndex.build(vectors).save(path)
-        VectorIndex.load(path)
-    except RuntimeError as error:
-        raise LibraryError(
-            f"{path} cannot be written ({str(error).rsplit(': ', maxsplit=1)[-1]}); free some space on its disk and "
-            "run the same command again: everything finished so far is kept."
-        ) from None
 
 
 def _flush(path: Path) -> None:

@@ -41,10 +41,10 @@ class VectorIndex:
         return cls(index)
 
     def save(self, path: Path) -> None:
-        """Write the index to one file."""
+        """Write the index to one file; a full disk is an OSError here, where FAISS itself would print and carry on."""
         import faiss
 
-        faiss.write_index(self._index, str(path))
+        path.write_bytes(memoryview(faiss.serialize_index(self._index)))
 
     @classmethod
     def load(cls, path: Path) -> "VectorIndex":
