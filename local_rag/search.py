@@ -15,7 +15,7 @@ from local_rag.rerank import Reranker, score_within
 from local_rag.settings import Settings
 from local_rag.store import Store, StoredChunk
 
-_BLEND_K = 20  # smaller than in fusion: both lists are good, so their first ranks count for more
+_BLEND_K = 10  # as in fusion; both chosen with fused_weight, see docs/results.md
 
 
 @dataclass(frozen=True, slots=True)
