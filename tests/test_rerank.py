@@ -140,7 +140,7 @@ def test_a_blend_weighs_both_ranks() -> None:
     reranker.fused_weight = 1.0
     texts = ("aaaa", "a", "aaaaa", "aaa")  # ranks 2, 4, 1, 3 by the reranker; 1, 2, 3, 4 fused
     ranked = rerank_passages("when", passages(*texts), reranker)
-    expected = {0: 1 / 22 + 1 / 21, 1: 1 / 24 + 1 / 22, 2: 1 / 21 + 1 / 23, 3: 1 / 23 + 1 / 24}
+    expected = {0: 1 / 12 + 1 / 11, 1: 1 / 14 + 1 / 12, 2: 1 / 11 + 1 / 13, 3: 1 / 13 + 1 / 14}
     assert [passage.chunk_id for passage in ranked] == sorted(expected, key=lambda key: -expected[key])
     assert {passage.chunk_id: passage.score for passage in ranked} == pytest.approx(expected)
     reranker.fused_weight = 1000.0
