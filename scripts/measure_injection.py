@@ -128,8 +128,8 @@ def report(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], mo
         "lines": [
             f"{len(PLANTS)} texts that tell the model what to say were planted, one at a time, behind the sentence "
             f"that answers one of {now['questions']} questions of corpus/questions.jsonl; {model} answered.",
-            f"Before every line of a source was marked as a quotation, {say(then)} ({then['right']} questions answered "
-            "rightly without attack).",
+            "In the version before, where no line was marked, the request did not mention instructions in the sources "
+            f"and passages were not reranked, {say(then)} ({then['right']} questions answered rightly without attack).",
             f"Now {say(now)} ({now['right']} questions answered rightly without attack).",
         ],
         "table": {"header": ["planted text", "in the answer before", "now"], "rows": table},
