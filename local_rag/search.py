@@ -107,7 +107,9 @@ def rerank_passages(
     The order is the reranker's, or where it has a `fused_weight`, that of the sum of both ranks' reciprocals: a small
     cross-encoder and the fused lists err on different questions. Equal scores keep their order.
     """
-    scores = score_within(seconds, reranker, question, [_text(passage) for passage in passages[: candidates or None]])
+    scores = score_within(
+        seconds, reranker, question, [passage_text(passage) for passage in passages[: candidates or None]]
+    )
     order = sorted(range(len(scores)), key=lambda index: -scores[index])
     rank_of = {index: rank for rank, index in enumerate(order, start=1)}
     ranked = [
@@ -122,7 +124,8 @@ def rerank_passages(
     return sorted(ranked, key=lambda passage: -passage.score) + list(passages[len(scores) :])
 
 
-def _text(passage: Passage) -> str:
+def passage_text(passage: Passage) -> str:
+    """Return what a reranker reads of a passage."""
     return "\n".join(part for part in (passage.title, passage.context, passage.text) if part)
 
 

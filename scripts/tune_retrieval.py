@@ -1,9 +1,11 @@
-"""Compare the choices of retrieval that need no language model, on the half of the questions kept for choosing.
+"""Compare choices of retrieval on the half of the questions kept for choosing.
 
     .venv/bin/python scripts/tune_retrieval.py DATASET... --json docs/measurements/tuning-keyword.json
+    .venv/bin/python scripts/tune_retrieval.py DATASET --contexts LIBRARY --json docs/measurements/tuning-contexts.json
 
-Each dataset is indexed as `local-rag eval DATASET --profile tiny --context headings` does. Each row changes one thing
-of what is shipped, which is the first row.
+Without --contexts each dataset is indexed as `local-rag eval DATASET --profile tiny --context headings` does. With it
+the contexts are those in a library that `local-rag eval DATASET --context llm` has made. Each row changes one thing of
+what is shipped, which is the first row.
 """
 
 import argparse
@@ -16,10 +18,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from local_rag import Library, keyword_index, vector_index
+from local_rag import Library, embed, keyword_index, vector_index
 from local_rag.contextualize import headings_context
 from local_rag.dataset import Dataset, load_dataset
-from local_rag.embed import SentenceEmbedder, embedder_identity, passage_text, vector_key
+from local_rag.embed import SentenceEmbedder, passage_text
 from local_rag.evaluate import POOL, Ranker, index_dataset
 from local_rag.fuse import reciprocal_rank_fusion
 from local_rag.keyword_index import KeywordIndex
@@ -46,6 +48,8 @@ class Variant:
     b: float = keyword_index._B
     rrf_k: int = SHIPPED.rrf_k
     dense_weight: float = SHIPPED.dense_weight
+    context: float = embed._CONTEXT_WEIGHT
+    keyword_context: bool = True
 
 
 BASE = Variant("as shipped")
@@ -66,12 +70,27 @@ VARIANTS = (
 )
 
 
-class Indexed:
-    """A dataset with its chunks, vectors and the questions for choosing."""
+WITH_CONTEXTS = (
+    BASE,
+    replace(BASE, name="no contexts", context=0.0, keyword_context=False),
+    replace(BASE, name="contexts in the vectors alone", keyword_context=False),
+    replace(BASE, name="contexts in the keyword index alone", context=0.0),
+    *(replace(BASE, name=f"contexts weigh {weight}", context=weight) for weight in (0.25, 0.5, 1.0)),
+    *(replace(BASE, name=f"neighbours weigh {weight}", neighbour=weight) for weight in (0.0, 0.25, 0.5)),
+    *(replace(BASE, name=f"surroundings weigh {weight}", around=weight) for weight in (0.0, 0.5, 1.0)),
+    *(replace(BASE, name=f"dense weighs {weight}", dense_weight=weight) for weight in (0.5, 1.0)),
+    *(replace(BASE, name=f"fusion k = {k}", rrf_k=k) for k in (5, 20, 60)),
+)
 
-    def __init__(self, dataset: Dataset) -> None:
+
+class Indexed:
+    """A dataset with its chunks, contexts if a library of them is named, and the questions for choosing."""
+
+    def __init__(self, dataset: Dataset, contexts: Path | None) -> None:
         model = resolve(EMBED_MODEL, "embed")
-        with Library(dataset.folder / ".local-rag" / "tiny", profile="tiny", context="headings") as library:
+        folder = contexts or dataset.folder / ".local-rag" / "tiny"
+        profile, context = ("starter", "llm") if contexts else ("tiny", "headings")
+        with Library(folder, profile=profile, context=context) as library:
             chunks = index_dataset(dataset, library, lambda _progress: None)
             store = Store(library.folder / "library.sqlite3")
         stored: list[StoredChunk] = list(store.chunks())
@@ -79,13 +98,15 @@ class Indexed:
         self.documents = [chunk.document_id for chunk in stored]
         parts = [(headings_context(chunk.title, chunk.chunk.headings), chunk.chunk.text) for chunk in stored]
         self.texts = ["\n".join(part for part in some if part) for some in parts]
-        identity = embedder_identity(model)
-        keys = [vector_key(identity, passage_text(*some, model=model), "") for some in parts]
-        self.vectors = np.stack([store.vector(key) for key in keys])
         store.close()
+        embedder = SentenceEmbedder(model)
+        self.vectors = embedder.embed_passages([passage_text(*some, model=model) for some in parts])
+        self.contexts = [chunk.context if contexts else "" for chunk in stored]
+        self.context_vectors = np.zeros_like(self.vectors)
+        if situated := [row for row, text in enumerate(self.contexts) if text]:
+            self.context_vectors[situated] = embedder.embed_passages([self.contexts[row] for row in situated])
         self.ranker = Ranker(dataset, chunks)
         self.questions = [item for item in dataset.questions if item.answerable and item.part == "choose"]
-        embedder = SentenceEmbedder(model)
         self.queries = [embedder.embed_query(question.text) for question in self.questions]
 
     def measure(self, variant: Variant) -> dict[str, Any]:
@@ -96,8 +117,11 @@ class Indexed:
             ),
             patch.object(vector_index, "_NEIGHBOUR", variant.neighbour),
         ):
-            dense = VectorIndex.build(blend_neighbours(self.vectors, self.documents))
-            keyword = KeywordIndex.build(self.texts, self.documents)
+            vectors = self.vectors + variant.context * self.context_vectors
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            dense = VectorIndex.build(blend_neighbours(vectors, self.documents))
+            pairs = zip(self.contexts if variant.keyword_context else [""] * len(self.texts), self.texts, strict=True)
+            keyword = KeywordIndex.build(["\n".join(pair) for pair in pairs], self.documents)
             rows = []
             for question, query in zip(self.questions, self.queries, strict=True):
                 lists = {"dense": dense.search(query, POOL), "keyword": keyword.search(question.text, POOL)}
@@ -113,18 +137,20 @@ def main() -> None:
     """Measure every variant on every dataset."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("datasets", type=Path, nargs="+")
+    parser.add_argument("--contexts", type=Path, metavar="LIBRARY")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     sets: dict[str, list[dict[str, Any]]] = {}
     for folder in arguments.datasets:
-        indexed = Indexed(load_dataset(folder))
+        indexed = Indexed(load_dataset(folder), arguments.contexts)
         sets[folder.name] = []
-        for variant in VARIANTS:
+        for variant in WITH_CONTEXTS if arguments.contexts else VARIANTS:
             sets[folder.name].append(indexed.measure(variant))
             print(folder.name, json.dumps(sets[folder.name][-1]), flush=True)
     note = (
-        "Fused retrieval without generated contexts or reranking, embedder all-MiniLM-L6-v2, on the half of the "
-        "questions kept for choosing. Each row changes one thing of what is shipped."
+        f"Fused retrieval {'with' if arguments.contexts else 'without'} generated contexts, without reranking, "
+        "embedder all-MiniLM-L6-v2, on the half of the questions kept for choosing. Each row changes one thing of what "
+        "is shipped."
     )
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)

@@ -2,14 +2,15 @@
 
     .venv/bin/python scripts/write_results.py [--measurements FOLDER] [--output FILE]
 
-It reads eval-DATASET-CONTEXT[-NOTE].json (`local-rag eval DATASET --json`), tuning-keyword.json
-(scripts/tune_retrieval.py), search-latency.json (scripts/bench_search.py) and rerank-speed.json
-(scripts/bench_rerank.py), whichever are there.
+It reads eval-DATASET-CONTEXT[-NOTE].json (`local-rag eval DATASET --json`), tuning-*.json (scripts/tune_retrieval.py,
+scripts/tune_reranker.py), search-latency.json (scripts/bench_search.py) and rerank-speed.json
+(scripts/bench_rerank.py), whichever are there. The questions in docs/measurements are hashes: the sets are not ours.
 """
 
 import argparse
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
@@ -121,9 +122,9 @@ def write_dataset(name: str, reports: Sequence[dict[str, Any]]) -> Iterator[str]
         yield table(["profile, context", *stages], seconds)
 
 
-def write_tuning(report: dict[str, Any]) -> Iterator[str]:
-    """Yield what was tried without a language model."""
-    yield "## What was chosen without a language model"
+def write_tuning(title: str, report: dict[str, Any]) -> Iterator[str]:
+    """Yield what was tried on the questions for choosing."""
+    yield f"## What was chosen: {title}"
     yield report["note"]
     metrics = ("recall@5", "recall@10", "recall@20", "mrr@10", "ndcg@10")
     for name, rows in report["sets"].items():
@@ -195,7 +196,9 @@ def main() -> None:
     for (name, _), group in groupby(reports, key):
         parts += write_dataset(name, list(group))
     others = (
-        ("tuning-keyword.json", write_tuning),
+        ("tuning-keyword.json", partial(write_tuning, "retrieval without a language model")),
+        ("tuning-contexts.json", partial(write_tuning, "retrieval with contexts")),
+        ("tuning-reranker.json", partial(write_tuning, "the reranker's share")),
         ("search-latency.json", write_latency),
         ("rerank-speed.json", write_rerank_speed),
     )
