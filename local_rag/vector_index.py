@@ -44,7 +44,7 @@ class VectorIndex:
         """Write the index to one file; a full disk is an OSError here, where FAISS itself would print and carry on."""
         import faiss
 
-        path.write_bytes(memoryview(faiss.serialize_index(self._index)))
+        path.write_bytes(faiss.serialize_index(self._index).data)
 
     @classmethod
     def load(cls, path: Path) -> "VectorIndex":

@@ -12,6 +12,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from local_rag import Library
 from local_rag.dataset import load_dataset
 from local_rag.evaluate import POOL, Ranker, index_dataset
@@ -45,22 +47,23 @@ def main() -> None:
                 continue
             trace = library.trace(question.text, top=POOL, rerank=False)
             scores = reranker.score(question.text, [passage_text(one) for one in trace.passages[:CANDIDATES]])
-            order = sorted(range(len(scores)), key=lambda index, scores=scores: -scores[index])
-            found.append((question, trace.rankings["fused"], order))
+            found.append((question, trace.rankings["fused"], np.argsort(-np.asarray(scores), kind="stable").tolist()))
 
     def row(name: str, k: int, weight: float) -> dict[str, Any]:
         measured = []
         for question, fused, order in found:
             rank_of = {index: rank for rank, index in enumerate(order, start=1)}
-            blended = sorted(rank_of, key=lambda index, by=rank_of: -(1 / (k + by[index]) + weight / (k + index + 1)))
-            ranking = [fused[index] for index in blended] + fused[len(order) :]
+            scores = {index: 1 / (k + rank) + weight / (k + index + 1) for index, rank in rank_of.items()}
+            ranking = [fused[index] for index in sorted(scores, key=lambda index: -scores[index])] + fused[len(order) :]
             golden, ranks = ranker.ranks(question, {"reranked": ranking})
             measured.append(measure(ranks["reranked"], golden))
         return {"variant": name, **{metric: fmean(values[metric] for values in measured) for metric in METRICS}}
 
     rows = [row("fused alone", 10, 1e9), row("reranker alone", 10, 0.0)]
     rows += [row(f"k = {k}, weight {weight}", k, weight) for weight in (0.5, 1, 2, 3) for k in (10, 20, 40)]
-    report = json.loads(arguments.json.read_text()) if arguments.json.exists() else {"note": NOTE, "sets": {}}
+    report: dict[str, Any] = {"note": NOTE, "sets": {}}
+    if arguments.json.exists():
+        report = json.loads(arguments.json.read_text())
     report["sets"][f"{arguments.dataset.name}, {arguments.context}"] = rows
     arguments.json.write_text(json.dumps(report, indent=1) + "\n")
 
