@@ -8,9 +8,9 @@ from pathlib import Path
 
 from local_rag.errors import LibraryError
 from local_rag.index import Indexer
-from local_rag.publish import current_generation, live_name
+from local_rag.publish import live_name
 from local_rag.store import Store, StoredDocument
-from local_rag.upkeep import compact, count_rows, drop, orphaned_contexts, orphaned_vectors
+from local_rag.upkeep import compact, count_rows, drop, orphaned_contexts, orphaned_vectors, purge_superseded
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def remove(library: Path, store: Store, indexer: Indexer, removal: Removal) -> N
     store.remove(removal.documents, removal.roots, removal.excluded)
     if live_name(library):
         indexer.publish()
-    _purge(library, store)
+    purge_superseded(library, store)
 
 
 def clean(library: Path, store: Store, *, dry_run: bool) -> Cleaning:
@@ -76,7 +76,7 @@ def clean(library: Path, store: Store, *, dry_run: bool) -> Cleaning:
     before = folder_bytes(library)
     superseded = count_rows(store)["superseded_documents"]
     if not dry_run:
-        _purge(library, store)
+        purge_superseded(library, store)
     contexts, vectors = orphaned_contexts(store), orphaned_vectors(store)
     freed = sum(folder_bytes(path) for path in (*folders, *leftovers)) + sum((contexts | vectors).values())
     if not dry_run:
@@ -102,8 +102,3 @@ def folder_bytes(path: Path) -> int:
     """Add up the sizes of a file, or of all files below a folder."""
     files = (path, *path.rglob("*")) if path.is_dir() else (path,)
     return sum(file.lstat().st_size for file in files if file.is_file())
-
-
-def _purge(library: Path, store: Store) -> None:
-    generation = current_generation(library)
-    store.purge(generation.chunk_ids() if generation else ())

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from local_rag.errors import LibraryError, ModelError
-from local_rag.models import ModelEntry, default_models_directory, load_registry, resolve, verify
+from local_rag.models import FORMATS, ModelEntry, default_models_directory, load_registry, resolve, verify
 from local_rag.probe import REBUILD, probe_model, processor, run_probe
 from local_rag.records import InstalledModel
 
@@ -29,7 +29,6 @@ Severity = Literal["ok", "warning", "failed"]
 
 _PROGRAM_BYTES = 1500 * 1000**2  # Python, torch, the KV cache and the indexes, beside the weights
 _LIBRARY_BYTES = 1000**3
-_ROLES = ("context", "answer", "embed", "rerank")
 # What llama.cpp calls a feature, and Linux.
 _FEATURES = {"AVX2": "avx2", "FMA": "fma", "F16C": "f16c", "AVX512": "avx512f", "AVX512_VNNI": "avx512_vnni"}
 
@@ -67,7 +66,7 @@ def diagnose(library: Path, **settings: str | None) -> Iterator[CheckResult]:
     installed: dict[str, InstalledModel] = {}
     absent = 0  # bytes
     for name in dict.fromkeys(names.values()):
-        roles = [role for role in _ROLES if names.get(role) == name]
+        roles = [role for role in FORMATS if names.get(role) == name]
         try:
             model = resolve(name, roles[0], registry=registry)
         except ModelError as error:

@@ -15,7 +15,7 @@ from typing import Any
 from local_rag.answer import Answerer
 from local_rag.contextualize import headings_context, make_engine
 from local_rag.dataset import write_dataset
-from local_rag.embed import input_tokens, load_tokenizer
+from local_rag.embed import default_chunk_tokens, load_tokenizer
 from local_rag.errors import DatasetError, ReadError
 from local_rag.index import Progress
 from local_rag.llama.engine import Request
@@ -131,8 +131,7 @@ def _choose_chunks(
     documents: Sequence[Document], embed_model: InstalledModel, count: int
 ) -> list[tuple[Document, Chunk]]:
     """Choose chunks from all over the documents, the same ones every time."""
-    tokenizer = load_tokenizer(embed_model.path)
-    max_tokens = min(256, input_tokens(embed_model) * 4 // 7)
+    tokenizer, max_tokens = load_tokenizer(embed_model.path), default_chunk_tokens(embed_model)
     found = [
         (document, chunk)
         for document in documents

@@ -26,6 +26,7 @@ from local_rag.contextualize import (
 )
 from local_rag.embed import (
     SentenceEmbedder,
+    default_chunk_tokens,
     embed_with_contexts,
     embedder_identity,
     input_tokens,
@@ -46,6 +47,7 @@ from local_rag.records import Chunk, Document, InstalledModel, Skipped
 from local_rag.settings import Settings, index_settings
 from local_rag.split import split
 from local_rag.store import Store, StoredChunk, StoredDocument
+from local_rag.upkeep import purge_superseded
 from local_rag.walk import walk
 
 PUBLISH_SECONDS = 600.0
@@ -106,8 +108,7 @@ class Indexer:
     def run(self, paths: Sequence[Path]) -> IndexReport:
         """Run all stages over these files and folders."""
         started = time.monotonic()
-        generation = current_generation(self._library)
-        self._store.purge(generation.chunk_ids() if generation else ())
+        purge_superseded(self._library, self._store)
         self._read(paths)
         self.complete()
         self.report.seconds = time.monotonic() - started
@@ -190,8 +191,7 @@ class Indexer:
     def split_key(self) -> tuple[str, int]:
         """Return what shapes the chunks, as one string, and the chunk size in tokens."""
         room = input_tokens(self._embed_model)
-        # Four sevenths leave room for headings and a context: 145 of MiniLM's 254 tokens.
-        chunk_tokens = self._settings.chunk_tokens or min(256, room * 4 // 7)
+        chunk_tokens = self._settings.chunk_tokens or default_chunk_tokens(self._embed_model)
         if chunk_tokens > room:
             raise LibraryError(
                 f"A chunk of {chunk_tokens} tokens does not fit {self._embed_model.name}, which takes {room}; "

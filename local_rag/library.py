@@ -93,22 +93,17 @@ class Library:
         """Open the store and an indexer over it; the caller holds the lock."""
         from local_rag.index import Indexer
 
-        store = Store(self.folder / STORE_FILE, create=create)
-        try:
+        with closing(Store(self.folder / STORE_FILE, create=create)) as store:
             embed_model, context_model = self._index_models()
-            yield (
+            indexer = Indexer(
+                self.folder,
                 store,
-                Indexer(
-                    self.folder,
-                    store,
-                    self.settings,
-                    embed_model=embed_model,
-                    context_model=context_model,
-                    progress=progress,
-                ),
+                self.settings,
+                embed_model=embed_model,
+                context_model=context_model,
+                progress=progress,
             )
-        finally:
-            store.close()
+            yield store, indexer
 
     def remove(
         self, paths: Iterable[Path | str], *, dry_run: bool = False, progress: "Callable[[Progress], None]" = _ignore
@@ -126,12 +121,8 @@ class Library:
         """Delete what nothing needs any more: older indexes, orphaned contexts and vectors, leftovers."""
         from local_rag.clean import clean
 
-        with self._writer(create=False):
-            store = Store(self.folder / STORE_FILE)
-            try:
-                return clean(self.folder, store, dry_run=dry_run)
-            finally:
-                store.close()
+        with self._writer(create=False), closing(Store(self.folder / STORE_FILE)) as store:
+            return clean(self.folder, store, dry_run=dry_run)
 
     def repair(self, *, progress: "Callable[[Progress], None]" = _ignore) -> list[str]:
         """Mend what a crash or a failing disk has left behind; return what was done, one sentence each."""
@@ -146,16 +137,12 @@ class Library:
         """Say what the library holds, what shaped it, and what is stale and why."""
         from local_rag.status import collect_status
 
-        with storage_errors(self.folder):
-            store = Store(self.folder / STORE_FILE)
-            try:
-                models = {role: self._model_or_none(role) for role in ("embed", "context")}
-                if self.settings.context != "llm":
-                    models["context"] = None
-                names = {role: self._model_name(role) for role in FORMATS}
-                return collect_status(self.folder, store, self.settings, names, models["embed"], models["context"])
-            finally:
-                store.close()
+        with storage_errors(self.folder), closing(Store(self.folder / STORE_FILE)) as store:
+            models = {role: self._model_or_none(role) for role in ("embed", "context")}
+            if self.settings.context != "llm":
+                models["context"] = None
+            names = {role: self._model_name(role) for role in FORMATS}
+            return collect_status(self.folder, store, self.settings, names, models["embed"], models["context"])
 
     def search(self, question: str, *, top: int | None = None, rerank: bool = True) -> list[Passage]:
         """Return the best passages for a question, best first."""
@@ -204,7 +191,7 @@ class Library:
 
     def model_names(self) -> dict[str, str]:
         """Name the model of every role that the settings and the profile give one."""
-        names = {role: self._model_name(role) for role in ("context", "answer", "embed", "rerank")}
+        names = {role: self._model_name(role) for role in FORMATS}
         return {role: name for role, name in names.items() if name}
 
     def _model_name(self, role: str, settings: Settings | None = None) -> str:

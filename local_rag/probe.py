@@ -14,6 +14,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from local_rag.errors import ModelError
 from local_rag.models import default_models_directory
@@ -37,11 +38,16 @@ def probe_model(path: Path) -> str | None:
         return None
     problem = run_probe(path)[1]
     if problem is None:
-        with contextlib.suppress(OSError):  # a models folder that may only be read costs a probe each time
-            temporary = memory.with_suffix(f".{os.getpid()}.tmp")
-            temporary.write_text(json.dumps([*known[-50:], key]))
-            temporary.replace(memory)
+        remember(memory, [*known[-50:], key])
     return problem
+
+
+def remember(memory: Path, found: Any) -> None:
+    """Store what was found out about this machine; a models folder that may only be read costs a trial each time."""
+    with contextlib.suppress(OSError):
+        temporary = memory.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_text(json.dumps(found, indent=1))
+        temporary.replace(memory)
 
 
 def require_working(path: Path) -> None:

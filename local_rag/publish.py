@@ -110,14 +110,14 @@ def publish(
     KeywordIndex.build(texts, documents).save(temporary / "keywords")
     write_manifest(temporary, {**manifest, "files": _describe(temporary)})
     for path in (*temporary.rglob("*"), temporary):
-        _flush(path)
+        flush(path)
     temporary.rename(generations / name)
-    _flush(generations)
+    flush(generations)
     pointer = library / "CURRENT.tmp"
     pointer.write_text(name)
-    _flush(pointer)
+    flush(pointer)
     pointer.replace(library / "CURRENT")
-    _flush(library)
+    flush(library)
     # The one before stays for readers that are just opening it.
     for folder in generations.iterdir():
         if folder.name.isdigit() and folder.name not in {name, before}:
@@ -143,7 +143,7 @@ def _describe(folder: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Make a file's or folder's content survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -20,6 +20,7 @@ need nobody's help; the others need `local-rag repair`, and every command that m
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from local_rag.errors import LibraryError
@@ -80,10 +81,8 @@ def _problems(path: Path) -> list[str]:
         if isinstance(error.__cause__, sqlite3.DatabaseError) and "damaged" in str(error):
             return [str(error.__cause__)]
         raise
-    try:
+    with closing(store):
         return check_pages(store)
-    finally:
-        store.close()
 
 
 def _switch(library: Path) -> None:

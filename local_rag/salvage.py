@@ -3,13 +3,13 @@
 Documents and chunks are left behind: reading the files again is quick, and makes sure that none is half there.
 """
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from local_rag.publish import flush
 from local_rag.schema import crc32, migrate
 from local_rag.store import SALVAGED_FILE, STORE_FILE
 
@@ -50,11 +50,7 @@ def switch(library: Path) -> None:
         if path.exists():
             path.rename(library / f"{STORE_FILE}.damaged{suffix}")
     (library / SALVAGED_FILE).rename(library / STORE_FILE)
-    descriptor = os.open(library, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    flush(library)
 
 
 def _copy_paths(source: sqlite3.Connection, target: sqlite3.Connection, table: str) -> int:

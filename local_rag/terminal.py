@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 
 # C0 (but tab and newline), DEL and C1 can move the cursor or recolour; bidirectional controls reorder what is read;
 # lone surrogates, from file names that are not UTF-8, cannot be printed at all.
@@ -23,3 +24,9 @@ def printable_json(value: object, *, indent: int | None = None) -> str:
     """Write JSON with everything readable but what a terminal would obey, which is escaped: nothing is lost."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def describe_contexts(counts: Mapping[str, int]) -> list[str]:
+    """Say how many contexts there are of each kind that there is."""
+    kinds = {"llm": "as generated", "repaired": "repaired", "headings": "replaced by the headings"}
+    return [f"{counts[kind]} {text}" for kind, text in kinds.items() if counts.get(kind)]

@@ -2,7 +2,9 @@
 
 import sqlite3
 from collections import Counter
+from pathlib import Path
 
+from local_rag.publish import current_generation
 from local_rag.store import Store
 
 _COUNTS = {
@@ -87,6 +89,12 @@ def _is_whole(store: Store, document_id: int) -> bool:
     except (sqlite3.OperationalError, ValueError):  # no UTF-8, or no JSON, any more
         return False
     return all(chunk.text == text[chunk.start : chunk.end] for chunk in chunks)
+
+
+def purge_superseded(library: Path, store: Store) -> None:
+    """Delete superseded documents, but for the chunks that the live generation names."""
+    generation = current_generation(library)
+    store.purge(generation.chunk_ids() if generation else ())
 
 
 def drop(store: Store, rows: dict[str, list[str]]) -> None:

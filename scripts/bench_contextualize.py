@@ -52,10 +52,10 @@ INSTRUCTION = (
 class Bench:
     """Hold the model, its optimized copy if there is one, and the model again for llama-cpp-python's own class."""
 
-    def __init__(self, installed: InstalledModel, document: Document, chunks: int) -> None:
+    def __init__(self, installed: InstalledModel, document: Document, chunks: int, *, optimized: bool) -> None:
         self.path = installed.path
         self.models = {"engine": LlamaModel(self.path)}
-        if (copy := fastest_file(installed)) != self.path:
+        if optimized and (copy := fastest_file(installed)) != self.path:
             self.models["optimized"] = LlamaModel(copy)
         self.model = self.models["engine"]
         cores = physical_cores()
@@ -247,9 +247,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     chunks, rounds = (min(arguments.chunks, 12), 1) if arguments.quick else (arguments.chunks, arguments.rounds)
-    bench = Bench(resolve(arguments.model, "context"), read(arguments.document), chunks)
-    if arguments.quick:
-        bench.models = {"engine": bench.model}
+    model = resolve(arguments.model, "context")
+    bench = Bench(model, read(arguments.document), chunks, optimized=not arguments.quick)
     report = {
         "model": arguments.model,
         "label": bench.path.stem,

@@ -28,7 +28,7 @@ from local_rag.keyword_index import KeywordIndex
 from local_rag.metrics import METRICS, measure
 from local_rag.models import resolve
 from local_rag.settings import Settings
-from local_rag.store import Store, StoredChunk
+from local_rag.store import STORE_FILE, Store, StoredChunk
 from local_rag.vector_index import VectorIndex, blend_neighbours
 
 EMBED_MODEL = "all-minilm-l6-v2"
@@ -92,7 +92,7 @@ class Indexed:
         profile, context = ("starter", "llm") if contexts else ("tiny", "headings")
         with Library(folder, profile=profile, context=context) as library:
             chunks = index_dataset(dataset, library, lambda _progress: None)
-            store = Store(library.folder / "library.sqlite3")
+            store = Store(library.folder / STORE_FILE)
         stored: list[StoredChunk] = list(store.chunks())
         self.ids = [chunk.id for chunk in stored]
         self.documents = [chunk.document_id for chunk in stored]

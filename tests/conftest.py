@@ -44,6 +44,16 @@ def fake_embedder(monkeypatch: pytest.MonkeyPatch) -> type[FakeEmbedder]:
     return FakeEmbedder
 
 
+@pytest.fixture
+def quick_models(fake_embedder: type[FakeEmbedder], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace everything that loads weights by the fakes of the crash harness."""
+    from tests.crash.command import QuickEngine, QuickModel, write_quickly
+
+    monkeypatch.setattr("local_rag.index.LlamaModel", QuickModel)
+    monkeypatch.setattr("local_rag.index.make_engine", QuickEngine)
+    monkeypatch.setattr("local_rag.index.write_contexts", write_quickly)
+
+
 @pytest.fixture(scope="session")
 def embed_model() -> InstalledModel:
     return resolve("all-minilm-l6-v2", "embed")

@@ -70,8 +70,8 @@ def test_a_file_that_cannot_be_requantised_is_named(tiny: InstalledModel) -> Non
 
 def test_no_room_is_said_before_anything_is_made(tiny: InstalledModel, monkeypatch: pytest.MonkeyPatch) -> None:
     class Full:
-        f_bavail, f_frsize = 1, 4096
+        free = 4096
 
-    monkeypatch.setattr("os.statvfs", lambda _path: Full)
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: Full)
     with pytest.raises(ModelError, match="has no room for a copy"):
         optimize(tiny)

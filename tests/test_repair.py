@@ -18,16 +18,9 @@ from local_rag.salvage import salvage
 from local_rag.schema import STEPS
 from local_rag.store import SALVAGED_FILE, Store
 from tests.conftest import FakeEmbedder
-from tests.crash.command import QuickEngine, QuickModel, write_quickly
 
+pytestmark = pytest.mark.usefixtures("quick_models")
 QUESTION = "High water in the harbour"
-
-
-@pytest.fixture(autouse=True)
-def quick_models(fake_embedder: type[FakeEmbedder], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local_rag.index.LlamaModel", QuickModel)
-    monkeypatch.setattr("local_rag.index.make_engine", QuickEngine)
-    monkeypatch.setattr("local_rag.index.write_contexts", write_quickly)
 
 
 @pytest.fixture

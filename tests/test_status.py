@@ -18,15 +18,9 @@ from local_rag.publish import current_generation, live_name
 from local_rag.records import InstalledModel
 from local_rag.store import Store
 from local_rag.upkeep import count_rows
-from tests.conftest import FakeEmbedder
-from tests.crash.command import QuickEngine, QuickModel, write_quickly
+from tests.crash.command import write_quickly
 
-
-@pytest.fixture(autouse=True)
-def quick_models(fake_embedder: type[FakeEmbedder], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local_rag.index.LlamaModel", QuickModel)
-    monkeypatch.setattr("local_rag.index.make_engine", QuickEngine)
-    monkeypatch.setattr("local_rag.index.write_contexts", write_quickly)
+pytestmark = pytest.mark.usefixtures("quick_models")
 
 
 @pytest.fixture

@@ -59,14 +59,13 @@ def _as_dict(report: "IndexReport") -> dict[str, Any]:
 
 def _as_text(report: "IndexReport") -> str:
     from local_rag.search import display_path
-    from local_rag.terminal import one_line, printable
+    from local_rag.terminal import describe_contexts, one_line, printable
 
     names = ("added", "changed", "moved", "removed", "unchanged")
     counts = [f"{getattr(report, name)} {name}" for name in names if getattr(report, name)]
     lines = [f"Documents: {', '.join(counts) or 'none'}. {report.chunks} chunks. {report.seconds:.0f} s."]
     if report.contexts:
-        kinds = {"llm": "as generated", "repaired": "repaired", "headings": "replaced by the headings"}
-        shares = [f"{report.contexts[kind]} {text}" for kind, text in kinds.items() if kind in report.contexts]
+        shares = describe_contexts(report.contexts)
         prompt = report.tokens_evaluated + report.tokens_reused
         lines.append(
             f"Contexts: {', '.join(shares)}. {report.tokens_generated:,} tokens generated; of {prompt:,} prompt tokens "

@@ -32,10 +32,9 @@ def _as_text(status: "Status") -> str:
     from rich.filesize import decimal
 
     from local_rag.search import display_path
-    from local_rag.terminal import one_line, printable
+    from local_rag.terminal import describe_contexts, one_line, printable
 
-    kinds = {"llm": "as generated", "repaired": "repaired", "headings": "replaced by the headings"}
-    written = [f"{status.contexts[kind]} {text}" for kind, text in kinds.items() if status.contexts.get(kind)]
+    written = describe_contexts(status.contexts)
     if status.contexts["missing"]:
         written.append(f"{status.contexts['missing']} still to be written")
     generations = [

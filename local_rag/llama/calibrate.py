@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from local_rag.llama.engine import EngineSettings, Request, SharedPrefixEngine
 from local_rag.llama.model import LlamaModel, physical_cores
 from local_rag.models import default_models_directory
-from local_rag.probe import machine_key
+from local_rag.probe import machine_key, remember
 
 # What a chunk costs, about: its own tokens and the question behind it are evaluated, its context is generated.
 _PROMPT_TOKENS, _CONTEXT_TOKENS = 200, 40
@@ -43,12 +42,10 @@ def calibrate(model: LlamaModel, report: Callable[[str], None]) -> EngineSetting
         # Less than a few percent is noise; the settings tried first are known to be good.
         if seconds < 0.97 * best_seconds:
             best, best_seconds = settings, seconds
-    with contextlib.suppress(OSError, ValueError):  # a models folder that may only be read costs a trial each time
+    with contextlib.suppress(OSError, ValueError):
         memory = _memory()
         known = json.loads(memory.read_text()) if memory.exists() else {}
-        temporary = memory.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(json.dumps({**known, machine_key(model.path): asdict(best)}, indent=1))
-        temporary.replace(memory)
+        remember(memory, {**known, machine_key(model.path): asdict(best)})
     return best
 
 

@@ -8,7 +8,8 @@ written with the file as it was pulled.
 
 import ctypes
 import os
-from dataclasses import dataclass
+import shutil
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from local_rag.errors import ModelError
@@ -54,8 +55,7 @@ def optimize(model: InstalledModel) -> Optimization:
     copy = optimized_copy(model)
     try:
         copy.parent.mkdir(parents=True, exist_ok=True)
-        free = os.statvfs(copy.parent)
-        if free.f_bavail * free.f_frsize < model.path.stat().st_size:
+        if shutil.disk_usage(copy.parent).free < model.path.stat().st_size:
             raise ModelError(f"{copy.parent} has no room for a copy of {model.path.name}; free some disk space.")
         temporary = copy.with_suffix(f".{os.getpid()}.tmp")
         try:
@@ -63,7 +63,7 @@ def optimize(model: InstalledModel) -> Optimization:
             rates, copy_rates = _rates(model.path), _rates(temporary)
             result = Optimization(copy, rates, copy_rates)
             if result.gain < _WORTH_KEEPING:
-                return Optimization(None, rates, copy_rates)
+                return replace(result, copy=None)
             _checksum(copy).unlink(missing_ok=True)
             checksum = file_sha256(temporary)
             temporary.replace(copy)
