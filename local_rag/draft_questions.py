@@ -18,9 +18,9 @@ from local_rag.dataset import write_dataset
 from local_rag.embed import default_chunk_tokens, load_tokenizer
 from local_rag.errors import DatasetError, ReadError
 from local_rag.index import Progress
+from local_rag.isolate import IsolatedReader
 from local_rag.llama.engine import Request
 from local_rag.llama.model import LlamaModel
-from local_rag.read import read
 from local_rag.records import Chunk, Document, InstalledModel, Passage, Skipped
 from local_rag.search import display_path
 from local_rag.split import split
@@ -117,14 +117,15 @@ def reason_to_drop(question: str, passage: str, others: Sequence[str]) -> str:
 
 
 def _read_documents(paths: Sequence[Path], skipped: list[Skipped]) -> Iterator[Document]:
-    for item in walk([path.resolve() for path in paths]):
-        if isinstance(item, Skipped):
-            skipped.append(item)
-            continue
-        try:
-            yield read(item)
-        except ReadError as error:
-            skipped.append(Skipped(item, str(error)))
+    with IsolatedReader() as reader:
+        for item in walk([path.resolve() for path in paths]):
+            if isinstance(item, Skipped):
+                skipped.append(item)
+                continue
+            try:
+                yield reader.read(item)
+            except ReadError as error:
+                skipped.append(Skipped(item, str(error)))
 
 
 def _choose_chunks(

@@ -3,7 +3,7 @@
     .venv/bin/python scripts/write_results.py [--measurements FOLDER] [--output FILE]
 
 It reads eval-DATASET-CONTEXT[-NOTE].json (`local-rag eval DATASET --json`), tuning-*.json (scripts/tune_retrieval.py,
-scripts/tune_reranker.py), search-latency.json (scripts/bench_search.py) and rerank-speed.json
+scripts/tune_contexts.py, scripts/tune_reranker.py), search-latency.json (scripts/bench_search.py) and rerank-speed.json
 (scripts/bench_rerank.py), whichever are there. The questions in docs/measurements are hashes: the sets are not ours.
 """
 
@@ -135,6 +135,27 @@ def write_tuning(title: str, report: dict[str, Any]) -> Iterator[str]:
         )
 
 
+def write_prompts(ways: dict[str, Any]) -> Iterator[str]:
+    """Yield what the ways of asking for a context gave, and the paired tests of the shipped one against the others."""
+    yield "## What was chosen: how a context is asked for"
+    yield (
+        "codebases, contexts by the optimized copy of Qwen2.5-Coder-0.5B in windows of the same chunks, nothing "
+        "reranked; p tests the shipped way against the row's. Chunks a second are those of whole runs, one after another."
+    )
+    for part, title in (("choose", "The half for choosing:"), ("all", "All questions:")):
+        rows = []
+        for way, entry in ways.items():
+            cells = []
+            for stage, metric in (("keyword", "recall@10"), *(("fused", f"recall@{depth}") for depth in (5, 10, 20))):
+                value = number(metric, entry["recall"][part][stage][metric])
+                tested = entry.get("shipped_minus_this", {}).get(part)
+                cells.append(value + (f" (p = {tested[stage][metric]['p']:.3f})" if tested else ""))
+            speed = entry.get("chunks_per_second")
+            rows.append([way, f"{speed:.2f}" if speed else "-", *cells])
+        yield title
+        yield table(["way", "chunks/s", "keyword @10", "fused @5", "fused @10", "fused @20"], rows)
+
+
 def write_latency(report: dict[str, Any]) -> Iterator[str]:
     """Yield the growth of search time, memory and load time."""
     yield "## Search time"
@@ -198,6 +219,7 @@ def main() -> None:
     others = (
         ("tuning-keyword.json", partial(write_tuning, "retrieval without a language model")),
         ("tuning-contexts.json", partial(write_tuning, "retrieval with contexts")),
+        ("tuning-prompts.json", write_prompts),
         ("tuning-reranker.json", partial(write_tuning, "the reranker's share")),
         ("search-latency.json", write_latency),
         ("rerank-speed.json", write_rerank_speed),
