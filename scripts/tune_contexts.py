@@ -69,12 +69,15 @@ def instruction(text: str) -> Any:
 
 
 ROOM = patch.object(contextualize, "_SUFFIX_TOKENS", 512)
+WINDOWS = patch.object(contextualize, "WINDOW_TOKENS", 1024)
 WAYS: dict[str, tuple[Any, ...]] = {
     SHIPPED: (),
     "chunk repeated": (patch.object(contextualize, "prompt_requests", behind_window(str)), ROOM),
     "first and last words repeated": (patch.object(contextualize, "prompt_requests", behind_window(words)), ROOM),
     "cut, shorter instruction": (instruction(SHORT),),
     "cut, names asked for": (instruction(NAMES),),
+    "cut, windows of 1,024 tokens": (WINDOWS,),
+    "cut, shorter instruction, windows of 1,024 tokens": (instruction(SHORT), WINDOWS),
     "cut, instruction in front": (
         instruction(BARE),
         patch.object(

@@ -140,7 +140,7 @@ def write_prompts(ways: dict[str, Any]) -> Iterator[str]:
     yield "## What was chosen: how a context is asked for"
     yield (
         "codebases, contexts by the optimized copy of Qwen2.5-Coder-0.5B in windows of the same chunks, nothing "
-        "reranked; p tests the shipped way against the row's. Chunks a second are those of whole runs, one after another."
+        "reranked; p tests the shipped way against the row's. Chunks a second are those of one run after the other."
     )
     for part, title in (("choose", "The half for choosing:"), ("all", "All questions:")):
         rows = []
