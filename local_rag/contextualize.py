@@ -64,15 +64,17 @@ def make_windows(
     """Cut a document into windows of at most `limit` tokens of text, on section boundaries where there are some.
 
     Each window of a document that needs several begins with the title and the outline, so that every chunk is seen with
-    both. A window is never smaller than one chunk. What overlapping chunks share stands in the first of them only.
+    both. A window is never smaller than one chunk, but of what is longer than two windows it has the beginning only.
+    What overlapping chunks share stands in the first of them only.
     """
     starts = [0, *(chunk.start for chunk in chunks[1:]), len(text)]
-    pieces = [_quotable(text[start:end]).strip("\n") for start, end in itertools.pairwise(starts)]
+    texts = (_quotable(text[start:end]).strip("\n") for start, end in itertools.pairwise(starts))
+    pieces = [_shorten(text, 2 * limit, count_tokens) for text in texts]
     sizes = [count_tokens(f"{_CHUNK_START}{piece}{_CHUNK_END}") for piece in pieces]
-    head = _quotable(title)
+    head = _shorten(_quotable(title), limit // 4, count_tokens)
     if sum(sizes) <= limit:
         return [Window(head, tuple(pieces), 0, len(chunks))] if chunks else []
-    head += f"\nOutline: {_outline(chunks)}\n[...]"
+    head += f"\nOutline: {_shorten(_outline(chunks), limit // 4, count_tokens)}\n[...]"
     windows, first = [], 0
     while first < len(chunks):
         last, total = first, 0
@@ -101,6 +103,13 @@ def _section_boundary(chunks: Sequence[Chunk], first: int, last: int) -> int:
 def _outline(chunks: Sequence[Chunk]) -> str:
     titles = dict.fromkeys(_quotable(chunk.headings[-1]) for chunk in chunks if chunk.headings)
     return "; ".join(titles)[:_OUTLINE_CHARACTERS]
+
+
+def _shorten(text: str, limit: int, count_tokens: Callable[[str], int]) -> str:
+    """Return as much of the beginning of a text as has at most `limit` tokens: a rare character can have four."""
+    while (size := count_tokens(text)) > limit:
+        text = text[: len(text) * limit // size]
+    return text
 
 
 def _quotable(text: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.answer import Answerer
-from local_rag.contextualize import headings_context, make_engine
+from local_rag.contextualize import WINDOW_TOKENS, headings_context, make_engine
 from local_rag.dataset import write_dataset
 from local_rag.embed import default_chunk_tokens, load_tokenizer
 from local_rag.errors import DatasetError, ReadError
@@ -154,7 +154,7 @@ def _draft(
         before = model.tokenize(f"{head}Passage:\n", special=True)
         after = model.tokenize(f"\n\n{_INSTRUCTION}{tail}", special=True)
         requests = [
-            Request(str(number), before, model.tokenize(_quoted(document, chunk)) + after, _MAX_TOKENS)
+            Request(str(number), before, model.tokenize(_quoted(document, chunk))[:WINDOW_TOKENS] + after, _MAX_TOKENS)
             for number, (document, chunk) in enumerate(chunks)
         ]
         for done, (key, tokens, _) in enumerate(engine.complete(requests), start=1):

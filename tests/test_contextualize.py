@@ -49,7 +49,7 @@ def test_no_chunks_no_windows() -> None:
     assert make_windows("Title", "", [], words) == []
 
 
-@given(st.integers(1, 60), st.integers(1, 40), st.integers(3, 30))
+@given(st.integers(1, 60), st.integers(1, 20), st.integers(3, 30))
 def test_windows_cover_all_chunks_in_order_within_the_limit(count: int, size: int, limit: int) -> None:
     text = "word " * count
     chunks = cut(text, size)
@@ -167,6 +167,16 @@ def test_blank_space_between_chunks_does_not_overflow_the_engine(tiny_llama: Lla
     chunks = [Chunk(0, 0, 3, "one"), Chunk(1, 1_000_003, 1_000_006, "two")]
     jobs = plan_contexts("Wide", text, chunks, model=tiny_llama, plan="p")
     assert [len(request.prefix) < 200 for request in prompt_requests(jobs, tiny_llama)] == [True, True]
+
+
+def test_rare_characters_in_titles_and_chunks_do_not_overflow_the_engine(tiny_llama: LlamaModel) -> None:
+    rare = "\U00012000\U0001f9d0" * 3000  # four tokens a character, and one "word" of WordPiece
+    text = f"{rare}\n\nThe end."
+    chunks = [Chunk(0, 0, len(rare), rare, (rare,)), Chunk(1, len(rare) + 2, len(text), "The end.", (rare,))]
+    engine = make_engine(tiny_llama, EngineSettings(sequences=2))
+    jobs = plan_contexts(rare, text, chunks, model=tiny_llama, plan="plan")
+    assert {key for key, _, _ in write_contexts(jobs, engine)} == {job.key for job in jobs}
+    engine.close()
 
 
 def test_a_document_of_200_000_tokens_is_read_in_bounded_pieces(tiny_llama: LlamaModel) -> None:
