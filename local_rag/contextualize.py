@@ -18,15 +18,18 @@ from local_rag.llama.model import LlamaModel
 from local_rag.records import Chunk
 
 # Part of a context's key: raise it whenever the same window and chunk would be asked about in other words.
-PROMPT_VERSION = 3
-# Windows of 1,024, 1,536 and 4,096 tokens made passages equally easy to find, and attention over longer ones costs more.
-WINDOW_TOKENS = 1024
+PROMPT_VERSION = 2
+# Windows of 1,024, 1,536 and 4,096 tokens made passages equally easy to find. Attention over longer ones costs more, and
+# shorter ones repeat title and outline more often.
+WINDOW_TOKENS = 1536
 MAX_TOKENS = 80
 _OUTLINE_CHARACTERS = 800
 
 _SYSTEM = "You write short notes that help a search engine find passages of documents."
+# Half as long an instruction made contexts a fifth shorter, and chunks a little harder to find: docs/results.md.
 _INSTRUCTION = (
-    "Please give a short context to situate the last chunk within the document for search retrieval, in one sentence."
+    "Please give a short succinct context to situate the last chunk within the overall document for the purposes of "
+    "improving search retrieval of the chunk. Answer only with the succinct context, in one sentence, and nothing else."
 )
 _OPENING = "This chunk"
 _CHUNK_START, _CHUNK_END = "\n<chunk>\n", "\n</chunk>\n"

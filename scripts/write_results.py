@@ -139,21 +139,21 @@ def write_prompts(ways: dict[str, Any]) -> Iterator[str]:
     """Yield what the ways of asking for a context gave, and the paired tests of the shipped one against the others."""
     yield "## What was chosen: how a context is asked for"
     yield (
-        "codebases, contexts by the optimized copy of Qwen2.5-Coder-0.5B in windows of the same chunks, nothing "
-        "reranked; p tests the shipped way against the row's. Chunks a second are those of one run after the other."
+        "codebases, contexts by the optimized copy of Qwen2.5-Coder-0.5B, nothing reranked; p tests the shipped way "
+        "(document cut at the end of the chunk, windows of 1,536 tokens) against the row's."
     )
     for part, title in (("choose", "The half for choosing:"), ("all", "All questions:")):
         rows = []
         for way, entry in ways.items():
+            tested = entry.get("shipped_minus_this", {}).get(part)
             cells = []
-            for stage, metric in (("keyword", "recall@10"), *(("fused", f"recall@{depth}") for depth in (5, 10, 20))):
-                value = number(metric, entry["recall"][part][stage][metric])
-                tested = entry.get("shipped_minus_this", {}).get(part)
-                cells.append(value + (f" (p = {tested[stage][metric]['p']:.3f})" if tested else ""))
-            speed = entry.get("chunks_per_second")
-            rows.append([way, f"{speed:.2f}" if speed else "-", *cells])
+            for stage in ("dense", "keyword", "fused"):
+                for metric in ("recall@5", "recall@10", "recall@20") if stage == "fused" else ("recall@10",):
+                    p = f" (p = {tested[stage][metric]['p']:.3f})" if tested else ""
+                    cells.append(number(metric, entry["recall"][part][stage][metric]) + p)
+            rows.append([way, *cells])
         yield title
-        yield table(["way", "chunks/s", "keyword @10", "fused @5", "fused @10", "fused @20"], rows)
+        yield table(["way", "dense @10", "keyword @10", "fused @5", "fused @10", "fused @20"], rows)
 
 
 def write_latency(report: dict[str, Any]) -> Iterator[str]:
