@@ -19,8 +19,8 @@ from local_rag.records import Chunk
 
 # Part of a context's key: raise it whenever the same window and chunk would be asked about in other words.
 PROMPT_VERSION = 2
-# Windows of 1,024, 1,536 and 4,096 tokens made passages equally easy to find. Attention over longer ones costs more, and
-# shorter ones repeat title and outline more often.
+# Windows of 1,024, 1,536 and 4,096 tokens made passages equally easy to find. Attention over longer ones costs more,
+# and shorter ones repeat title and outline more often.
 WINDOW_TOKENS = 1536
 MAX_TOKENS = 80
 _OUTLINE_CHARACTERS = 800
