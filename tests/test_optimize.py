@@ -1,4 +1,8 @@
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +35,9 @@ def rates(monkeypatch: pytest.MonkeyPatch, *, copy: float) -> None:
 def test_a_faster_copy_is_kept_used_and_verified(tiny: InstalledModel, monkeypatch: pytest.MonkeyPatch) -> None:
     rates(monkeypatch, copy=3)
     assert fastest_file(tiny) == tiny.path
+    leftover = optimized_copy(tiny).with_suffix(".99999.tmp")  # of a run that was killed
+    leftover.parent.mkdir()
+    leftover.touch()
     result = CliRunner().invoke(command, ["optimize", tiny.name])
     copy = optimized_copy(tiny)
     assert f"Contexts are written with {copy} from now on, 1.9 times as fast." in result.stdout
@@ -66,6 +73,22 @@ def test_a_file_that_cannot_be_requantised_is_named(tiny: InstalledModel) -> Non
     with pytest.raises(ModelError, match=r"cannot requantise .*SmolLM2"):
         optimize(tiny)
     assert list(optimized_copy(tiny).parent.iterdir()) == []
+
+
+def test_ctrl_c_ends_the_copying_at_once(tiny: InstalledModel, tmp_path: Path) -> None:
+    script = tmp_path / "optimize.py"
+    script.write_text(
+        "from local_rag.llama.optimize import optimize\n"
+        "from local_rag.models import resolve\n"
+        f"optimize(resolve({tiny.name!r}, 'context'))\n"
+    )
+    process = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL)
+    folder = optimized_copy(tiny).parent
+    while process.poll() is None and not list(folder.glob("*.tmp")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=5) != 0
+    assert list(folder.iterdir()) == []
 
 
 def test_no_room_is_said_before_anything_is_made(tiny: InstalledModel, monkeypatch: pytest.MonkeyPatch) -> None:

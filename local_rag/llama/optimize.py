@@ -9,6 +9,8 @@ written with the file as it was pulled.
 import ctypes
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -57,6 +59,8 @@ def optimize(model: InstalledModel) -> Optimization:
         copy.parent.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(copy.parent).free < model.path.stat().st_size:
             raise ModelError(f"{copy.parent} has no room for a copy of {model.path.name}; free some disk space.")
+        for leftover in copy.parent.glob(f"{copy.stem}.*.tmp"):  # of a run that was killed
+            leftover.unlink()
         temporary = copy.with_suffix(f".{os.getpid()}.tmp")
         try:
             _quantize(model.path, temporary)
@@ -89,12 +93,9 @@ def _checksum(copy: Path) -> Path:
 
 
 def _quantize(source: Path, target: Path) -> None:
-    llama = native()
-    parameters = llama.llama_model_quantize_default_params()
-    parameters.ftype = llama.LLAMA_FTYPE_MOSTLY_IQ4_NL
-    parameters.allow_requantize = True
-    parameters.nthread = physical_cores()
-    if llama.llama_model_quantize(str(source).encode(), str(target).encode(), ctypes.byref(parameters)):
+    """Write the copy in a process of its own: Ctrl-C ends it at once, not after the one long call that it is."""
+    command = [sys.executable, "-P", "-m", "local_rag.llama.optimize", str(source), str(target)]
+    if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
         raise ModelError(f"llama.cpp cannot requantise {source}; pull it again, or use it as it is.")
 
 
@@ -105,3 +106,17 @@ def _rates(path: Path) -> tuple[float, float]:
         return measure_rates(model, EngineSettings(), decoded=8)
     finally:
         model.close()
+
+
+def _main() -> int:
+    llama = native()
+    parameters = llama.llama_model_quantize_default_params()
+    parameters.ftype = llama.LLAMA_FTYPE_MOSTLY_IQ4_NL
+    parameters.allow_requantize = True
+    parameters.nthread = physical_cores()
+    source, target = (argument.encode() for argument in sys.argv[1:])
+    return int(llama.llama_model_quantize(source, target, ctypes.byref(parameters)))
+
+
+if __name__ == "__main__":
+    sys.exit(_main())
