@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 
+from local_rag.errors import QuestionError
 from local_rag.llama.engine import Request, SharedPrefixEngine
 from local_rag.llama.model import LlamaModel
 from local_rag.records import Answer, Citation, InstalledModel, Passage
@@ -106,14 +107,17 @@ class Answerer:
         asked = model.tokenize(f"Question: {' '.join(question.split())}\n")
         room = limit - len(head) - len(asked) - len(self._closing(_CHECK)) - MAX_ANSWER_TOKENS
         tokens, used = head, list[Passage]()
-        for number, passage in enumerate(passages, start=1):
+        for passage in passages:
             headings = " > ".join(dict.fromkeys(part for part in (passage.title, *passage.headings) if part))
-            source = model.tokenize(f"[{number}] {' '.join(headings.split())}\n{quote(passage.text)}\n\n")
-            room -= len(source)
-            if room < 0:
+            source = model.tokenize(f"[{len(used) + 1}] {' '.join(headings.split())}\n{quote(passage.text)}\n\n")
+            if len(source) <= room:
+                room -= len(source)
+                tokens += source
+                used.append(passage)
+            elif used:
                 break
-            tokens += source
-            used.append(passage)
+        if len(asked) > limit // 2 and not used:
+            raise QuestionError(f"A question of {len(asked)} tokens leaves no room for passages; ask in fewer words.")
         return tokens + asked, used
 
     def _closing(self, text: str) -> list[int]:

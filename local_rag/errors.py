@@ -17,6 +17,10 @@ class LibraryError(LocalRagError):
     """Report a library that is missing, locked, damaged or made with other settings."""
 
 
+class QuestionError(LocalRagError):
+    """Report a question that cannot be asked."""
+
+
 class DatasetError(LocalRagError):
     """Report an evaluation dataset that is missing or malformed."""
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.answer import REFUSAL, Answerer, check_citations, most_similar_source
+from local_rag.errors import QuestionError
 from local_rag.models import resolve
 from local_rag.records import Passage
 
@@ -103,6 +104,17 @@ def test_only_the_passages_that_fit_are_read(answerer: Scripted) -> None:
     short, whole = (answerer.answer("When?", many, whole_context=flag) for flag in (False, True))
     assert 3 < len(short.passages) < len(whole.passages) < 99
     assert short.passages == tuple(many[: len(short.passages)])
+
+
+def test_a_passage_too_large_for_the_prompt_gives_way_to_the_next(answerer: Scripted) -> None:
+    answerer.odds, answerer.says = 1.0, ("At seven [1].",)
+    answer = answerer.answer("When?", [passage("\U00012000" * 2000), passage("It leaves at seven.")])
+    assert [citation.passage.text for citation in answer.citations] == ["It leaves at seven."]
+
+
+def test_an_endless_question_is_not_taken_for_one_without_answer(answerer: Scripted) -> None:
+    with pytest.raises(QuestionError, match="leaves no room for passages; ask in fewer words"):
+        answerer.answer("When? " * 2000, [passage("It leaves at seven.")])
 
 
 def test_the_tiny_model_really_answers() -> None:
