@@ -112,14 +112,13 @@ def write_dataset(name: str, reports: Sequence[dict[str, Any]]) -> Iterator[str]
     if rows:
         yield "Reranked minus fused, within a run:"
         yield table(["run", "recall@5", "recall@10", "recall@20", "nDCG@10"], rows)
-    seconds = [
-        [describe(report), *(f"{1000 * value:.1f}" for value in report["seconds_per_question"].values())]
-        for report in reports
-    ]
     stages = max((report["seconds_per_question"] for report in reports), key=len)
-    if all(report["seconds_per_question"].keys() == stages.keys() for report in reports):
-        yield "Milliseconds a question (mean):"
-        yield table(["profile, context", *stages], seconds)
+    yield "Milliseconds a question (mean):"
+    rows = []
+    for report in reports:
+        seconds = report["seconds_per_question"]
+        rows.append([describe(report), *(f"{1000 * seconds[name]:.1f}" if name in seconds else "-" for name in stages)])
+    yield table(["profile, context", *stages], rows)
 
 
 def write_tuning(title: str, report: dict[str, Any]) -> Iterator[str]:
