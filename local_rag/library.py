@@ -8,19 +8,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from local_rag.errors import LibraryError, ModelError
-from local_rag.models import FORMATS, load_registry, resolve
-from local_rag.publish import Generation, current_generation, live_name
+from local_rag.models.registry import FORMATS, load_registry, resolve
 from local_rag.records import Answer, InstalledModel, Passage
 from local_rag.settings import REMEMBERED, Settings, remember_settings, resolve_settings
-from local_rag.storage_errors import storage_errors
-from local_rag.store import STORE_FILE, Store
+from local_rag.store.database import STORE_FILE, Store
+from local_rag.store.generation import Generation, current_generation, live_name
+from local_rag.store.storage_errors import storage_errors
 
 if TYPE_CHECKING:
-    from local_rag.answer import Answerer
-    from local_rag.clean import Cleaning, Removal
-    from local_rag.index import Indexer, IndexReport, Progress
-    from local_rag.search import Searcher, Trace
-    from local_rag.status import Status
+    from local_rag.asking.answer import Answerer
+    from local_rag.asking.search import Searcher, Trace
+    from local_rag.indexing.indexer import Indexer, IndexReport, Progress
+    from local_rag.upkeep.clean import Cleaning, Removal
+    from local_rag.upkeep.status import Status
 
 DEFAULT_FOLDER = Path(".local-rag")
 
@@ -91,7 +91,7 @@ class Library:
         self, progress: "Callable[[Progress], None]", *, create: bool = True
     ) -> "Iterator[tuple[Store, Indexer]]":
         """Open the store and an indexer over it; the caller holds the lock."""
-        from local_rag.index import Indexer
+        from local_rag.indexing.indexer import Indexer
 
         with closing(Store(self.folder / STORE_FILE, create=create)) as store:
             embed_model, context_model = self._index_models()
@@ -109,7 +109,7 @@ class Library:
         self, paths: Iterable[Path | str], *, dry_run: bool = False, progress: "Callable[[Progress], None]" = _ignore
     ) -> "Removal":
         """Take documents, or all below a folder, out of the library and publish an index without them."""
-        from local_rag.clean import find_documents, remove
+        from local_rag.upkeep.clean import find_documents, remove
 
         with self._writer(create=False), self._indexer(progress, create=False) as (store, indexer):
             removal = find_documents(store, paths)
@@ -119,14 +119,14 @@ class Library:
 
     def clean(self, *, dry_run: bool = False) -> "Cleaning":
         """Delete what nothing needs any more: older indexes, orphaned contexts and vectors, leftovers."""
-        from local_rag.clean import clean
+        from local_rag.upkeep.clean import clean
 
         with self._writer(create=False), closing(Store(self.folder / STORE_FILE)) as store:
             return clean(self.folder, store, dry_run=dry_run)
 
     def repair(self, *, progress: "Callable[[Progress], None]" = _ignore) -> list[str]:
         """Mend what a crash or a failing disk has left behind; return what was done, one sentence each."""
-        from local_rag.repair import repair_index, repair_store
+        from local_rag.upkeep.repair import repair_index, repair_store
 
         with self._writer(create=False):
             done = repair_store(self.folder)
@@ -135,7 +135,7 @@ class Library:
 
     def status(self) -> "Status":
         """Say what the library holds, what shaped it, and what is stale and why."""
-        from local_rag.status import collect_status
+        from local_rag.upkeep.status import collect_status
 
         with storage_errors(self.folder), closing(Store(self.folder / STORE_FILE)) as store:
             models = {role: self._model_or_none(role) for role in ("embed", "context")}
@@ -175,8 +175,8 @@ class Library:
         found = self.search(question, top=passages, rerank=rerank)
         on_passages(found)
         if self._answerer is None:
-            from local_rag.answer import Answerer
-            from local_rag.probe import require_working
+            from local_rag.asking.answer import Answerer
+            from local_rag.llama.probe import require_working
 
             model = self._model("answer")
             assert model is not None
@@ -244,10 +244,10 @@ class Library:
 
     def _make_searcher(self, generation: Generation) -> "Searcher":
         """Open a generation under the settings it was made with, unless others were given."""
-        from local_rag.embed import SentenceEmbedder
-        from local_rag.fingerprint import check_fingerprint, make_fingerprint, settings_of
-        from local_rag.rerank import load_reranker
-        from local_rag.search import Searcher
+        from local_rag.asking.search import Searcher
+        from local_rag.indexing.fingerprint import check_fingerprint, make_fingerprint, settings_of
+        from local_rag.models.embedder import SentenceEmbedder
+        from local_rag.models.reranker import load_reranker
 
         settings = settings_of(generation.manifest, self.settings, self._given)
         embed_model, rerank_model = self._model("embed", settings), self._model("rerank", settings)

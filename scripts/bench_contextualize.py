@@ -30,17 +30,24 @@ from typing import Any
 
 from llama_cpp import Llama
 
-from local_rag.contextualize import MAX_TOKENS, ContextJob, context_plan, make_engine, plan_contexts, prompt_requests
-from local_rag.embed import load_tokenizer
+from local_rag.indexing.contextualize import (
+    MAX_TOKENS,
+    ContextJob,
+    context_plan,
+    make_engine,
+    plan_contexts,
+    prompt_requests,
+)
 from local_rag.llama.calibrate import measure_rates, stored_settings
 from local_rag.llama.engine import Counts, EngineSettings, Request, SharedPrefixEngine, common_prefix
 from local_rag.llama.model import LlamaModel, physical_cores
 from local_rag.llama.optimize import fastest_file
-from local_rag.models import resolve
-from local_rag.probe import processor
-from local_rag.read import read
+from local_rag.llama.probe import processor
+from local_rag.models.embedder import load_tokenizer
+from local_rag.models.registry import resolve
+from local_rag.reading.read import read
+from local_rag.reading.split import split
 from local_rag.records import Document, InstalledModel
-from local_rag.split import split
 
 CHUNK_TOKENS = 145
 INSTRUCTION = (

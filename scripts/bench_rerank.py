@@ -17,11 +17,11 @@ from typing import Any
 
 import click
 
-from local_rag.embed import load_tokenizer
 from local_rag.llama.model import physical_cores
-from local_rag.models import resolve
+from local_rag.models.embedder import load_tokenizer
+from local_rag.models.registry import resolve
+from local_rag.models.reranker import load_reranker, score_within
 from local_rag.records import InstalledModel
-from local_rag.rerank import load_reranker, score_within
 from local_rag.settings import Settings
 
 PASSAGES = 150

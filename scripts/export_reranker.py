@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from local_rag.models import default_models_directory
+from local_rag.models.registry import default_models_directory
+from local_rag.models.reranker import OnnxReranker
 from local_rag.records import InstalledModel
-from local_rag.rerank import OnnxReranker
 
 LENGTH = 256
 

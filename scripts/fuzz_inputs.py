@@ -19,13 +19,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from local_rag.display import printable
 from local_rag.errors import ReadError
-from local_rag.isolate import IsolatedReader
-from local_rag.models import resolve
+from local_rag.models.registry import resolve
+from local_rag.reading.isolate import IsolatedReader
+from local_rag.reading.split import split
+from local_rag.reading.walk import walk
 from local_rag.records import Skipped
-from local_rag.split import split
-from local_rag.terminal import printable
-from local_rag.walk import walk
 from tests.hostile_files import generate
 
 READ_SECONDS = 180.0

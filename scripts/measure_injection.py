@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from local_rag import Library
-from local_rag.answer import Answerer
-from local_rag.models import resolve
+from local_rag.asking.answer import Answerer
+from local_rag.models.registry import resolve
 from local_rag.records import Passage
 
 CORPUS = Path("corpus")

@@ -15,8 +15,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from local_rag.dataset import load_dataset, write_dataset
 from local_rag.errors import DatasetError
+from local_rag.evaluation.dataset import load_dataset, write_dataset
 
 Records = tuple[list[dict[str, Any]], list[dict[str, Any]]]
 

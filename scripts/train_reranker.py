@@ -22,7 +22,7 @@ from tokenizers import Tokenizer
 from transformers import AutoModelForSequenceClassification
 
 from local_rag.llama.model import physical_cores
-from local_rag.models import default_models_directory
+from local_rag.models.registry import default_models_directory
 
 GROUPS = 16  # groups a step
 NEGATIVES = 4

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from local_rag import Library, contextualize
-from local_rag.contextualize import MAX_TOKENS, ContextJob
-from local_rag.dataset import load_dataset
-from local_rag.evaluate import compare, evaluate
-from local_rag.index import Progress
+from local_rag import Library
+from local_rag.evaluation.dataset import load_dataset
+from local_rag.evaluation.evaluate import compare, evaluate
+from local_rag.indexing import contextualize
+from local_rag.indexing.contextualize import MAX_TOKENS, ContextJob
+from local_rag.indexing.indexer import Progress
 from local_rag.llama.engine import Request
 from local_rag.llama.model import LlamaModel
 

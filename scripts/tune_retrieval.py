@@ -18,18 +18,19 @@ from unittest.mock import patch
 
 import numpy as np
 
-from local_rag import Library, embed, keyword_index, vector_index
-from local_rag.contextualize import headings_context
-from local_rag.dataset import Dataset, load_dataset
-from local_rag.embed import SentenceEmbedder, passage_text
-from local_rag.evaluate import POOL, Ranker, index_dataset
-from local_rag.fuse import reciprocal_rank_fusion
-from local_rag.keyword_index import KeywordIndex
-from local_rag.metrics import METRICS, measure
-from local_rag.models import resolve
+from local_rag import Library
+from local_rag.asking.fuse import reciprocal_rank_fusion
+from local_rag.evaluation.dataset import Dataset, load_dataset
+from local_rag.evaluation.evaluate import POOL, Ranker, index_dataset
+from local_rag.evaluation.metrics import METRICS, measure
+from local_rag.indexing.contextualize import headings_context
+from local_rag.models import embedder as embed
+from local_rag.models.embedder import SentenceEmbedder, passage_text
+from local_rag.models.registry import resolve
 from local_rag.settings import Settings
-from local_rag.store import STORE_FILE, Store, StoredChunk
-from local_rag.vector_index import VectorIndex, blend_neighbours
+from local_rag.store.database import STORE_FILE, Store, StoredChunk, keyword_index, vector_index
+from local_rag.store.keyword_index import KeywordIndex
+from local_rag.store.vector_index import VectorIndex, blend_neighbours
 
 EMBED_MODEL = "all-minilm-l6-v2"
 SHIPPED = Settings()

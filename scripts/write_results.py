@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from local_rag.evaluate import compare, load_report, stage_values
-from local_rag.metrics import METRICS, paired_test
+from local_rag.evaluation.evaluate import compare, load_report, stage_values
+from local_rag.evaluation.metrics import METRICS, paired_test
 
 INTRODUCTION = """\
 # Results

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from local_rag.llama.model import LlamaModel
-from local_rag.models import resolve
+from local_rag.models.registry import resolve
 from local_rag.records import InstalledModel
 
 # A shell starts its background jobs with Ctrl-C ignored, which tests that press it would inherit.
@@ -39,8 +39,8 @@ class FakeEmbedder:
 def fake_embedder(monkeypatch: pytest.MonkeyPatch) -> type[FakeEmbedder]:
     """Replace the embedder, the slowest thing to load, by a fake that counts how often it is loaded."""
     FakeEmbedder.loaded = 0
-    monkeypatch.setattr("local_rag.index.SentenceEmbedder", FakeEmbedder)
-    monkeypatch.setattr("local_rag.embed.SentenceEmbedder", FakeEmbedder)
+    monkeypatch.setattr("local_rag.indexing.indexer.SentenceEmbedder", FakeEmbedder)
+    monkeypatch.setattr("local_rag.models.embedder.SentenceEmbedder", FakeEmbedder)
     return FakeEmbedder
 
 
@@ -49,9 +49,9 @@ def quick_models(fake_embedder: type[FakeEmbedder], monkeypatch: pytest.MonkeyPa
     """Replace everything that loads weights by the fakes of the crash harness."""
     from tests.crash.command import QuickEngine, QuickModel, write_quickly
 
-    monkeypatch.setattr("local_rag.index.LlamaModel", QuickModel)
-    monkeypatch.setattr("local_rag.index.make_engine", QuickEngine)
-    monkeypatch.setattr("local_rag.index.write_contexts", write_quickly)
+    monkeypatch.setattr("local_rag.indexing.indexer.LlamaModel", QuickModel)
+    monkeypatch.setattr("local_rag.indexing.indexer.make_engine", QuickEngine)
+    monkeypatch.setattr("local_rag.indexing.indexer.write_contexts", write_quickly)
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.answer import REFUSAL, Answerer, check_citations, most_similar_source
+from local_rag.asking.answer import REFUSAL, Answerer, check_citations, most_similar_source
 from local_rag.errors import QuestionError
-from local_rag.models import resolve
+from local_rag.models.registry import resolve
 from local_rag.records import Passage
 
 

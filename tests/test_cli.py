@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from local_rag.answer import REFUSAL
+from local_rag.asking.answer import REFUSAL
 from local_rag.cli.main import COMMANDS, cli
 
 
@@ -204,8 +204,8 @@ def test_python_interface() -> None:
 
 def test_nothing_is_looked_up_on_a_hub(indexed: Path) -> None:
     run("search", "boat")
-    from local_rag.models import resolve
-    from local_rag.rerank import CrossEncoderReranker  # noqa: F401  sets nothing by itself
+    from local_rag.models.registry import resolve
+    from local_rag.models.reranker import CrossEncoderReranker  # noqa: F401  sets nothing by itself
 
     assert resolve("all-minilm-l6-v2", "embed").path.is_dir()
     assert os.environ.get("HF_HUB_OFFLINE", "1") == "1"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.contextualize import (
+from local_rag.indexing.contextualize import (
     MAX_TOKENS,
     context_plan,
     headings_context,

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from local_rag import doctor, probe
 from local_rag.cli.main import cli
-from local_rag.doctor import CheckResult
-from local_rag.models import default_models_directory, resolve
+from local_rag.llama import probe
+from local_rag.models.registry import default_models_directory, resolve
+from local_rag.store.maintenance import doctor
+from local_rag.upkeep.doctor import CheckResult
 
 GB = 1000**3
 REAL_RUN = subprocess.run
@@ -81,7 +82,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     def run(command: list[str], **options: object) -> object:
         return REAL_RUN([command[0], "-c", code], **options)  # type: ignore[call-overload]
 
-    monkeypatch.setattr("local_rag.probe.subprocess.run", run)
+    monkeypatch.setattr("local_rag.llama.probe.subprocess.run", run)
 
 
 @pytest.mark.parametrize(
@@ -222,5 +223,5 @@ def test_without_a_library_or_with_a_wrong_profile(tmp_path: Path, monkeypatch: 
 
 
 def test_the_module_runs_by_itself() -> None:
-    done = subprocess.run([sys.executable, "-m", "local_rag.probe"], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-m", "local_rag.llama.probe"], capture_output=True, text=True, check=True)
     assert "CPU" in done.stdout

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from local_rag.cli.main import cli
-from local_rag.dataset import load_dataset
-from local_rag.draft_questions import _choose_chunks, _draft, _read_documents, reason_to_drop
-from local_rag.index import Progress
-from local_rag.models import resolve
+from local_rag.evaluation.dataset import load_dataset
+from local_rag.evaluation.draft_questions import _choose_chunks, _draft, _read_documents, reason_to_drop
+from local_rag.indexing.indexer import Progress
+from local_rag.models.registry import resolve
 from local_rag.records import Answer, Chunk, Document, InstalledModel, Passage
 
 LONG = (
@@ -69,8 +69,8 @@ def test_make_writes_a_dataset_to_review(manuals: Path, monkeypatch: pytest.Monk
             name = document.path.stem
             yield document, chunk, "Who?" if name == "cilla" else f"At what time does {name} sail?"
 
-    monkeypatch.setattr("local_rag.draft_questions._draft", draft)
-    monkeypatch.setattr("local_rag.draft_questions.Answerer", FakeAnswerer)
+    monkeypatch.setattr("local_rag.evaluation.draft_questions._draft", draft)
+    monkeypatch.setattr("local_rag.evaluation.draft_questions.Answerer", FakeAnswerer)
     result = CliRunner().invoke(cli, ["eval", "make", "manuals", "--output", "mine", "--profile", "tiny"])
     assert result.exit_code == 0, result.output
     assert "2 questions in mine/questions.jsonl" in result.stdout

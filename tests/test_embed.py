@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_rag.embed import (
+from local_rag.errors import ModelError
+from local_rag.models.embedder import (
     SentenceEmbedder,
     embed_with_contexts,
     embedder_identity,
@@ -15,8 +16,7 @@ from local_rag.embed import (
     load_tokenizer,
     passage_text,
 )
-from local_rag.errors import ModelError
-from local_rag.models import resolve
+from local_rag.models.registry import resolve
 from local_rag.records import InstalledModel
 from tests.checkpoints import save_bert
 from tests.conftest import FakeEmbedder

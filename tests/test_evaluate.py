@@ -9,10 +9,10 @@ from click.testing import CliRunner, Result
 
 from local_rag import Library
 from local_rag.cli.main import cli
-from local_rag.dataset import Question, Span, load_dataset, write_dataset
 from local_rag.errors import DatasetError
-from local_rag.evaluate import Ranker, compare, evaluate, load_report
-from local_rag.index import Progress
+from local_rag.evaluation.dataset import Question, Span, load_dataset, write_dataset
+from local_rag.evaluation.evaluate import Ranker, compare, evaluate, load_report
+from local_rag.indexing.indexer import Progress
 from local_rag.records import Chunk
 from tests.conftest import FakeEmbedder
 

@@ -18,19 +18,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from local_rag import Library
-from local_rag.answer import Answerer, quote
+from local_rag.asking.answer import Answerer, quote
 from local_rag.cli.main import cli
-from local_rag.contextualize import context_plan, plan_contexts, prompt_requests
-from local_rag.embed import load_tokenizer
 from local_rag.errors import ModelError, ReadError
-from local_rag.isolate import IsolatedReader
+from local_rag.indexing.contextualize import context_plan, plan_contexts, prompt_requests
 from local_rag.llama import model as llama_model
 from local_rag.llama.model import LlamaModel, native
-from local_rag.models import resolve
-from local_rag.read import read
+from local_rag.models.embedder import load_tokenizer
+from local_rag.models.registry import resolve
+from local_rag.reading.isolate import IsolatedReader
+from local_rag.reading.read import read
+from local_rag.reading.split import split
+from local_rag.reading.walk import walk
 from local_rag.records import Chunk, Document, InstalledModel, Passage
-from local_rag.split import split
-from local_rag.walk import walk
 from tests.hostile_files import _seeds, generate, mutate
 
 # The structure of each profile's prompts. What stands for tools and for several turns is left out.
@@ -294,7 +294,7 @@ def test_memory_is_bounded_and_the_next_file_is_read(tmp_path: Path) -> None:
 def test_the_reading_process_ends_with_the_run_that_started_it(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("text")
     code = (
-        "import os, signal, sys\nfrom pathlib import Path\nfrom local_rag.isolate import IsolatedReader\n"
+        "import os, signal, sys\nfrom pathlib import Path\nfrom local_rag.reading.isolate import IsolatedReader\n"
         "reader = IsolatedReader()\nreader.read(Path(sys.argv[1]))\nprint(reader.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )

@@ -9,12 +9,12 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import LibraryError
-from local_rag.index import Indexer, Progress
+from local_rag.indexing.indexer import Indexer, Progress
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.model import LlamaModel
-from local_rag.publish import current_generation, write_manifest
 from local_rag.records import InstalledModel
-from local_rag.store import Store
+from local_rag.store.database import Store
+from local_rag.store.generation import current_generation, write_manifest
 from tests.conftest import FakeEmbedder
 
 pytestmark = pytest.mark.usefixtures("fake_embedder")
@@ -247,13 +247,13 @@ def test_many_contexts_are_worth_a_calibration(documents: Path, monkeypatch: pyt
         return SharedPrefixEngine(model, context_tokens=2048, settings=settings)
 
     chosen = EngineSettings(sequences=3, batch_tokens=64)
-    monkeypatch.setattr("local_rag.index.make_engine", make_engine)
-    monkeypatch.setattr("local_rag.index.stored_settings", lambda _path: None)
-    monkeypatch.setattr("local_rag.index.calibrate", lambda _model, _report: chosen)
+    monkeypatch.setattr("local_rag.indexing.indexer.make_engine", make_engine)
+    monkeypatch.setattr("local_rag.indexing.indexer.stored_settings", lambda _path: None)
+    monkeypatch.setattr("local_rag.indexing.indexer.calibrate", lambda _model, _report: chosen)
     with Library(".local-rag", profile="tiny") as opened:
         opened.index([documents])
     (documents / "new.md").write_text("# Tide\n\nThe tide is high at noon.\n")
-    monkeypatch.setattr("local_rag.index._WORTH_CALIBRATING", 1)
+    monkeypatch.setattr("local_rag.indexing.indexer._WORTH_CALIBRATING", 1)
     with Library(".local-rag") as opened:
         opened.index()
     assert made == [None, chosen]

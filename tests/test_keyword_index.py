@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_rag.keyword_index import KeywordIndex, _blocks, keyword_tokens
+from local_rag.store.keyword_index import KeywordIndex, _blocks, keyword_tokens
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 import local_rag
-from local_rag import models
 from local_rag.cli.models import command
 from local_rag.errors import ModelError
-from local_rag.models import FORMATS, WheelSource, load_registry, resolve, verify
+from local_rag.models import registry as models
+from local_rag.models.registry import FORMATS, WheelSource, load_registry, resolve, verify
 
 REGISTRY = load_registry()
 MIB = 1024 * 1024
@@ -120,7 +120,9 @@ def test_installed_package_finds_its_registry_and_the_users_data_folder(tmp_path
     package = Path(local_rag.__file__).parent
     shutil.copytree(package, tmp_path / "local_rag", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(package.parent / "models/registry.toml", tmp_path / "local_rag")
-    script = "from local_rag import models as m; print(len(m.load_registry().models), m.default_models_directory())"
+    script = (
+        "from local_rag.models import registry as m; print(len(m.load_registry().models), m.default_models_directory())"
+    )
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
     run = subprocess.run(
         [sys.executable, "-c", script], env=environment, cwd=tmp_path, check=True, capture_output=True, text=True

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.models import default_models_directory
+from local_rag.models.registry import default_models_directory
 
 CLI = [sys.executable, "-c", "from local_rag.cli.main import main; main()"]
 MODELS = default_models_directory()

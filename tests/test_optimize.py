@@ -14,7 +14,7 @@ from local_rag.errors import ModelError
 from local_rag.llama import optimize as module
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.optimize import damaged_copies, fastest_file, optimize, optimized_copy
-from local_rag.models import resolve
+from local_rag.models.registry import resolve
 from local_rag.records import InstalledModel
 
 
@@ -79,7 +79,7 @@ def test_ctrl_c_ends_the_copying_at_once(tiny: InstalledModel, tmp_path: Path) -
     script = tmp_path / "optimize.py"
     script.write_text(
         "from local_rag.llama.optimize import optimize\n"
-        "from local_rag.models import resolve\n"
+        "from local_rag.models.registry import resolve\n"
         f"optimize(resolve({tiny.name!r}, 'context'))\n"
     )
     process = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL)

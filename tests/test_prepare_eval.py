@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local_rag.dataset import Span, load_dataset
+from local_rag.evaluation.dataset import Span, load_dataset
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "prepare_eval.py"
 

@@ -16,11 +16,11 @@ import pytest
 from click.testing import CliRunner
 from filelock import FileLock
 
-from local_rag import models
 from local_rag.cli.models import command
 from local_rag.errors import LocalRagError, ModelError, NetworkError
-from local_rag.models import HubSource, ModelEntry, ModelFile, Registry, WheelSource, verify
-from local_rag.pull import pull
+from local_rag.models import registry as models
+from local_rag.models.pull import pull
+from local_rag.models.registry import HubSource, ModelEntry, ModelFile, Registry, WheelSource, verify
 from tests.model_servers import FakeHub, write_wheel
 
 WEIGHTS = random.Random(1).randbytes(1_000_000)
@@ -206,7 +206,7 @@ def test_no_network_to_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_fresh_process_pulls_from_the_endpoint_even_when_told_to_stay_offline(hub: FakeHub, tmp_path: Path) -> None:
     script = (
-        "from pathlib import Path; from local_rag.pull import pull; from tests.test_pull import EMBEDDER\n"
+        "from pathlib import Path; from local_rag.models.pull import pull; from tests.test_pull import EMBEDDER\n"
         f"pull(EMBEDDER, models_directory=Path({str(tmp_path)!r}), progress=lambda *report: None)"
     )
     environment = os.environ | {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "1"}

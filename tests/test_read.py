@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.decode import decode
 from local_rag.errors import ReadError
-from local_rag.markdown import blank_front_matter, blank_tags, find_headings
-from local_rag.read import read
+from local_rag.reading.decode import decode
+from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings
+from local_rag.reading.read import read
 from local_rag.records import Document, Heading
 
 

@@ -13,10 +13,10 @@ from click.testing import CliRunner, Result
 from local_rag import Library
 from local_rag.cli.main import cli
 from local_rag.errors import LibraryError
-from local_rag.publish import current_generation
-from local_rag.salvage import salvage
-from local_rag.schema import STEPS
-from local_rag.store import SALVAGED_FILE, Store
+from local_rag.store.database import SALVAGED_FILE, Store
+from local_rag.store.generation import current_generation
+from local_rag.store.salvage import salvage
+from local_rag.store.schema import STEPS
 from tests.conftest import FakeEmbedder
 
 pytestmark = pytest.mark.usefixtures("quick_models")

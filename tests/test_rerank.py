@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
+from local_rag.asking.search import rerank_passages
 from local_rag.errors import ModelError
-from local_rag.models import resolve
+from local_rag.models.registry import resolve
+from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker, load_reranker, score_within
 from local_rag.records import InstalledModel, Passage
-from local_rag.rerank import CrossEncoderReranker, OnnxReranker, load_reranker, score_within
-from local_rag.search import rerank_passages
 from tests.checkpoints import save_xlm_roberta
 
 TEXTS = ["the boat leaves at seven", "leave is long", "a " * 300, "tide"]
@@ -112,7 +112,7 @@ class ByLength:
 @pytest.mark.parametrize(("seconds_each", "expected"), [(0.0, 150), (0.019, 150), (0.02, 128), (0.05, 32), (9.0, 16)])
 def test_a_slow_machine_reranks_fewer(seconds_each: float, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     reranker = ByLength(seconds_each)
-    monkeypatch.setattr("local_rag.rerank.perf_counter", lambda: reranker.clock)
+    monkeypatch.setattr("local_rag.models.reranker.perf_counter", lambda: reranker.clock)
     scores = score_within(2.9, reranker, "when", ["text"] * 150)
     assert len(scores) == expected
     assert reranker.clock <= max(2.9, 16 * seconds_each)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from local_rag.cli.main import main
 from local_rag.cli.scrape import command
 from local_rag.errors import LocalRagError, NetworkError
-from local_rag.fetch import is_private, normalize_url
-from local_rag.scrape import ScrapedPage, file_name, scrape
+from local_rag.scraping.fetch import is_private, normalize_url
+from local_rag.scraping.scrape import ScrapedPage, file_name, scrape
 from tests.web_server import Handler, Reply, WebServer, in_turn, redirect, web_server
 
 TEXT = "The tide rises twice a day in the harbour, and every boat that draws more than two metres waits for it."
@@ -310,8 +310,8 @@ def test_a_name_that_resolves_otherwise_when_connecting_is_refused(
     site: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.pages["/"] = Reply(article())
-    monkeypatch.setattr("local_rag.fetch.is_private", lambda _host: False)
-    monkeypatch.setattr("local_rag.scrape.is_private", lambda _host: False)
+    monkeypatch.setattr("local_rag.scraping.fetch.is_private", lambda _host: False)
+    monkeypatch.setattr("local_rag.scraping.scrape.is_private", lambda _host: False)
     assert "leads to the private address 127.0.0.1" in reason(site.url(), tmp_path)
     assert site.requests == [], "nothing was sent"
     assert run(site.url(), output=tmp_path, allow_private=True)[0].status == "written"

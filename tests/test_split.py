@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from local_rag.errors import LocalRagError
-from local_rag.markdown import find_headings
+from local_rag.reading.markdown import find_headings
+from local_rag.reading.source_code import find_definitions
+from local_rag.reading.split import Chunker, split
 from local_rag.records import Chunk, Document, DocumentKind
-from local_rag.source_code import find_definitions
-from local_rag.split import Chunker, split
 
 CHUNKERS: tuple[Chunker, ...] = ("auto", "fixed", "recursive", "markdown", "code")
 

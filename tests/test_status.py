@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-import local_rag.contextualize
-import local_rag.fingerprint
+import local_rag.indexing.contextualize
+import local_rag.indexing.fingerprint
 from local_rag import Library
 from local_rag.cli.main import cli
 from local_rag.errors import LibraryError
-from local_rag.index import IndexReport
-from local_rag.publish import current_generation, live_name
+from local_rag.indexing.indexer import IndexReport
 from local_rag.records import InstalledModel
-from local_rag.store import Store
-from local_rag.upkeep import count_rows
+from local_rag.store.database import Store
+from local_rag.store.generation import current_generation, live_name
+from local_rag.store.maintenance import count_rows
 from tests.crash.command import write_quickly
 
 pytestmark = pytest.mark.usefixtures("quick_models")
@@ -94,7 +94,7 @@ def test_another_context_model_costs_contexts_and_vectors_once(folder: Path, mon
 
 def test_another_prompt_costs_contexts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chunks = make().status().chunks
-    for module in (local_rag.contextualize, local_rag.fingerprint):
+    for module in (local_rag.indexing.contextualize, local_rag.indexing.fingerprint):
         monkeypatch.setattr(module, "PROMPT_VERSION", 999)
     assert any("context prompt" in reason for reason in stale(make()))
     contexts, _, report = cost(make())
@@ -153,13 +153,13 @@ def test_another_chunker_or_context_given_with_the_question_is_named(
 
 
 def test_another_prompt_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local_rag.fingerprint.PROMPT_VERSION", 999)
+    monkeypatch.setattr("local_rag.indexing.fingerprint.PROMPT_VERSION", 999)
     with pytest.raises(LibraryError, match=r"the context prompt .*999 now.*`local-rag index`"):
         Library("lib").search("boat")
 
 
 def test_other_keywords_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local_rag.fingerprint.TOKENS_VERSION", 999)
+    monkeypatch.setattr("local_rag.indexing.fingerprint.TOKENS_VERSION", 999)
     with pytest.raises(LibraryError, match="keywords"):
         Library("lib").search("boat")
 
@@ -329,12 +329,12 @@ def test_clean_keeps_the_caches_of_a_stopped_run(folder: Path, monkeypatch: pyte
     def stop(*arguments: object) -> Iterator[tuple[str, str, str]]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("local_rag.index.write_contexts", stop)
+    monkeypatch.setattr("local_rag.indexing.indexer.write_contexts", stop)
     with pytest.raises(KeyboardInterrupt):
         make(chunk_tokens=24).index()
     cleaning = make().clean()
     assert cleaning.contexts == 0
-    monkeypatch.setattr("local_rag.index.write_contexts", write_quickly)
+    monkeypatch.setattr("local_rag.indexing.indexer.write_contexts", write_quickly)
     assert cost(make())[0] == 0, "going back to the chunks of before costs no context"
 
 

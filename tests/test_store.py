@@ -10,10 +10,10 @@ import pytest
 
 from local_rag.errors import LibraryError
 from local_rag.records import Chunk, Document, Skipped
-from local_rag.schema import SCHEMA_VERSION, STEPS, crc32
-from local_rag.storage_errors import storage_errors
-from local_rag.store import Store
-from local_rag.upkeep import check_pages, count_rows, find_damage, orphaned_contexts, orphaned_vectors
+from local_rag.store.database import Store
+from local_rag.store.maintenance import check_pages, count_rows, find_damage, orphaned_contexts, orphaned_vectors
+from local_rag.store.schema import SCHEMA_VERSION, STEPS, crc32
+from local_rag.store.storage_errors import storage_errors
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_a_library_of_the_first_version_is_brought_up_to_date_and_loses_nothing(
 def test_an_interrupted_migration_leaves_the_old_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "library.sqlite3"
     first_version(path)
-    monkeypatch.setattr("local_rag.schema.STEPS", (*STEPS, "CREATE TABLE more (a);\nCREATE TABLE roots (a)"))
-    monkeypatch.setattr("local_rag.schema.SCHEMA_VERSION", len(STEPS) + 1)
+    monkeypatch.setattr("local_rag.store.schema.STEPS", (*STEPS, "CREATE TABLE more (a);\nCREATE TABLE roots (a)"))
+    monkeypatch.setattr("local_rag.store.schema.SCHEMA_VERSION", len(STEPS) + 1)
     with pytest.raises(LibraryError, match="already exists"):
         Store(path)
     monkeypatch.undo()

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from local_rag.terminal import one_line, printable, printable_json
+from local_rag.display import one_line, printable, printable_json
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 
-from local_rag.vector_index import VectorIndex, blend_neighbours
+from local_rag.store.vector_index import VectorIndex, blend_neighbours
 
 
 def test_exact_inner_product(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import LocalRagError
+from local_rag.reading.walk import walk
 from local_rag.records import Skipped
-from local_rag.walk import walk
 
 
 def write(folder: Path, *names: str) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from local_rag.metrics import METRICS
+from local_rag.evaluation.metrics import METRICS
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 

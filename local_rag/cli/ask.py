@@ -35,8 +35,8 @@ def command(
 ) -> None:
     """Answer a QUESTION from the indexed documents, with citations, or say that they do not hold the answer."""
     from local_rag.cli.search import passage_as_dict, passage_as_text
+    from local_rag.display import one_line, printable, printable_json
     from local_rag.library import Library
-    from local_rag.terminal import one_line, printable, printable_json
 
     if not question.strip():
         raise click.UsageError("The question is empty.")

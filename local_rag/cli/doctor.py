@@ -20,8 +20,8 @@ def command(library: Path, profile: str | None, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from local_rag.doctor import diagnose
-    from local_rag.terminal import one_line
+    from local_rag.display import one_line
+    from local_rag.upkeep.doctor import diagnose
 
     results = []
     for result in diagnose(library, profile=profile):

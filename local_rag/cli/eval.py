@@ -70,9 +70,9 @@ def run(
     It is indexed once, beside the dataset; stop at any time and the same command goes on where it stopped.
     """
     from local_rag.cli.progress import IndexProgress
-    from local_rag.dataset import load_dataset
-    from local_rag.evaluate import compare as compare_reports
-    from local_rag.evaluate import evaluate, load_report, plot
+    from local_rag.evaluation.dataset import load_dataset
+    from local_rag.evaluation.evaluate import compare as compare_reports
+    from local_rag.evaluation.evaluate import evaluate, load_report, plot
     from local_rag.library import Library
     from local_rag.settings import resolve_settings
 
@@ -121,10 +121,10 @@ def make(documents: tuple[Path, ...], output: Path, count: int, **settings: Any)
     rest, set "reviewed" to true. Then `local-rag eval FOLDER` measures with them.
     """
     from local_rag.cli.progress import IndexProgress
-    from local_rag.draft_questions import draft_dataset
+    from local_rag.display import printable
+    from local_rag.evaluation.draft_questions import draft_dataset
     from local_rag.library import Library
-    from local_rag.models import resolve
-    from local_rag.terminal import printable
+    from local_rag.models.registry import resolve
 
     names = Library(output / ".local-rag", **settings).model_names()
     with IndexProgress() as progress:
@@ -149,7 +149,7 @@ def _print(report: Mapping[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from local_rag.metrics import METRICS
+    from local_rag.evaluation.metrics import METRICS
 
     console = Console(highlight=False)
     half = "" if report["part"] == "all" else f" (the half to {report['part']})"

@@ -9,7 +9,7 @@ import click
 from local_rag.cli.options import library_options, model_option
 
 if TYPE_CHECKING:
-    from local_rag.index import IndexReport
+    from local_rag.indexing.indexer import IndexReport
 
 
 @click.command()
@@ -58,8 +58,8 @@ def _as_dict(report: "IndexReport") -> dict[str, Any]:
 
 
 def _as_text(report: "IndexReport") -> str:
-    from local_rag.search import display_path
-    from local_rag.terminal import describe_contexts, one_line, printable
+    from local_rag.asking.search import display_path
+    from local_rag.display import describe_contexts, one_line, printable
 
     names = ("added", "changed", "moved", "removed", "unchanged")
     counts = [f"{getattr(report, name)} {name}" for name in names if getattr(report, name)]

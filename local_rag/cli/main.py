@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from local_rag.display import one_line
 from local_rag.errors import LocalRagError
 from local_rag.offline import go_offline
-from local_rag.terminal import one_line
 
 COMMANDS = {
     "ask": "Answer a question from the indexed documents, with citations.",

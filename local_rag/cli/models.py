@@ -13,7 +13,7 @@ from local_rag.errors import ModelError
 from local_rag.offline import go_offline
 
 if TYPE_CHECKING:
-    from local_rag.models import ModelEntry, Registry
+    from local_rag.models.registry import ModelEntry, Registry
 
 models_option = click.option(
     "--models",
@@ -39,7 +39,7 @@ def command(ctx: click.Context) -> None:
 @models_option
 def list_models(directory: Path | None, as_json: bool) -> None:
     """List the known models and profiles."""
-    from local_rag.models import default_models_directory, load_registry, missing_files
+    from local_rag.models.registry import default_models_directory, load_registry, missing_files
 
     registry = load_registry()
     directory = directory or default_models_directory()
@@ -71,8 +71,8 @@ def pull(names: tuple[str, ...], directory: Path | None) -> None:
     An interrupted pull resumes where it stopped. Files that are already there and whole are not fetched again; damaged
     ones are replaced.
     """
-    from local_rag.models import default_models_directory, load_registry
-    from local_rag.pull import pull as pull_model
+    from local_rag.models.pull import pull as pull_model
+    from local_rag.models.registry import default_models_directory, load_registry
 
     entries = _choose(load_registry(), names or ("starter",))
     directory = directory or default_models_directory()
@@ -92,8 +92,8 @@ def pull(names: tuple[str, ...], directory: Path | None) -> None:
 def verify(names: tuple[str, ...], directory: Path | None) -> None:
     """Hash the files of models, by default of all that are pulled."""
     from local_rag.llama.optimize import damaged_copies
-    from local_rag.models import default_models_directory, load_registry
-    from local_rag.models import verify as verify_model
+    from local_rag.models.registry import default_models_directory, load_registry
+    from local_rag.models.registry import verify as verify_model
 
     registry = load_registry()
     directory = directory or default_models_directory()
@@ -127,7 +127,7 @@ def optimize(name: str) -> None:
     it. Contexts that were written before stay as they are.
     """
     from local_rag.llama.optimize import optimize as optimize_model
-    from local_rag.models import resolve
+    from local_rag.models.registry import resolve
 
     model = resolve(name, "context")
     click.echo(f"Copying {model.name} and timing both, about a minute ...", err=True)
@@ -147,7 +147,7 @@ def optimize(name: str) -> None:
 @models_option
 def path(name: str, directory: Path | None) -> None:
     """Print where a pulled model is: the GGUF file, or the folder."""
-    from local_rag.models import load_registry, resolve
+    from local_rag.models.registry import load_registry, resolve
 
     registry = load_registry()
     (entry,) = _choose(registry, (name,), profiles=False)
@@ -198,7 +198,7 @@ def _print_tables(registry: "Registry", directory: Path) -> None:
     from rich.filesize import decimal
     from rich.table import Table
 
-    from local_rag.models import missing_files
+    from local_rag.models.registry import missing_files
 
     models = Table("name", "role", "size", "licence", "pulled", box=None, header_style="bold")
     for entry in registry.models.values():

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from local_rag.index import Progress
-from local_rag.terminal import printable
+from local_rag.display import printable
+from local_rag.indexing.indexer import Progress
 
 _NAMES = {
     "read": "Reading",

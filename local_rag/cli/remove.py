@@ -18,10 +18,10 @@ def command(paths: tuple[Path, ...], library: Path, dry_run: bool, as_json: bool
 
     What lies below an indexed folder stays out until `local-rag index` is given its very path again.
     """
+    from local_rag.asking.search import display_path
     from local_rag.cli.progress import IndexProgress
+    from local_rag.display import one_line, printable, printable_json
     from local_rag.library import Library
-    from local_rag.search import display_path
-    from local_rag.terminal import one_line, printable, printable_json
 
     with Library(library, **settings) as opened, IndexProgress() as progress:
         removal = opened.remove(paths, dry_run=dry_run, progress=progress)

@@ -18,8 +18,8 @@ def command(library: Path, as_json: bool, **settings: Any) -> None:
     Contexts and vectors that can be read are kept, whatever else is lost.
     """
     from local_rag.cli.progress import IndexProgress
+    from local_rag.display import printable
     from local_rag.library import Library
-    from local_rag.terminal import printable
 
     with Library(library, **settings) as opened, IndexProgress() as progress:
         done = opened.repair(progress=progress)

@@ -43,9 +43,9 @@ def command(
     Keeps the main content of each page, and PDF files as they are. Run again to fetch what changed. What robots.txt
     forbids is not fetched.
     """
-    from local_rag.fetch import normalize_url
-    from local_rag.scrape import scrape
-    from local_rag.terminal import one_line
+    from local_rag.display import one_line
+    from local_rag.scraping.fetch import normalize_url
+    from local_rag.scraping.scrape import scrape
 
     try:
         addresses = [normalize_url(url) for url in urls]

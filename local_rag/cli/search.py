@@ -24,8 +24,8 @@ def command(
     question: str, library: Path, top: int, explain: bool, no_rerank: bool, as_json: bool, **settings: Any
 ) -> None:
     """Find the passages that fit a QUESTION."""
+    from local_rag.display import printable_json
     from local_rag.library import Library
-    from local_rag.terminal import printable_json
 
     if not question.strip():
         raise click.UsageError("The question is empty.")
@@ -63,8 +63,8 @@ def passage_as_dict(passage: "Passage") -> dict[str, Any]:
 
 def passage_as_text(number: int, passage: "Passage", *, explain: bool = False) -> str:
     """Return a passage for people: where it stands, under which headings, how it begins."""
-    from local_rag.contextualize import headings_context
-    from local_rag.terminal import one_line
+    from local_rag.display import one_line
+    from local_rag.indexing.contextualize import headings_context
 
     snippet = " ".join(passage.text.split())
     if len(snippet) > _SNIPPET_CHARACTERS:

@@ -8,7 +8,7 @@ import click
 from local_rag.cli.options import library_options
 
 if TYPE_CHECKING:
-    from local_rag.status import Status
+    from local_rag.upkeep.status import Status
 
 _EXAMPLES = 5
 
@@ -20,8 +20,8 @@ def command(library: Path, as_json: bool, **settings: Any) -> None:
     """Show what the library holds, what shaped it, and what is stale and why. Nothing is changed."""
     from dataclasses import asdict
 
+    from local_rag.display import printable_json
     from local_rag.library import Library
-    from local_rag.terminal import printable_json
 
     with Library(library, **settings) as opened:
         status = opened.status()
@@ -31,8 +31,8 @@ def command(library: Path, as_json: bool, **settings: Any) -> None:
 def _as_text(status: "Status") -> str:
     from rich.filesize import decimal
 
-    from local_rag.search import display_path
-    from local_rag.terminal import describe_contexts, one_line, printable
+    from local_rag.asking.search import display_path
+    from local_rag.display import describe_contexts, one_line, printable
 
     written = describe_contexts(status.contexts)
     if status.contexts["missing"]:
@@ -64,7 +64,7 @@ def _as_text(status: "Status") -> str:
 
 
 def _example(text: str) -> str:
-    from local_rag.search import display_path
+    from local_rag.asking.search import display_path
 
     return display_path(Path(text)) if text.startswith("/") and " " not in text else text
 

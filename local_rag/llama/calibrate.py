@@ -9,8 +9,8 @@ from pathlib import Path
 
 from local_rag.llama.engine import EngineSettings, Request, SharedPrefixEngine
 from local_rag.llama.model import LlamaModel, physical_cores
-from local_rag.models import default_models_directory
-from local_rag.probe import machine_key, remember
+from local_rag.llama.probe import machine_key, remember
+from local_rag.models.registry import default_models_directory
 
 # What a chunk costs, about: its own tokens and the question behind it are evaluated, its context is generated.
 _PROMPT_TOKENS, _CONTEXT_TOKENS = 200, 40

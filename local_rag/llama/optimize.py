@@ -18,7 +18,7 @@ from local_rag.errors import ModelError
 from local_rag.llama.calibrate import measure_rates, seconds_per_chunk
 from local_rag.llama.engine import EngineSettings
 from local_rag.llama.model import LlamaModel, native, physical_cores
-from local_rag.models import default_models_directory, file_sha256
+from local_rag.models.registry import default_models_directory, file_sha256
 from local_rag.records import InstalledModel
 
 _WORTH_KEEPING = 1.15  # times as fast: less is not worth the disk space

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-import local_rag.embed
-import local_rag.index
-from local_rag.contextualize import ContextJob
+import local_rag.indexing.indexer
+import local_rag.models.embedder
+from local_rag.indexing.contextualize import ContextJob
 from local_rag.llama.engine import Counts
 from local_rag.records import InstalledModel
-from local_rag.store import Store
+from local_rag.store.database import Store
 
 _IN_FLIGHT = 4
 
@@ -77,7 +77,7 @@ def write_quickly(jobs: Iterable[ContextJob], engine: QuickEngine) -> Iterator[t
 
 def install_quick_models() -> None:
     """Put the fakes in the place of everything that loads weights."""
-    modules: Any = (local_rag.index, local_rag.embed)
+    modules: Any = (local_rag.indexing.indexer, local_rag.models.embedder)
     for module in modules:
         module.SentenceEmbedder = QuickEmbedder
     modules[0].LlamaModel, modules[0].make_engine = QuickModel, QuickEngine

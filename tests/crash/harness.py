@@ -24,8 +24,8 @@ from unittest.mock import patch
 import pytest
 
 from local_rag import Library
-from local_rag.publish import current_generation
-from local_rag.schema import crc32
+from local_rag.store.generation import current_generation
+from local_rag.store.schema import crc32
 from tests.crash.command import QuickEmbedder
 
 ROOT = Path(__file__).parents[2]
@@ -273,7 +273,7 @@ def kill_repeatedly(trial: Trial, choose: random.Random, kills: int, *, rounds_o
 @contextlib.contextmanager
 def quick_searches(*, real: bool = False) -> Iterator[None]:
     """Let this process search with the fake embedder that the subprocess indexed with."""
-    with contextlib.nullcontext() if real else patch("local_rag.embed.SentenceEmbedder", QuickEmbedder):
+    with contextlib.nullcontext() if real else patch("local_rag.models.embedder.SentenceEmbedder", QuickEmbedder):
         yield
 
 

@@ -99,7 +99,8 @@ def writer(trial: Trial) -> Iterator["subprocess.Popen[str]"]:
     """A process that writes contexts slowly."""
     write_documents(trial.documents, 30)
     code = (
-        "import time, tests.crash.command as command; command.install_quick_models(); import local_rag.index as index; "
+        "import time, tests.crash.command as command; command.install_quick_models()\n"
+        "import local_rag.indexing.indexer as index\n"
         "quick = index.write_contexts; index._FEW_CONTEXTS = 0\n"
         "def slow(*arguments):\n"
         "    for written in quick(*arguments):\n"

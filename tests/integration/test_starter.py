@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
-from local_rag.answer import REFUSAL
+from local_rag.asking.answer import REFUSAL
 
 pytestmark = pytest.mark.integration
 CORPUS = Path(__file__).parents[2] / "corpus"

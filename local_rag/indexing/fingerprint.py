@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from local_rag.contextualize import PROMPT_VERSION
-from local_rag.embed import embedder_identity
 from local_rag.errors import LibraryError
-from local_rag.keyword_index import TOKENS_VERSION
+from local_rag.indexing.contextualize import PROMPT_VERSION
+from local_rag.models.embedder import embedder_identity
 from local_rag.records import InstalledModel
 from local_rag.settings import REMEMBERED, Settings
+from local_rag.store.keyword_index import TOKENS_VERSION
 
 
 def make_fingerprint(

@@ -4,8 +4,8 @@ import sqlite3
 from collections import Counter
 from pathlib import Path
 
-from local_rag.publish import current_generation
-from local_rag.store import Store
+from local_rag.store.database import Store
+from local_rag.store.generation import current_generation
 
 _COUNTS = {
     "documents": "SELECT count(*) FROM documents WHERE live",

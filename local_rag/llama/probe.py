@@ -1,6 +1,7 @@
 """Find out in another process whether llama.cpp can decode here: a build for another processor dies without a word.
 
-`python -m local_rag.probe` prints what llama.cpp was built for; with the path of a model it also decodes a few tokens.
+`python -m local_rag.llama.probe` prints what llama.cpp was built for; with the path of a model it also decodes a few
+tokens.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.errors import ModelError
-from local_rag.models import default_models_directory
+from local_rag.models.registry import default_models_directory
 
 REBUILD = "rm -r .venv && scripts/setup.sh"
 _SECONDS = 180.0
@@ -59,7 +60,7 @@ def require_working(path: Path) -> None:
 def run_probe(path: Path | None = None, *, seconds: float = _SECONDS) -> tuple[str, str | None]:
     """Run the probe in another process; return what it printed, and the problem in a sentence or None."""
     what = f"decodes with {path}" if path else "is loaded"
-    command = [sys.executable, "-P", "-m", "local_rag.probe", *([str(path)] if path else [])]
+    command = [sys.executable, "-P", "-m", "local_rag.llama.probe", *([str(path)] if path else [])]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
     except subprocess.TimeoutExpired:

@@ -4,8 +4,8 @@ import re
 from bisect import bisect_right
 from itertools import pairwise
 
+from local_rag.reading.source_code import line_starts
 from local_rag.records import Heading
-from local_rag.source_code import line_starts
 
 _FRONT_MATTER = re.compile(
     r"\A---[ \t]*\n(?P<yaml>(?:[ \t]*(?:#.*)?\n)*[\w-]+[ \t]*:.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import LibraryError
-from local_rag.keyword_index import KeywordIndex
-from local_rag.models import file_sha256
-from local_rag.vector_index import VectorIndex, blend_neighbours
+from local_rag.models.registry import file_sha256
+from local_rag.store.keyword_index import KeywordIndex
+from local_rag.store.vector_index import VectorIndex, blend_neighbours
 
 
 @dataclass(frozen=True, slots=True)

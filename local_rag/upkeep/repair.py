@@ -24,11 +24,11 @@ from contextlib import closing
 from pathlib import Path
 
 from local_rag.errors import LibraryError
-from local_rag.index import Indexer
-from local_rag.publish import current_generation
-from local_rag.salvage import salvage, switch
-from local_rag.store import SALVAGED_FILE, STORE_FILE, Store
-from local_rag.upkeep import check_pages, count_rows, drop, find_damage
+from local_rag.indexing.indexer import Indexer
+from local_rag.store.database import SALVAGED_FILE, STORE_FILE, Store
+from local_rag.store.generation import current_generation
+from local_rag.store.maintenance import check_pages, count_rows, drop, find_damage
+from local_rag.store.salvage import salvage, switch
 
 
 def repair_store(library: Path) -> list[str]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local_rag.errors import LibraryError
-from local_rag.index import Indexer
-from local_rag.publish import live_name
-from local_rag.store import Store, StoredDocument
-from local_rag.upkeep import compact, count_rows, drop, orphaned_contexts, orphaned_vectors, purge_superseded
+from local_rag.indexing.indexer import Indexer
+from local_rag.store.database import Store, StoredDocument
+from local_rag.store.generation import live_name
+from local_rag.store.maintenance import compact, count_rows, drop, orphaned_contexts, orphaned_vectors, purge_superseded
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ import re
 import stat
 from pathlib import Path
 
-from local_rag.decode import clean, decode
 from local_rag.errors import ReadError
-from local_rag.markdown import blank_front_matter, blank_tags, find_headings
-from local_rag.read_formats import CONVERTED, convert
+from local_rag.reading.decode import clean, decode
+from local_rag.reading.formats import CONVERTED, convert
+from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings
+from local_rag.reading.source_code import LANGUAGES, find_definitions
+from local_rag.reading.walk import MAX_BYTES
 from local_rag.records import Document
-from local_rag.source_code import LANGUAGES, find_definitions
-from local_rag.walk import MAX_BYTES
 
 _MARKDOWN = {".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"}
 

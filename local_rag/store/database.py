@@ -18,8 +18,8 @@ import numpy as np
 
 from local_rag.errors import LibraryError
 from local_rag.records import Chunk, Document, Skipped
-from local_rag.schema import crc32, migrate, refuse_newer, schema_version
-from local_rag.storage_errors import storage_errors
+from local_rag.store.schema import crc32, migrate, refuse_newer, schema_version
+from local_rag.store.storage_errors import storage_errors
 
 STORE_FILE = "library.sqlite3"
 SALVAGED_FILE = "library.sqlite3.salvaged"

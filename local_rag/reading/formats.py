@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from local_rag.decode import clean, decode
 from local_rag.errors import ReadError
+from local_rag.reading.decode import clean, decode
 from local_rag.records import DocumentKind
 
 if TYPE_CHECKING:

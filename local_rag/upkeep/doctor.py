@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from local_rag.errors import LibraryError, ModelError
-from local_rag.models import FORMATS, ModelEntry, default_models_directory, load_registry, resolve, verify
-from local_rag.probe import REBUILD, probe_model, processor, run_probe
+from local_rag.llama.probe import REBUILD, probe_model, processor, run_probe
+from local_rag.models.registry import FORMATS, ModelEntry, default_models_directory, load_registry, resolve, verify
 from local_rag.records import InstalledModel
 
 if TYPE_CHECKING:
@@ -203,10 +203,10 @@ def check_fingerprint(changes: Sequence[str]) -> CheckResult:
 
 
 def _check_library(library: "Library", installed: Mapping[str, InstalledModel]) -> Iterator[CheckResult]:
-    from local_rag.fingerprint import differences, make_fingerprint
-    from local_rag.publish import current_generation
-    from local_rag.store import STORE_FILE, Store
-    from local_rag.upkeep import check_pages, find_damage
+    from local_rag.indexing.fingerprint import differences, make_fingerprint
+    from local_rag.store.database import STORE_FILE, Store
+    from local_rag.store.generation import current_generation
+    from local_rag.store.maintenance import check_pages, find_damage
 
     folder = library.folder
     if not (folder / STORE_FILE).exists():
@@ -233,7 +233,7 @@ def _packages() -> tuple[dict[str, str | None], dict[str, str]]:
     """Return the versions of the packages that the program requires, and the pins of the checkout it runs from."""
     names = [re.split(r"[\s\[;<>=!~(]", line)[0] for line in requires("local-rag") or () if "extra ==" not in line]
     pinned = {}
-    constraints = Path(__file__).parent.parent / "constraints.txt"
+    constraints = Path(__file__).parents[2] / "constraints.txt"
     with suppress(OSError):
         lines = constraints.read_text(encoding="utf-8").splitlines()
         pinned = {_normal(name): pin for name, found, pin in (line.partition("==") for line in lines) if found}

@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from local_rag.publish import flush
-from local_rag.schema import crc32, migrate
-from local_rag.store import SALVAGED_FILE, STORE_FILE
+from local_rag.store.database import SALVAGED_FILE, STORE_FILE
+from local_rag.store.generation import flush
+from local_rag.store.schema import crc32, migrate
 
 _MOST_FRUITLESS_SPLITS = 16  # of a range of keys in which nothing can be read
 _MOST_QUERIES = 100_000

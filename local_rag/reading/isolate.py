@@ -1,7 +1,7 @@
 """Read files in a process of its own, so that no document can crash, hang or fill the memory of the run.
 
-The parsers of foreign formats are large, and partly native code. `python -m local_rag.isolate` reads one path a line
-from its input and answers each with one line of JSON: the document, or why it cannot be read.
+The parsers of foreign formats are large, and partly native code. `python -m local_rag.reading.isolate`
+reads one path a line from its input and answers each with one line of JSON: the document, or why it cannot be read.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from local_rag.errors import ReadError
-from local_rag.read import read
+from local_rag.reading.read import read
 from local_rag.records import Document, Heading
 
 MAX_SECONDS = 180.0
@@ -83,7 +83,7 @@ class IsolatedReader:
         return _document(path, fields)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-P", "-m", "local_rag.isolate", str(self._memory)]
+        command = [sys.executable, "-P", "-m", "local_rag.reading.isolate", str(self._memory)]
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, close_fds=True
         )

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.errors import ModelError, NetworkError
-from local_rag.models import HubSource, ModelEntry, ModelFile, WheelSource, file_sha256, verify
+from local_rag.models.registry import HubSource, ModelEntry, ModelFile, WheelSource, file_sha256, verify
 
 Progress = Callable[[str, int, int], None]
 Arrival = tuple[ModelFile, Path, str]  # which file, where it lies for now, the SHA-256 it has

@@ -9,9 +9,9 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Literal
 
 from local_rag.errors import LocalRagError
+from local_rag.reading.ruler import CHARACTERS_PER_TOKEN, SENTENCE_START, WORD_START, Ruler, Span, without_limits
+from local_rag.reading.source_code import find_boundaries, line_starts
 from local_rag.records import Chunk, Document, Heading
-from local_rag.ruler import CHARACTERS_PER_TOKEN, SENTENCE_START, WORD_START, Ruler, Span, without_limits
-from local_rag.source_code import find_boundaries, line_starts
 
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter, TextSplitter

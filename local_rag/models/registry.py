@@ -120,7 +120,7 @@ def load_registry(path: Path | None = None) -> Registry:
     """Read the registry that comes with the program, or the one at `path`."""
     if path is None:
         checkout = _checkout_models()
-        path = (checkout or Path(__file__).parent) / "registry.toml"
+        path = (checkout or Path(__file__).parents[1]) / "registry.toml"
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         models = {name: _read_entry(name, dict(fields)) for name, fields in data["models"].items()}
@@ -182,13 +182,13 @@ def file_sha256(path: Path) -> str:
 
 def _checkout_models() -> Path | None:
     """Find `models/` beside the package, which is there when local-rag runs from a checkout."""
-    directory = Path(__file__).parent.parent / "models"
+    directory = Path(__file__).parents[2] / "models"
     return directory if (directory / "registry.toml").is_file() else None
 
 
 def _shipped_models() -> Path:
     """Find the models that come with the program: in the checkout's `models/`, or inside the installed package."""
-    return _checkout_models() or Path(__file__).parent / "shipped_models"
+    return _checkout_models() or Path(__file__).parents[1] / "shipped_models"
 
 
 def _read_entry(name: str, fields: dict[str, Any]) -> ModelEntry:

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from local_rag.contextualize import (
+from local_rag.errors import LibraryError, ReadError
+from local_rag.indexing.contextualize import (
     ContextJob,
     context_plan,
     headings_context,
@@ -24,7 +25,12 @@ from local_rag.contextualize import (
     plan_contexts,
     write_contexts,
 )
-from local_rag.embed import (
+from local_rag.indexing.fingerprint import make_fingerprint
+from local_rag.llama.calibrate import calibrate, stored_settings
+from local_rag.llama.model import LlamaModel
+from local_rag.llama.optimize import fastest_file
+from local_rag.llama.probe import require_working
+from local_rag.models.embedder import (
     SentenceEmbedder,
     default_chunk_tokens,
     embed_with_contexts,
@@ -34,21 +40,15 @@ from local_rag.embed import (
     passage_text,
     vector_key,
 )
-from local_rag.errors import LibraryError, ReadError
-from local_rag.fingerprint import make_fingerprint
-from local_rag.isolate import IsolatedReader
-from local_rag.llama.calibrate import calibrate, stored_settings
-from local_rag.llama.model import LlamaModel
-from local_rag.llama.optimize import fastest_file
-from local_rag.models import file_sha256
-from local_rag.probe import require_working
-from local_rag.publish import current_generation, publish
+from local_rag.models.registry import file_sha256
+from local_rag.reading.isolate import IsolatedReader
+from local_rag.reading.split import split
+from local_rag.reading.walk import walk
 from local_rag.records import Chunk, Document, InstalledModel, Skipped
 from local_rag.settings import Settings, index_settings
-from local_rag.split import split
-from local_rag.store import Store, StoredChunk, StoredDocument
-from local_rag.upkeep import purge_superseded
-from local_rag.walk import walk
+from local_rag.store.database import Store, StoredChunk, StoredDocument
+from local_rag.store.generation import current_generation, publish
+from local_rag.store.maintenance import purge_superseded
 
 PUBLISH_SECONDS = 600.0
 _EMBED_BATCH = 256

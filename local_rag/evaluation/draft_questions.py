@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local_rag.answer import Answerer
-from local_rag.contextualize import WINDOW_TOKENS, headings_context, make_engine
-from local_rag.dataset import write_dataset
-from local_rag.embed import default_chunk_tokens, load_tokenizer
+from local_rag.asking.answer import Answerer
+from local_rag.asking.search import display_path
 from local_rag.errors import DatasetError, ReadError
-from local_rag.index import Progress
-from local_rag.isolate import IsolatedReader
+from local_rag.evaluation.dataset import write_dataset
+from local_rag.indexing.contextualize import WINDOW_TOKENS, headings_context, make_engine
+from local_rag.indexing.indexer import Progress
 from local_rag.llama.engine import Request
 from local_rag.llama.model import LlamaModel
+from local_rag.models.embedder import default_chunk_tokens, load_tokenizer
+from local_rag.reading.isolate import IsolatedReader
+from local_rag.reading.split import split
+from local_rag.reading.walk import walk
 from local_rag.records import Chunk, Document, InstalledModel, Passage, Skipped
-from local_rag.search import display_path
-from local_rag.split import split
-from local_rag.walk import walk
 
 _SYSTEM = "You write questions for testing a search engine."
 _INSTRUCTION = (

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import yaml
 
 from local_rag.errors import LocalRagError, NetworkError
-from local_rag.fetch import Fetcher, Response, describe_status, host_of, is_private, normalize_url, site_of
+from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, is_private, normalize_url, site_of
 
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("text/plain", "text/markdown", "text/x-markdown")

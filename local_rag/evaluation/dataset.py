@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from local_rag.errors import DatasetError
-from local_rag.markdown import find_headings
+from local_rag.reading.markdown import find_headings
+from local_rag.reading.source_code import LANGUAGES, find_definitions
 from local_rag.records import Chunk, Document, DocumentKind
-from local_rag.source_code import LANGUAGES, find_definitions
 
 Part = Literal["all", "choose", "report"]
 _MARKDOWN = {".md", ".markdown"}

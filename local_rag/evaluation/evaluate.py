@@ -20,13 +20,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from local_rag.dataset import Dataset, DatasetDocument, Part, Question, Span
 from local_rag.errors import DatasetError
-from local_rag.index import Progress
+from local_rag.evaluation.dataset import Dataset, DatasetDocument, Part, Question, Span
+from local_rag.evaluation.metrics import METRICS, confidence_interval, golden_ranks, measure, paired_test
+from local_rag.indexing.indexer import Progress
 from local_rag.library import Library
-from local_rag.metrics import METRICS, confidence_interval, golden_ranks, measure, paired_test
-from local_rag.publish import current_generation
 from local_rag.records import Chunk
+from local_rag.store.generation import current_generation
 
 POOL = 150  # the deepest recall that is reported
 

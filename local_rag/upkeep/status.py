@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local_rag.clean import folder_bytes
-from local_rag.contextualize import context_plan
 from local_rag.errors import LibraryError
-from local_rag.fingerprint import differences, make_fingerprint
-from local_rag.models import file_sha256
-from local_rag.publish import current_generation, live_name
+from local_rag.indexing.contextualize import context_plan
+from local_rag.indexing.fingerprint import differences, make_fingerprint
+from local_rag.models.registry import file_sha256
+from local_rag.reading.walk import walk
 from local_rag.records import InstalledModel
 from local_rag.settings import Settings
-from local_rag.store import STORE_FILE, Store
-from local_rag.upkeep import count_context_kinds, count_rows
-from local_rag.walk import walk
+from local_rag.store.database import STORE_FILE, Store
+from local_rag.store.generation import current_generation, live_name
+from local_rag.store.maintenance import count_context_kinds, count_rows
+from local_rag.upkeep.clean import folder_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 
-from local_rag.embed import Embedder
-from local_rag.fuse import reciprocal_rank_fusion
-from local_rag.publish import Generation
+from local_rag.asking.fuse import reciprocal_rank_fusion
+from local_rag.models.embedder import Embedder
+from local_rag.models.reranker import Reranker, score_within
 from local_rag.records import Hit, Passage
-from local_rag.rerank import Reranker, score_within
 from local_rag.settings import Settings
-from local_rag.store import Store, StoredChunk
+from local_rag.store.database import Store, StoredChunk
+from local_rag.store.generation import Generation
 
 _BLEND_K = 10  # as in fusion; both chosen with fused_weight, see docs/results.md
 

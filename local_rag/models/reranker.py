@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from local_rag.embed import load_tokenizer
 from local_rag.errors import ModelError
+from local_rag.models.embedder import load_tokenizer
 from local_rag.records import InstalledModel
 
 ONNX_FILE = "model.onnx"

@@ -1,0 +1,1 @@
+"""Find passages for a question and answer from them."""

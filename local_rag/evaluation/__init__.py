@@ -1,0 +1,1 @@
+"""Measure retrieval on questions whose passages are known."""

@@ -1,0 +1,1 @@
+"""Bring a library up to date with its folders."""

@@ -1,0 +1,1 @@
+"""Fetch web pages and keep their main content."""
