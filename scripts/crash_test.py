@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.crash.harness import (  # noqa: E402  found only after the line above
+from tests.whole.crash.harness import (  # noqa: E402  found only after the line above
     Run,
     Trial,
     build_faults,

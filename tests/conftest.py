@@ -47,7 +47,7 @@ def fake_embedder(monkeypatch: pytest.MonkeyPatch) -> type[FakeEmbedder]:
 @pytest.fixture
 def quick_models(fake_embedder: type[FakeEmbedder], monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace everything that loads weights by the fakes of the crash harness."""
-    from tests.crash.command import QuickEngine, QuickModel, write_quickly
+    from tests.whole.crash.command import QuickEngine, QuickModel, write_quickly
 
     monkeypatch.setattr("local_rag.indexing.indexer.LlamaModel", QuickModel)
     monkeypatch.setattr("local_rag.indexing.indexer.make_engine", QuickEngine)

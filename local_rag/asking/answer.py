@@ -164,7 +164,8 @@ def check_citations(pieces: Iterator[str]) -> Iterator[tuple[str, list[int]]]:
 def quote(text: str) -> str:
     """Put lines that could pass for the prompt's own behind a mark; all others stay as they are.
 
-    Marking every line was measured (scripts/measure_injection.py): it costs right answers and stops no more attacks.
+    Marking every line was measured (scripts/measure/measure_injection.py): it costs right answers and stops no more
+    attacks.
     """
     lines = text.splitlines()
     return "\n".join(f"> {line}" if _OWN_LINE.match(unicodedata.normalize("NFKC", line)) else line for line in lines)

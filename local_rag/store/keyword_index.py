@@ -13,7 +13,7 @@ import numpy as np
 # Part of an index's fingerprint: raise it whenever the same texts would give other tokens or another index.
 TOKENS_VERSION = 3
 
-# Chosen by scripts/tune_retrieval.py; see docs/results.md.
+# Chosen by scripts/measure/tune_retrieval.py; see docs/results.md.
 _K1, _B = 1.2, 0.75
 _BLOCK_TEXTS = 8
 _AROUND = 0.75

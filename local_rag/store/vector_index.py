@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# Chosen by scripts/tune_retrieval.py; see docs/results.md.
+# Chosen by scripts/measure/tune_retrieval.py; see docs/results.md.
 _NEIGHBOUR = 0.35
 
 

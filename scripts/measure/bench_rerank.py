@@ -1,0 +1,103 @@
+"""Time rerankers: 150 passages of about 200 tokens, and how many of them fit the time a user is asked to wait.
+
+    .venv/bin/python scripts/measure/bench_rerank.py --json docs/measurements/rerank-speed.json
+
+The shipped cross-encoder is timed as it is; a model of bge-reranker-base's size with random weights, since speed does
+not depend on what the weights say. Each figure is the median of three rounds after a warm-up. Run it on an idle
+machine.
+"""
+
+import json
+import random
+import statistics
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import click
+
+from local_rag.llama.model import physical_cores
+from local_rag.models.embedder import load_tokenizer
+from local_rag.models.registry import resolve
+from local_rag.models.reranker import load_reranker, score_within
+from local_rag.records import InstalledModel
+from local_rag.settings import Settings
+
+PASSAGES = 150
+TOKENS = 200
+ROUNDS = 3
+
+
+def passages(model: InstalledModel) -> list[str]:
+    """Make texts of 120 to 280 tokens of the model's own, 200 on average."""
+    chance = random.Random(0)
+    tokenizer = load_tokenizer(model.path)
+    words = Path(__file__).read_text(encoding="utf-8").split()
+    texts = []
+    for number in range(PASSAGES):
+        text = " ".join(chance.choices(words, k=300))
+        ends = tokenizer.encode(text, add_special_tokens=False).offsets
+        texts.append(text[: ends[TOKENS + (number % 9 - 4) * 20 - 1][1]])
+    return texts
+
+
+def time_reranker(name: str, model: InstalledModel, question: str) -> dict[str, Any]:
+    """Measure loading, all passages, and what fits the default time."""
+    started = perf_counter()
+    reranker = load_reranker(model)
+    loaded = perf_counter() - started
+    texts = passages(model)
+    started = perf_counter()
+    first = len(score_within(Settings().rerank_seconds, reranker, question, texts))
+    first_seconds = perf_counter() - started
+    seconds = []
+    for _ in range(ROUNDS):
+        started = perf_counter()
+        reranker.score(question, texts)
+        seconds.append(perf_counter() - started)
+    started = perf_counter()
+    fitting = len(score_within(Settings().rerank_seconds, reranker, question, texts))
+    return {
+        "model": name,
+        "load_seconds": round(loaded, 2),
+        "seconds": round(statistics.median(seconds), 2),
+        "pairs_per_second": round(PASSAGES / statistics.median(seconds), 1),
+        "default_time": Settings().rerank_seconds,
+        "reranked_in_default_time": fitting,
+        "seconds_taken": round(perf_counter() - started, 2),
+        "reranked_first_question": first,
+        "seconds_first_question": round(first_seconds, 2),
+    }
+
+
+def save_base_size(folder: Path) -> InstalledModel:
+    """Save a cross-encoder of the shape of bge-reranker-base, with random weights and a small tokenizer."""
+    from transformers import XLMRobertaConfig, XLMRobertaForSequenceClassification
+
+    from tests.support.checkpoints import save_xlm_roberta
+
+    save_xlm_roberta(folder)
+    config = XLMRobertaConfig(vocab_size=250002, max_position_embeddings=514, type_vocab_size=1, num_labels=1)
+    XLMRobertaForSequenceClassification(config).save_pretrained(folder)
+    return InstalledModel("base", "rerank", folder, "", 512)
+
+
+@click.command()
+@click.option("--json", "path", type=click.Path(path_type=Path), help="Write the figures here.")
+def main(path: Path | None) -> None:
+    shipped = resolve("minilm-l6-reranker", "rerank")
+    rows = [time_reranker(f"{shipped.name}, int8 ONNX", shipped, "how is a passage timed")]
+    with tempfile.TemporaryDirectory() as folder:
+        base = save_base_size(Path(folder))
+        rows.append(time_reranker("size of bge-reranker-base, random weights", base, "how is a passage timed"))
+    report = {"passages": PASSAGES, "tokens_each": TOKENS, "cores": physical_cores(), "rerankers": rows}
+    text = json.dumps(report, indent=2)
+    click.echo(text)
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""Write docs/results.md from the JSON that runs left in docs/measurements.
+
+    .venv/bin/python scripts/measure/write_results.py [--measurements FOLDER] [--output FILE]
+
+It reads eval-DATASET-CONTEXT[-NOTE].json (`local-rag eval DATASET --json`), tuning-*.json (tune_retrieval.py,
+tune_contexts.py, tune_reranker.py), search-latency.json (bench_search.py) and rerank-speed.json (bench_rerank.py),
+whichever are there. The questions in docs/measurements are hashes: the sets are not ours.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from local_rag.evaluation.evaluate import compare, load_report, stage_values
+from local_rag.evaluation.metrics import METRICS, paired_test
+
+INTRODUCTION = """\
+# Results
+
+Written by `scripts/measure/write_results.py` from the JSON in `docs/measurements/`; not edited by hand.
+
+## How it is measured
+
+`local-rag eval DATASET` indexes a dataset as `local-rag index` would, asks its questions as `local-rag search` would,
+and looks at which ranks the golden passages stand in every stage. Recall@k, in percent, is the mean share of a
+question's golden passages among the first k ("Pass@k" of Anthropic's cookbook). MRR@10 and nDCG@10 are as trec_eval has
+them, with which the tests compare ours. The interval is a 95 % bootstrap over questions (percentile method), p comes
+from a two-sided paired permutation test, both by SciPy.
+
+A golden span of characters belongs to the chunks that hold at least half of it or lie at least half within it, else to
+the chunk that holds most of it. Where whole documents are golden, each counts at the place of its best chunk.
+
+Every set is split by a hash of the question's words: settings were chosen on the half `--questions choose` alone.
+
+## The data
+
+The three sets are public. Fetch them, lay them out as below and run `scripts/measure/prepare_eval.py SOURCE OUTPUT`:
+
+- `SOURCE/codebases/`: `codebase_chunks.json` and `evaluation_set.jsonl` from `skills/contextual-embeddings/data/` of
+  github.com/anthropics/anthropic-cookbook at commit 4b36a1e (MIT). 737 ready-made chunks of source code, 248 questions.
+- `SOURCE/scifact/`: SciFact as BEIR publishes it (`corpus.jsonl`, `queries.jsonl`, `qrels/test.tsv`; claims CC BY 4.0,
+  abstracts ODC-By 1.0). 5,183 abstracts, 300 test claims.
+- `SOURCE/chunking-evaluation/`: `questions_df.csv` and the five Markdown files of the folder
+  `chunking_evaluation/evaluation_framework/general_evaluation_data/` of github.com/brandonstarxel/chunking_evaluation
+  at commit d451fc4 (MIT). 5 long documents, 472 questions with golden spans.
+
+`local-rag eval make DOCUMENTS` drafts a set from documents of your own, to be reviewed by hand.
+"""
+
+TITLES = {"mrr@10": "MRR@10", "ndcg@10": "nDCG@10"}
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def number(metric: str, value: float, sign: str = "") -> str:
+    """Format recall as percent, the others as a share."""
+    return f"{value:{sign}.2f}" if metric.startswith("recall") else f"{value:{sign}.3f}"
+
+
+def describe(report: dict[str, Any]) -> str:
+    """Name a run."""
+    return ", ".join(part for part in (report["profile"], report["context"], report["note"]) if part)
+
+
+def write_dataset(name: str, reports: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield the tables of one dataset and part: all stages of all runs, then the paired tests between runs."""
+    first = reports[0]
+    half = "" if first["part"] == "all" else f", half to {first['part']}"
+    yield f"## {name}{half}"
+    yield f"{first['questions']} questions, {first['chunks']:,} chunks of {first['documents']:,} documents."
+    header = ["profile, context", "stage", *(TITLES.get(metric, metric) for metric in METRICS), "95 % of recall@10"]
+    rows = []
+    for report in reports:
+        for stage, values in report["stages"].items():
+            low, high = report["intervals"][stage]["recall@10"]
+            cells = [number(metric, values[metric]) for metric in METRICS]
+            rows.append([describe(report), stage, *cells, f"{low:.1f} to {high:.1f}"])
+    yield table(header, rows)
+    rows = []
+    for index, report in enumerate(reports):
+        for other in reports[:index]:
+            differences = compare(report, other)["stages"]
+            for stage, metrics in differences.items():
+                cells = [
+                    f"{number(metric, metrics[metric]['difference'], '+')} (p = {metrics[metric]['p']:.3f})"
+                    for metric in ("recall@5", "recall@10", "recall@20", "ndcg@10")
+                ]
+                rows.append([describe(report), describe(other), stage, *cells])
+    if rows:
+        yield "Paired differences, the first run minus the second:"
+        yield table(["run", "against", "stage", "recall@5", "recall@10", "recall@20", "nDCG@10"], rows)
+    rows = []
+    for report in reports:
+        if "reranked" not in report["stages"]:
+            continue
+        values = stage_values(report["per_question"])
+        cells = []
+        for metric in ("recall@5", "recall@10", "recall@20", "ndcg@10"):
+            reranked, fused = values["reranked"][metric], values["fused"][metric]
+            p = paired_test(reranked, fused)
+            cells.append(f"{number(metric, fmean(reranked) - fmean(fused), '+')} (p = {p:.3f})")
+        rows.append([describe(report), *cells])
+    if rows:
+        yield "Reranked minus fused, within a run:"
+        yield table(["run", "recall@5", "recall@10", "recall@20", "nDCG@10"], rows)
+    stages = max((report["seconds_per_question"] for report in reports), key=len)
+    yield "Milliseconds a question (mean):"
+    rows = []
+    for report in reports:
+        seconds = report["seconds_per_question"]
+        rows.append([describe(report), *(f"{1000 * seconds[name]:.1f}" if name in seconds else "-" for name in stages)])
+    yield table(["profile, context", *stages], rows)
+
+
+def write_tuning(title: str, report: dict[str, Any]) -> Iterator[str]:
+    """Yield what was tried on the questions for choosing."""
+    yield f"## What was chosen: {title}"
+    yield report["note"]
+    metrics = ("recall@5", "recall@10", "recall@20", "mrr@10", "ndcg@10")
+    for name, rows in report["sets"].items():
+        yield f"### {name}"
+        yield table(
+            ["variant", *(TITLES.get(metric, metric) for metric in metrics)],
+            [[row["variant"], *(number(metric, row[metric]) for metric in metrics)] for row in rows],
+        )
+
+
+def write_prompts(ways: dict[str, Any]) -> Iterator[str]:
+    """Yield what the ways of asking for a context gave, and the paired tests of the shipped one against the others."""
+    yield "## What was chosen: how a context is asked for"
+    yield (
+        "codebases, contexts by the optimized copy of Qwen2.5-Coder-0.5B, nothing reranked; p tests the shipped way "
+        "(document cut at the end of the chunk, windows of 1,536 tokens) against the row's."
+    )
+    for part, title in (("choose", "The half for choosing:"), ("all", "All questions:")):
+        rows = []
+        for way, entry in ways.items():
+            tested = entry.get("shipped_minus_this", {}).get(part)
+            cells = []
+            for stage in ("dense", "keyword", "fused"):
+                for metric in ("recall@5", "recall@10", "recall@20") if stage == "fused" else ("recall@10",):
+                    p = f" (p = {tested[stage][metric]['p']:.3f})" if tested else ""
+                    cells.append(number(metric, entry["recall"][part][stage][metric]) + p)
+            rows.append([way, *cells])
+        yield title
+        yield table(["way", "dense @10", "keyword @10", "fused @5", "fused @10", "fused @20"], rows)
+
+
+def write_latency(report: dict[str, Any]) -> Iterator[str]:
+    """Yield the growth of search time, memory and load time."""
+    yield "## Search time"
+    yield (
+        f"Synthetic texts and vectors of {report['dimension']} dimensions, {report['cores']} cores, warm: median "
+        "milliseconds, 95th percentile in brackets. Embedding the question and reranking are not counted."
+    )
+    rows = []
+    for row in report["sizes"]:
+        median, slow = row["milliseconds"], row["milliseconds_p95"]
+        stages = (
+            f"{median[stage]:.2f} ({slow[stage]:.2f})" if stage in median else "-"
+            for stage in ("dense", "keyword", "fuse", "total")
+        )
+        sizes = (f"{row[name]:.0f}" for name in ("memory_mb", "disk_mb", "build_seconds"))
+        rows.append([f"{row['chunks']:,}", *stages, f"{row['load_seconds']:.2f}", *sizes])
+    yield table(["chunks", "dense", "keyword", "fuse", "total", "load s", "memory MB", "disk MB", "build s"], rows)
+
+
+def write_rerank_speed(report: dict[str, Any]) -> Iterator[str]:
+    """Yield how long reranking takes."""
+    yield "## Reranking time"
+    yield (
+        f"{report['passages']} passages of about {report['tokens_each']} tokens, {report['cores']} cores, median. "
+        "Last column: how many are scored in the time a question is given by default."
+    )
+    rows = [
+        [
+            row["model"],
+            f"{row['load_seconds']:.2f}",
+            f"{row['seconds']:.2f}",
+            f"{row['pairs_per_second']:.1f}",
+            f"{row['reranked_in_default_time']} in {row['seconds_taken']:.1f} s",
+        ]
+        for row in report["rerankers"]
+    ]
+    yield table(["model", "load s", "s for all", "pairs a second", "by default"], rows)
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    docs = Path(__file__).parents[2] / "docs"
+    parser.add_argument("--measurements", type=Path, default=docs / "measurements")
+    parser.add_argument("--output", type=Path, default=docs / "results.md")
+    arguments = parser.parse_args()
+    parts = [INTRODUCTION.rstrip()]
+
+    def key(report: dict[str, Any]) -> tuple[str, str]:
+        return report["dataset"], report["part"]
+
+    order = ("none", "headings", "llm")
+    reports = []
+    for path in sorted(arguments.measurements.glob("eval-*.json")):
+        report = load_report(path)
+        report["note"] = path.stem.removeprefix(f"eval-{report['dataset']}-{report['context']}").strip("-")
+        reports.append(report)
+    reports.sort(key=lambda report: (*key(report), report["profile"], order.index(report["context"]), report["note"]))
+    for (name, _), group in groupby(reports, key):
+        parts += write_dataset(name, list(group))
+    others = (
+        ("tuning-keyword.json", partial(write_tuning, "retrieval without a language model")),
+        ("tuning-contexts.json", partial(write_tuning, "retrieval with contexts")),
+        ("tuning-prompts.json", write_prompts),
+        ("tuning-reranker.json", partial(write_tuning, "the reranker's share")),
+        ("search-latency.json", write_latency),
+        ("rerank-speed.json", write_rerank_speed),
+    )
+    for file, write in others:
+        if (arguments.measurements / file).exists():
+            parts += write(json.loads((arguments.measurements / file).read_text()))
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text("\n\n".join(parts) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Turn documented source code into questions and passages for scripts/training/mine_reranker_pairs.py."""
+
+import ast
+import html
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+CHARACTERS = 1100
+_A_FILE = 12  # functions taken from one file, so that no large file rules
+Found = tuple[str, str, str, tuple[str, ...]]  # document, title, text, questions
+
+_OF_A_FUNCTION = (
+    "What does the {name} function do?",
+    "How does {name} work?",
+    "What does {name} return?",
+    "Which arguments does {name} take?",
+    "How is {name} implemented?",
+    "How do we {words}?",
+    "where is {name} defined",
+)
+_OF_A_METHOD = (
+    "What is the purpose of the {name} method of {owner}?",
+    "What does {owner}.{name} do?",
+    "How does {owner} {words}?",
+    "What happens when {name} is called on a {owner}?",
+)
+_OF_A_TYPE = (
+    "What is the purpose of the {name} {kind}?",
+    "What does {name} hold?",
+    "Which methods does the {kind} {name} provide?",
+    "How is a {name} made?",
+    "What is {name} used for?",
+)
+
+
+def first_sentence(comment: str) -> str:
+    """Return the first sentence of a docstring on one line, empty where it is too short or too long to ask for."""
+    paragraph = " ".join(re.split(r"\n\s*\n", comment.strip())[0].split())
+    sentence = re.split(r"(?<=[a-z)`])\.\s", paragraph + " ")[0].strip().rstrip(".")
+    is_link = "]:" in sentence or "crate::" in sentence
+    return sentence if 4 <= len(sentence.split()) <= 35 and not is_link else ""
+
+
+def questions(kind: str, name: str, owner: str, comment: str, chance: random.Random) -> tuple[str, bool]:
+    """Phrase one question about a definition; true when it repeats the comment, which the passage must then not."""
+    words = " ".join(re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)).lower()
+    sentence = first_sentence(comment)
+    if not sentence or chance.random() < 0.45:
+        forms = _OF_A_TYPE if kind != "function" else _OF_A_METHOD if owner else _OF_A_FUNCTION
+        return chance.choice(forms).format(name=name, owner=owner, words=words, kind=kind), False
+    lower = sentence if sentence[:2].isupper() else sentence[:1].lower() + sentence[1:]
+    base = re.sub(r"^(\w+?)s\b", r"\1", lower) if re.match(r"\w+[^s]s\b", lower) else lower
+    if kind != "function":
+        return chance.choice([sentence, f"What {lower}?" if base != lower else f"Which {kind} is {lower}?"]), True
+    forms_of_a_sentence = [sentence, f"How to {base}?", f"How does the code {base}?", f"Which function can {base}?"]
+    return chance.choice([*forms_of_a_sentence, f"How does {name} {base}?"]), True
+
+
+def python_items(folder: Path, chance: random.Random) -> Iterator[Found]:
+    """Yield documented functions, methods and classes of the Python files under a folder."""
+    files = [
+        path
+        for path in sorted(folder.rglob("*.py"))
+        if not re.search(r"tests?/|test_|site-packages/.*/_vendor", str(path.relative_to(folder)))
+    ]
+    chance.shuffle(files)
+    of_package: dict[str, int] = {}
+    for path in files:
+        relative = path.relative_to(folder)
+        if relative.parts[0] == "site-packages" or of_package.get(relative.parts[0], 0) >= 250:
+            continue
+        try:
+            source = path.read_text(encoding="utf-8")
+            tree = ast.parse(source)
+        except (OSError, ValueError, SyntaxError):
+            continue
+        nodes = [
+            (node, parent.name if isinstance(parent, ast.ClassDef) else "")
+            for parent in ast.walk(tree)
+            for node in ast.iter_child_nodes(parent)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            and not node.name.startswith("__")
+            and len(ast.get_docstring(node) or "") > 20
+        ]
+        for node, owner in chance.sample(nodes, min(_A_FILE, len(nodes))):
+            kind = "class" if isinstance(node, ast.ClassDef) else "function"
+            question, repeats = questions(kind, node.name, owner, ast.get_docstring(node) or "", chance)
+            text = _definition(source, node, with_docstring=not repeats)
+            if text.count("\n") > 2:
+                of_package[relative.parts[0]] = of_package.get(relative.parts[0], 0) + 1
+                yield str(relative), str(relative), text, (question,)
+
+
+def _definition(
+    source: str, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, *, with_docstring: bool
+) -> str:
+    """Return the lines of a definition, its docstring left out where that would give the answer away."""
+    lines = source.splitlines()
+    docstring = node.body[0]
+    first, last = node.lineno - 1, node.end_lineno or node.lineno
+    kept = lines[first:last]
+    if not with_docstring:
+        kept = lines[first : docstring.lineno - 1] + lines[docstring.end_lineno or docstring.lineno : last]
+    return "\n".join(kept)[:CHARACTERS]
+
+
+_COMMENTED = re.compile(
+    r"(?P<comment>(?:^[ \t]*///[^\n]*\n)+)(?P<code>(?:^[ \t]*(?:#!?\[|template)[^\n]*\n)*^[ \t]*[^\s/#][^\n]*\n)",
+    re.MULTILINE,
+)
+_NAME = re.compile(r"\b(?:(?P<type>struct|enum|trait|class|union)\s+|fn\s+)(?P<name>\w+)|(?P<called>\w+)\s*\(")
+
+
+def doc_comment_items(folder: Path, chance: random.Random) -> Iterator[Found]:
+    """Yield definitions with `///` comments of C++ headers and of the source pages that rustdoc makes."""
+    files = sorted(path for path in folder.rglob("*") if path.name.endswith((".h", ".rs", ".rs.html")))
+    chance.shuffle(files)
+    for path in files:
+        source = path.read_text(encoding="utf-8", errors="replace")
+        if path.suffix == ".html":
+            code = source.partition('<pre class="rust"><code>')[2].partition("</code></pre>")[0]
+            source = html.unescape(
+                re.sub(r"<[^>]+>", "", re.sub(r"<a href=#\d+ id=\d+ data-nosnippet>\d+</a>", "", code))
+            )
+        found = list(_COMMENTED.finditer(source))
+        title = str(path.relative_to(folder)).removesuffix(".html")
+        for match in chance.sample(found, min(_A_FILE, len(found))):
+            name = _NAME.search(match["code"].splitlines()[-1])
+            comment = re.sub(r"^[ \t]*/// ?", "", match["comment"], flags=re.MULTILINE)
+            comment = re.sub(r"\\(brief|return|returns|p|c|note|param)\b ?|\[?`\]?(\([^)]*\))?", "", comment)
+            if name is None or len(comment) < 20:
+                continue
+            called = name["name"] or name["called"]
+            question, repeats = questions(name["type"] or "function", called, "", comment, chance)
+            text = _block(source[match.start("code") :])
+            if text.count("\n") > 1:
+                yield title, title, text if repeats else (match["comment"] + text)[:CHARACTERS], (question,)
+
+
+def _block(code: str) -> str:
+    """Cut code behind the definition it begins with, where its braces close, or at a semicolon before any."""
+    depth = 0
+    for offset, sign in enumerate(code[:CHARACTERS]):
+        depth += (sign == "{") - (sign == "}")
+        if (sign == "}" and depth == 0) or (sign == ";" and depth == 0):
+            return code[: offset + 1]
+    return code[:CHARACTERS]

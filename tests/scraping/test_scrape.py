@@ -1,0 +1,560 @@
+import gzip
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local_rag.cli.main import main
+from local_rag.cli.scrape import command
+from local_rag.errors import LocalRagError, NetworkError
+from local_rag.scraping.fetch import is_private, normalize_url
+from local_rag.scraping.scrape import ScrapedPage, file_name, scrape
+from tests.support.web_server import Handler, Reply, WebServer, in_turn, redirect, web_server
+
+TEXT = "The tide rises twice a day in the harbour, and every boat that draws more than two metres waits for it."
+
+
+@pytest.fixture
+def site() -> Iterator[WebServer]:
+    with web_server() as server:
+        yield server
+
+
+def article(title: str = "The tide", text: str = TEXT, links: tuple[str, ...] = (), head: str = "") -> str:
+    anchors = "".join(f'<a href="{link}">menu entry</a> ' for link in links)
+    return (
+        f"<!DOCTYPE html><html><head><title>{title}</title>{head}</head><body><nav>{anchors}</nav><main><article>"
+        f"<h1>{title}</h1><p>{text}</p><h2>Depths</h2><p>Two metres at low water, four metres at high water.</p>"
+        f"</article></main><footer>All rights reserved</footer></body></html>"
+    )
+
+
+def run(*urls: str, output: Path, **options: Any) -> list[ScrapedPage]:
+    return list(scrape(urls, output=output, **{"delay": 0.0, "timeout": 5.0, **options}))
+
+
+def reason(url: str, output: Path, **options: Any) -> str:
+    """Scrape one address that must be skipped, and say why it was."""
+    (page,) = run(url, output=output, **options)
+    assert (page.status, page.path) == ("skipped", None)
+    assert not list(output.rglob("*.md"))
+    return page.reason
+
+
+def read(page: ScrapedPage) -> tuple[dict[str, str], str]:
+    """Read a file's front matter and text."""
+    assert page.path is not None, page.reason
+    _, front_matter, text = page.path.read_text(encoding="utf-8").split("---\n", 2)
+    return yaml.safe_load(front_matter), text
+
+
+def test_a_page_becomes_markdown_with_front_matter(site: WebServer, tmp_path: Path) -> None:
+    head = '<meta property="article:published_time" content="2024-03-02T10:00:00Z">'
+    site.pages["/guide/tide"] = Reply(article('The "tide": a guide', head=head, links=("/a",)))
+    (page,) = run(site.url("/guide/tide"), output=tmp_path)
+    assert page == ScrapedPage(page.url, tmp_path / f"127.0.0.1_{site.port}" / "guide_tide.md", "written")
+    fields, text = read(page)
+    assert fields == {"url": site.url("/guide/tide"), "title": 'The "tide": a guide', "date": "2024-03-02"}
+    assert TEXT in text
+    assert "## Depths" in text
+    assert "menu entry" not in text
+    assert "All rights" not in text
+    assert re.match(r"local-rag/\d+\.\d+\.\d+ ", site.last("/guide/tide").headers["User-Agent"])
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "title"),
+    [
+        ("text/markdown", "# Tides\n\nHigh *and* low.\n", "Tides"),
+        ("text/plain; charset=iso-8859-1", "Marée haute\n  indented\n".encode("latin-1"), "notes.txt"),
+    ],
+)
+def test_text_is_kept_as_it_is(
+    site: WebServer, tmp_path: Path, content_type: str, body: bytes | str, title: str
+) -> None:
+    site.pages["/notes.txt"] = Reply(body, content_type)
+    fields, text = read(run(site.url("/notes.txt"), output=tmp_path)[0])
+    assert fields == {"url": site.url("/notes.txt"), "title": title}
+    assert text == "\n" + (body if isinstance(body, str) else body.decode("latin-1"))
+
+
+def test_a_pdf_is_kept_byte_for_byte(site: WebServer, tmp_path: Path) -> None:
+    body = b"%PDF-1.7\n\x00\xff\r\n%%EOF"
+    site.pages["/chart.pdf"] = Reply(body, "application/pdf")
+    (page,) = run(site.url("/chart.pdf"), output=tmp_path)
+    assert page.path is not None
+    assert page.path.name == "chart.pdf"
+    assert page.path.read_bytes() == body
+
+
+HEBREW = "הגאות בנמל עולה פעמיים ביום, וכל סירה ששוקעת יותר משני מטרים ממתינה לה בסבלנות עד שיגיעו המים הגבוהים."
+FRENCH = "La marée monte deux fois par jour : à l'été, même les bateaux légers attendent près de la jetée."
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "expected"),
+    [
+        (article(text=FRENCH).encode(), "text/html", FRENCH),
+        (article(text=FRENCH).encode("latin-1"), "text/html; charset=ISO-8859-1", FRENCH),
+        (article(text=FRENCH).encode(), "text/html; charset=ISO-8859-1", FRENCH),
+        (article(text=FRENCH).encode("latin-1"), "text/html; charset=no-such-thing", FRENCH),
+        (article(text=HEBREW, head='<meta charset="windows-1255">').encode("cp1255"), "text/html", HEBREW),
+        (article(text=HEBREW).encode("utf-16"), "text/html", HEBREW),
+        (article(text=HEBREW).encode().replace("פעמיים".encode(), b"\xd7"), "text/html; charset=utf-8", "ביום, וכל"),
+        ('<?xml version="1.0" encoding="utf-8"?>' + article(text=HEBREW), "application/xhtml+xml", HEBREW),
+    ],
+    ids=["undeclared", "latin-1", "lies", "unknown", "meta", "byte order mark", "broken", "xhtml"],
+)
+def test_character_sets(site: WebServer, tmp_path: Path, body: bytes | str, content_type: str, expected: str) -> None:
+    site.pages["/"] = Reply(body, content_type)
+    _, text = read(run(site.url(), output=tmp_path)[0])
+    assert expected in text
+
+
+def test_redirects_are_followed_and_the_file_is_named_after_their_end(site: WebServer, tmp_path: Path) -> None:
+    site.pages |= {"/old": redirect("/new%20place"), "/new%20place": redirect("tide"), "/tide": Reply(article())}
+    (first,) = run(site.url("/old"), output=tmp_path)
+    (second,) = run(site.url("/tide"), output=tmp_path / "other")
+    assert first.path is not None
+    assert second.path is not None
+    assert first.path.name == second.path.name == "tide.md"
+    assert read(first)[0]["url"] == site.url("/tide")
+
+
+def test_a_page_reached_twice_is_fetched_once(site: WebServer, tmp_path: Path) -> None:
+    site.pages |= {"/old": redirect("/tide"), "/older": redirect("/old"), "/tide": Reply(article())}
+    pages = run(site.url("/old"), site.url("/tide"), site.url("/tide#part"), site.url("/older"), output=tmp_path)
+    assert [page.status for page in pages] == ["written", "skipped"]
+    assert "fetched before" in pages[1].reason
+
+
+def test_a_redirect_loop_ends(site: WebServer, tmp_path: Path) -> None:
+    site.pages |= {"/a": redirect("/b"), "/b": redirect("/a")}
+    assert "redirects more than 10 times" in reason(site.url("/a"), tmp_path)
+    assert len(site.paths()) == 11
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["file:///etc/passwd", "ftp://127.0.0.1/x", "javascript:alert(1)", "http://[bad/", "http://u:p@localhost/"],
+)
+def test_redirects_that_leave_http_are_refused(site: WebServer, tmp_path: Path, target: str) -> None:
+    site.pages["/"] = redirect(target)
+    assert f"redirects to {target}" in reason(site.url(), tmp_path)
+
+
+def test_a_missing_page_is_skipped_at_once(site: WebServer, tmp_path: Path) -> None:
+    assert reason(site.url("/gone"), tmp_path) == "the server answered 404 Not Found"
+    assert site.paths() == ["/gone"]
+
+
+def test_a_passing_failure_is_tried_again(site: WebServer, tmp_path: Path) -> None:
+    half = Reply("<p>half", headers={"Content-Length": "5000"})
+    site.pages["/"] = in_turn(Reply("", status=500), half, Reply(article()))
+    (page,) = run(site.url(), output=tmp_path)
+    assert page.status == "written"
+    assert site.paths() == ["/", "/", "/"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected", "attempts"),
+    [
+        (Reply("", status=500), "500 Internal Server Error", 3),
+        (Reply("", status=503, headers={"Retry-After": "3600"}), "503 Service Unavailable", 1),
+        (Reply("", status=503, headers={"Retry-After": "soon"}), "503 Service Unavailable", 3),
+        (Reply("x", headers={"Content-Length": "9"}), "broke off", 3),
+        (Reply("", status=418), "418", 1),
+        (Reply("", status=304), "304", 1),
+        (Reply("not gzip", headers={"Content-Encoding": "gzip"}), "failed", 1),
+    ],
+)
+def test_a_lasting_failure_is_given_up(
+    site: WebServer, tmp_path: Path, reply: Handler, expected: str, attempts: int
+) -> None:
+    site.pages["/"] = reply
+    assert expected in reason(site.url(), tmp_path)
+    assert len(site.paths()) == attempts
+
+
+def test_a_short_retry_after_is_waited_for(site: WebServer, tmp_path: Path) -> None:
+    site.pages["/"] = in_turn(Reply("", status=429, headers={"Retry-After": "1"}), Reply(article()))
+    assert run(site.url(), output=tmp_path)[0].status == "written"
+    assert site.requests[-1].time - site.requests[-2].time >= 1.0
+
+
+def test_a_silent_server_is_given_up(site: WebServer, tmp_path: Path) -> None:
+    site.pages["/"] = site.hang
+    assert "no answer came within 0.2 seconds" in reason(site.url(), tmp_path, timeout=0.2)
+
+
+def test_a_dripping_server_is_given_up(site: WebServer, tmp_path: Path) -> None:
+    site.pages["/"] = site.drip
+    assert "not complete within 0.8 seconds" in reason(site.url(), tmp_path, timeout=0.2)
+
+
+def test_a_closed_port_is_skipped(tmp_path: Path) -> None:
+    with web_server() as gone:
+        url = gone.url()
+    assert "connection failed" in reason(url, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["declared", "streamed", "gzip bomb"])
+def test_too_large_a_page_is_refused(site: WebServer, tmp_path: Path, kind: str) -> None:
+    replies: dict[str, Handler] = {
+        "declared": Reply(b"x", "text/plain", headers={"Content-Length": "100001"}),
+        "streamed": site.pour,
+        "gzip bomb": Reply(gzip.compress(bytes(30_000_000)), "text/plain", headers={"Content-Encoding": "gzip"}),
+    }
+    site.pages["/"] = replies[kind]
+    assert "larger than 100,000 bytes" in reason(site.url(), tmp_path, max_bytes=100_000)
+
+
+@pytest.mark.parametrize("content_type", ["image/png", "application/octet-stream", "application/json", None])
+def test_other_content_types_are_refused(site: WebServer, tmp_path: Path, content_type: str | None) -> None:
+    site.pages["/"] = Reply(article(), content_type)
+    assert (content_type or "no content type") in reason(site.url(), tmp_path)
+
+
+def test_robots_txt_is_obeyed(site: WebServer, tmp_path: Path) -> None:
+    rules = "User-agent: local-rag\nDisallow: /secret\n\nUser-agent: *\nDisallow: /\n"
+    site.pages["/robots.txt"] = Reply("\ufeff" + rules, "text/plain")
+    site.pages |= {"/open": Reply(article()), "/way-in": redirect("/secret/plan"), "/secret/plan": Reply(article())}
+    pages = run(site.url("/open"), site.url("/secret/plan"), site.url("/way-in"), output=tmp_path)
+    assert [page.status for page in pages] == ["written", "skipped", "skipped"]
+    assert {page.reason for page in pages[1:]} == {"the site's robots.txt forbids it"}
+    assert site.paths() == ["/open", "/way-in"]
+    assert len(site.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (Reply("", status=500), "robots.txt could not be had"),
+        (Reply("", status=403), "forbids"),
+        (redirect("ftp://127.0.0.1/robots.txt"), "robots.txt could not be had"),
+        (Reply("User-agent: *\nDisallow: //[\n", "text/plain"), "malformed"),
+        (Reply("User-agent: *\nCrawl-delay: 86400\n", "text/plain"), "over 60 seconds"),
+    ],
+)
+def test_a_site_whose_robots_txt_cannot_be_kept_to_is_left_alone(
+    site: WebServer, tmp_path: Path, reply: Handler, expected: str
+) -> None:
+    site.pages |= {"/robots.txt": reply, "/": Reply(article())}
+    assert expected in reason(site.url(), tmp_path)
+    assert site.paths() == []
+
+
+def test_crawl_delay_is_kept(site: WebServer, tmp_path: Path) -> None:
+    site.pages |= {"/robots.txt": Reply("User-agent: *\nCrawl-delay: 1\n", "text/plain"), "/": Reply(article())}
+    run(site.url(), output=tmp_path)
+    assert site.requests[1].time - site.requests[0].time >= 1.0
+
+
+def test_requests_to_a_host_are_spaced(site: WebServer, tmp_path: Path) -> None:
+    site.pages |= {"/a": Reply(article()), "/b": redirect("/a")}
+    run(site.url("/a"), site.url("/b"), output=tmp_path, delay=0.15)
+    times = [request.time for request in site.requests]
+    assert len(times) == 4
+    assert min(later - earlier for earlier, later in itertools.pairwise(times)) >= 0.15
+
+
+def linked_pages(site: WebServer) -> None:
+    links = ("b", "/b#part", "/photo.jpg", "mailto:x@example.org", "http://[bad/", "ftp://127.0.0.1/", "c?page=2")
+    site.pages |= {
+        "/a": Reply(article("A", links=(*links, site.url("/other", host="localhost")))),
+        "/b": Reply(article("B", links=("/a", "/d"))),
+        "/c?page=2": Reply(article("C")),
+        "/d": Reply(article("D")),
+        "/other": Reply(article("Other")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ["/a"]),
+        ({"depth": 1}, ["/a", "/b", "/c?page=2"]),
+        ({"depth": 2}, ["/a", "/b", "/c?page=2", "/d"]),
+        ({"depth": 9, "max_pages": 2}, ["/a", "/b"]),
+        ({"depth": 1, "same_site": False}, ["/a", "/b", "/c?page=2"]),
+        ({"depth": 1, "same_site": False, "allow_private": True}, ["/a", "/b", "/c?page=2", "/other"]),
+    ],
+)
+def test_links_are_followed(site: WebServer, tmp_path: Path, options: dict[str, Any], expected: list[str]) -> None:
+    linked_pages(site)
+    pages = run(site.url("/a"), output=tmp_path, **options)
+    assert site.paths() == expected
+    assert [page.status for page in pages].count("written") == len(expected)
+
+
+def test_another_private_host_is_refused(site: WebServer, tmp_path: Path) -> None:
+    linked_pages(site)
+    pages = run(site.url("/a"), output=tmp_path, depth=1, same_site=False)
+    assert pages[-1].reason == "it leads to the private address localhost: allow that with --allow-private"
+    site.pages["/"] = redirect(site.url("/other", host="localhost"))
+    assert "private address localhost" in reason(site.url(), tmp_path / "redirected")
+    assert run(site.url(), output=tmp_path, allow_private=True)[0].status == "written"
+
+
+def test_a_name_that_resolves_otherwise_when_connecting_is_refused(
+    site: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.pages["/"] = Reply(article())
+    monkeypatch.setattr("local_rag.scraping.fetch.is_private", lambda _host: False)
+    monkeypatch.setattr("local_rag.scraping.scrape.is_private", lambda _host: False)
+    assert "leads to the private address 127.0.0.1" in reason(site.url(), tmp_path)
+    assert site.requests == [], "nothing was sent"
+    assert run(site.url(), output=tmp_path, allow_private=True)[0].status == "written"
+
+
+def test_a_link_may_not_redirect_to_another_site(site: WebServer, tmp_path: Path) -> None:
+    site.pages |= {
+        "/": Reply(article(links=("/away",))),
+        "/away": redirect(site.url("/other", host="localhost")),
+        "/other": Reply(article("Other")),
+    }
+    pages = run(site.url(), output=tmp_path, depth=1, allow_private=True)
+    assert "redirects to another site" in pages[1].reason
+    assert run(site.url(), output=tmp_path, depth=1, allow_private=True, same_site=False)[1].status == "written"
+
+
+@pytest.mark.parametrize(
+    ("host", "private"),
+    [
+        ("127.0.0.1", True),
+        ("10.1.2.3", True),
+        ("169.254.169.254", True),
+        ("100.64.0.1", True),
+        ("0.0.0.0", True),
+        ("2130706433", True),
+        ("::1", True),
+        ("::ffff:192.168.0.1", True),
+        ("fd00::1", True),
+        ("224.0.0.1", True),
+        ("8.8.8.8", False),
+        ("2606:4700::1111", False),
+        ("a" * 70, False),
+    ],
+)
+def test_private_addresses(host: str, private: bool) -> None:
+    assert is_private(host) is private
+
+
+def test_links_of_a_page_without_text_are_followed(site: WebServer, tmp_path: Path) -> None:
+    base = f'<base href="{site.url("/deep/")}">'
+    site.pages |= {
+        "/": Reply(f"<html><head>{base}</head><body><div><a href=' x '></a></div></body></html>"),
+        "/deep/x": Reply(article()),
+    }
+    pages = run(site.url(), output=tmp_path, depth=1)
+    assert [page.status for page in pages] == ["skipped", "written"]
+    assert pages[0].reason == "no text was found in it"
+
+
+def test_html_that_trips_the_parsers_only_costs_its_page(site: WebServer, tmp_path: Path) -> None:
+    hostile = "<html><head><base href='http://[bad/'></head><body><p>words</p><script></script>&#27; more</body></html>"
+    site.pages |= {"/a": Reply(hostile), "/b": Reply(article())}
+    pages = run(site.url("/a"), site.url("/b"), output=tmp_path, depth=1)
+    assert [page.status for page in pages] == ["skipped", "written"]
+    assert pages[0].reason.startswith("its HTML cannot be read")
+
+
+class Versioned:
+    """Answer conditional requests as a good server does."""
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        self.headers = headers
+        self.body = article()
+
+    def __call__(self, request: Any) -> None:
+        asked = (request.headers.get("If-None-Match"), request.headers.get("If-Modified-Since"))
+        known = (self.headers.get("ETag"), self.headers.get("Last-Modified"))
+        reply = Reply(status=304) if any(asked) and asked == known else Reply(self.body, headers=self.headers)
+        reply(request)
+
+
+@pytest.mark.parametrize(
+    "headers", [{"ETag": '"v1"'}, {"Last-Modified": "Sat, 02 Mar 2024 10:00:00 GMT"}, {}], ids=["etag", "date", "hash"]
+)
+def test_an_unchanged_page_is_not_written_again(site: WebServer, tmp_path: Path, headers: dict[str, str]) -> None:
+    page = site.pages["/tide"] = Versioned(headers)
+    site.pages["/old"] = redirect("/tide")
+    (first,) = run(site.url("/old"), output=tmp_path)
+    assert first.path is not None
+    os.utime(first.path, (1, 1))
+    (second,) = run(site.url("/old"), output=tmp_path)
+    assert (second.status, second.path) == ("unchanged", first.path)
+    assert first.path.stat().st_mtime == 1
+    page.body, page.headers = (
+        article(text="The harbour is closed until the spring tide of next year."),
+        {"ETag": '"v2"'},
+    )
+    (third,) = run(site.url("/old"), output=tmp_path)
+    assert (third.status, third.path) == ("written", first.path)
+    assert "harbour is closed" in read(third)[1]
+
+
+def test_a_deleted_file_is_written_again(site: WebServer, tmp_path: Path) -> None:
+    site.pages["/"] = Versioned({"ETag": '"v1"'})
+    (first,) = run(site.url(), output=tmp_path)
+    assert first.path is not None
+    first.path.unlink()
+    assert run(site.url(), output=tmp_path) == [first]
+    assert first.path.is_file()
+
+
+def test_links_of_an_unchanged_page_are_followed(site: WebServer, tmp_path: Path) -> None:
+    start = site.pages["/"] = Versioned({"ETag": '"v1"'})
+    start.body = article(links=("/b",))
+    site.pages["/b"] = Versioned({"ETag": '"v1"'})
+    run(site.url(), output=tmp_path, depth=1)
+    pages = run(site.url(), output=tmp_path, depth=1)
+    assert [page.status for page in pages] == ["unchanged", "unchanged"]
+    assert site.last("/b").headers["If-None-Match"] == '"v1"'
+
+
+def test_a_stopped_run_keeps_what_is_done(site: WebServer, tmp_path: Path) -> None:
+    site.pages |= {"/a": Versioned({"ETag": '"v1"'}), "/b": Versioned({"ETag": '"v1"'})}
+    pages = scrape([site.url("/a"), site.url("/b")], output=tmp_path, delay=0)
+    assert next(pages).status == "written"
+    pages.close()  # type: ignore[attr-defined]
+    assert [page.status for page in run(site.url("/a"), site.url("/b"), output=tmp_path)] == ["unchanged", "written"]
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"http://x/": 3}', '{"http://x/": {"file": "y"}}', "\udcff"])
+def test_a_damaged_state_only_costs_a_fetch(site: WebServer, tmp_path: Path, damage: str) -> None:
+    site.pages["/"] = Versioned({"ETag": '"v1"'})
+    run(site.url(), output=tmp_path)
+    (tmp_path / ".scrape.json").write_bytes(damage.encode(errors="surrogateescape"))
+    assert run(site.url(), output=tmp_path)[0].status == "written"
+
+
+def test_an_unwritable_folder_is_one_sentence(site: WebServer, tmp_path: Path) -> None:
+    site.pages["/"] = Reply(article())
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(LocalRagError, match=r"cannot be written \(Not a directory\): choose a folder with --output"):
+        run(site.url(), output=tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://example.org", "example.org/index.md"),
+        ("https://example.org/guide/tide", "example.org/guide_tide.md"),
+        ("http://example.org:8080/tide.html", "example.org_8080/tide.html.md"),
+        ("https://example.org/Tide", "example.org/tide-{hash}.md"),
+        ("https://example.org/tide/", "example.org/tide-{hash}.md"),
+        ("https://example.org/guide_tide", "example.org/guide_tide-{hash}.md"),
+        ("https://example.org/tide?page=2", "example.org/tide-{hash}.md"),
+        ("https://example.org/tide.md", "example.org/tide-{hash}.md"),
+        ("https://example.org/index", "example.org/index-{hash}.md"),
+        ("https://example.org/..%2f..%2fetc/passwd", "example.org/etc_passwd-{hash}.md"),
+        ("https://example.org/%00%1b", "example.org/index-{hash}.md"),
+        ("https://example.org/con", "example.org/page-con-{hash}.md"),
+        ("https://example.org/" + "x" * 3000, f"example.org/{'x' * 80}-{{hash}}.md"),
+    ],
+)
+def test_file_names(url: str, expected: str) -> None:
+    name = file_name(normalize_url(url), ".md")
+    assert re.fullmatch(re.escape(expected).replace(re.escape("{hash}"), "[0-9a-f]{10}"), name), name
+    assert file_name(normalize_url(url), ".md") == name
+
+
+@given(
+    st.lists(st.text(alphabet="aA._-/%?é\\:\x1b", max_size=12), min_size=2, max_size=2),
+    st.sampled_from([".md", ".pdf"]),
+)
+def test_file_names_are_safe_and_distinct(paths: list[str], suffix: str) -> None:
+    urls = {normalize_url(f"https://example.org/{path}") for path in paths}
+    names = {file_name(url, suffix) for url in urls}
+    assert len(names) == len(urls)
+    for name in names:
+        assert re.fullmatch(r"example\.org/[a-z0-9][a-z0-9._-]{0,100}\.(md|pdf)", name)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (" HTTP://Example.ORG:80/a?q=é#part ", "http://example.org/a?q=%C3%A9"),
+        ("https://example.org:443", "https://example.org/"),
+        ("http://[::1]:80/", "http://[::1]/"),
+        ("http://127.0.0.1\\@example.org/", "http://127.0.0.1/%5C@example.org/"),
+    ],
+)
+def test_addresses_have_one_form(url: str, expected: str) -> None:
+    assert normalize_url(url) == expected
+
+
+WRONG = [
+    "example.org/page",
+    "example.org:80",
+    "ftp://example.org/x",
+    "file:///etc/passwd",
+    "http://",
+    "http://a b/",
+    "",
+]
+
+
+@pytest.mark.parametrize("url", WRONG)
+def test_what_is_no_address_is_wrong_usage(url: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(command, [url, "--output", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "write it out with http:// or https://" in " ".join(result.stderr.split())
+    assert result.stdout == ""
+
+
+def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
+    with pytest.raises(NetworkError, match="keep these in") as error:
+        normalize_url("https://me:hunter2@example.org/")
+    assert "hunter2" not in str(error.value)
+
+
+def test_the_command_prints_paths_and_reasons_apart(site: WebServer, tmp_path: Path) -> None:
+    site.pages |= {"/a": Reply(article()), "/b": redirect("ftp://x/\x1b[31m\u202e".encode().decode("latin-1"))}
+    urls = [site.url("/a"), site.url("/b")]
+    result = CliRunner().invoke(command, [*urls, "--delay", "0", "--output", str(tmp_path)])
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [str(tmp_path / f"127.0.0.1_{site.port}" / "a.md")]
+    assert result.stderr.splitlines() == [
+        f"skipped: {urls[1]}: it redirects to ftp://x/\ufffd[31m\ufffd, which is no http or https address",
+        f"1 written, 0 unchanged, 1 skipped in {tmp_path}.",
+    ]
+    result = CliRunner().invoke(command, [*urls, "--delay", "0", "--output", str(tmp_path), "--json"])
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(line["url"], line["status"]) for line in lines] == [(urls[0], "unchanged"), (urls[1], "skipped")]
+    assert lines[0]["path"].endswith("a.md")
+    assert lines[1]["path"] is None
+    assert "\x1b" not in result.output
+
+
+def test_the_command_fails_when_not_one_page_could_be_had(
+    site: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["local-rag", "scrape", site.url("/gone"), "--delay", "0", "--output", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", arguments)
+    with pytest.raises(SystemExit) as exit_info:
+        main()
+    assert exit_info.value.code == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "404 Not Found" in captured.err
+    assert captured.err.splitlines()[-1].startswith("Error: not one page could be fetched")
+
+
+def test_the_command_says_when_it_stops_at_max_pages(site: WebServer, tmp_path: Path) -> None:
+    linked_pages(site)
+    arguments = [site.url("/a"), "--depth", "3", "--max-pages", "2", "--delay", "0", "--output", str(tmp_path)]
+    result = CliRunner().invoke(command, arguments)
+    assert len(result.stdout.splitlines()) == 2
+    assert "Stopped at --max-pages 2." in result.stderr

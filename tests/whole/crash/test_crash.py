@@ -1,0 +1,149 @@
+"""Kill and starve `local-rag index`, a few times here and hundreds of times by scripts/crash_test.sh."""
+
+import errno
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local_rag import Library
+from local_rag.errors import LibraryError
+from tests.whole.crash.harness import (
+    QUESTIONS,
+    Trial,
+    build_faults,
+    check_sentence,
+    kill_repeatedly,
+    quick_searches,
+    small_disk,
+    was_killed,
+    write_documents,
+)
+
+_KILLS = 15
+
+
+@pytest.fixture(scope="session")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        return build_faults(tmp_path_factory.mktemp("faults"))
+    except RuntimeError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def trial(tmp_path: Path, faults: Path) -> Trial:
+    return Trial(tmp_path / "trial", faults)
+
+
+def test_nothing_finished_is_lost_when_the_run_is_killed(trial: Trial) -> None:
+    runs = list(kill_repeatedly(trial, random.Random(5), _KILLS))
+    assert len(runs) == _KILLS
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_a_kill_between_the_renames_of_a_publish_loses_nothing(trial: Trial, at: int) -> None:
+    write_documents(trial.documents)
+    run = trial.index(at=at, action="kill", only="rename")
+    assert was_killed(run)
+    assert run.hit.startswith("rename")
+    trial.check()
+    assert trial.index().returncode == 0
+    trial.check()
+
+
+@pytest.mark.parametrize(
+    ("number", "sticky", "only", "at"),
+    [
+        (errno.ENOSPC, True, "pwrite64", 30),
+        (errno.EIO, False, "fdatasync", 20),
+        (errno.EACCES, False, "mkdir", 3),
+        (errno.ENOSPC, True, "fwrite", 1),
+        (errno.EIO, False, "rename", 1),
+    ],
+)
+def test_a_failing_write_is_one_sentence_and_loses_nothing(
+    trial: Trial, number: int, sticky: bool, only: str, at: int
+) -> None:
+    write_documents(trial.documents)
+    run = trial.index(at=at, action=number, only=only, sticky=int(sticky))
+    assert run.hit, f"there were not so many {only}"
+    check_sentence(run)
+    assert os.strerror(number) in run.stderr or "disk" in run.stderr
+    trial.check()
+    assert trial.index().returncode == 0
+    trial.check()
+    trial.compare_with_undisturbed_run()
+
+
+def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, faults: Path) -> None:
+    with small_disk(tmp_path / "disk", "600k") as disk:
+        trial = Trial(tmp_path / "trial", faults, library=disk.path / "library")
+        write_documents(trial.documents, 12)
+        run = trial.index()
+        check_sentence(run)
+        assert "free some space" in run.stderr
+        trial.check()
+        disk.resize("64m")
+        assert trial.index().returncode == 0
+        trial.check()
+        trial.compare_with_undisturbed_run()
+
+
+@pytest.fixture
+def writer(trial: Trial) -> Iterator["subprocess.Popen[str]"]:
+    """A process that writes contexts slowly."""
+    write_documents(trial.documents, 30)
+    code = (
+        "import time, tests.whole.crash.command as command; command.install_quick_models()\n"
+        "import local_rag.indexing.indexer as index\n"
+        "quick = index.write_contexts; index._FEW_CONTEXTS = 0\n"
+        "def slow(*arguments):\n"
+        "    for written in quick(*arguments):\n"
+        "        time.sleep(0.02)\n"
+        "        yield written\n"
+        "index.write_contexts = slow\n"
+        "from local_rag.cli.main import main; main()"
+    )
+    command = [sys.executable, "-c", code, "index", str(trial.documents), "--library", str(trial.library)]
+    process = subprocess.Popen([*command, "--profile", "tiny"], stderr=subprocess.PIPE, text=True)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_readers_see_whole_indexes_while_a_writer_publishes(trial: Trial, writer: "subprocess.Popen[str]") -> None:
+    generations: set[str] = set()
+    searches = 0
+    with quick_searches(), Library(trial.library, profile="tiny") as library:
+        while writer.poll() is None:
+            try:
+                found = library.search(QUESTIONS[searches % 3], top=500)
+            except LibraryError:
+                if generations:
+                    raise
+                continue  # nothing is published yet
+            searches += 1
+            assert library._searcher is not None
+            generations.add(library._searcher.generation.folder.name)
+            assert len(found) == len(library._searcher.generation.chunk_ids())
+    assert writer.returncode == 0
+    assert len(generations) > 1
+    assert searches > len(generations)
+
+
+def test_a_second_writer_names_the_first_and_a_dead_one_holds_nothing(
+    trial: Trial, writer: "subprocess.Popen[str]"
+) -> None:
+    while not (trial.library / "CURRENT").exists() and writer.poll() is None:
+        pass
+    run = trial.index()
+    check_sentence(run)
+    assert f"process {writer.pid}" in run.stderr
+    writer.kill()
+    writer.wait()
+    assert trial.index().returncode == 0
