@@ -1,13 +1,19 @@
-"""Make text from documents and web pages safe to print on a terminal."""
+"""Show records: text from documents and web pages made safe to print, paths shortened, JSON of every record."""
 
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from local_rag.records import Answer, Passage, heading_path
 
 # C0 (but tab and newline), DEL and C1 can move the cursor or recolour; bidirectional controls reorder what is read;
 # lone surrogates, from file names that are not UTF-8, cannot be printed at all.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BREAKS = re.compile("[\n\t\u2028\u2029]")
+_SNIPPET_CHARACTERS = 320
 
 
 def printable(text: str) -> str:
@@ -21,9 +27,66 @@ def one_line(text: str) -> str:
 
 
 def printable_json(value: object, *, indent: int | None = None) -> str:
-    """Write JSON with everything readable but what a terminal would obey, which is escaped: nothing is lost."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    """Write JSON, records and paths too, with everything readable but what a terminal would obey, which is escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _plain(value: object) -> Any:
+    """Turn what json does not know into what it knows."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def display_path(path: Path | str) -> str:
+    """Shorten a path, or a place that begins with one, below the working directory to what a user would type."""
+    return str(path).removeprefix(f"{Path.cwd()}/")
+
+
+def passage_as_dict(passage: Passage) -> dict[str, Any]:
+    """Return a passage for JSON."""
+    return {
+        "location": display_path(passage.location),
+        "path": display_path(passage.path),
+        "title": passage.title,
+        "headings": passage.headings,
+        "page": passage.page,
+        "line": passage.line,
+        "end_line": passage.end_line,
+        "text": passage.text,
+        "context": passage.context,
+        "score": passage.score,
+        "ranks": {hit.list_name: {"rank": hit.rank, "score": hit.score} for hit in passage.hits},
+    }
+
+
+def answer_as_dict(answer: Answer) -> dict[str, Any]:
+    """Return an answer for JSON."""
+    return {
+        "question": answer.question,
+        "answered": answer.answered,
+        "answer": answer.text,
+        "log_odds": answer.log_odds,
+        "citations": [
+            {"number": citation.number, **passage_as_dict(citation.passage)} for citation in answer.citations
+        ],
+        "removed_citations": answer.removed_citations,
+        "passages": [passage_as_dict(passage) for passage in answer.passages],
+    }
+
+
+def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, ...]:
+    """Return a passage for people: where it stands, under which headings, how it begins, and why it was found."""
+    snippet = " ".join(passage.text.split())
+    if len(snippet) > _SNIPPET_CHARACTERS:
+        snippet = snippet[:_SNIPPET_CHARACTERS].rsplit(" ", 1)[0] + " ..."
+    lines = [display_path(passage.location), heading_path(passage.title, passage.headings), snippet]
+    if explain:
+        lines.append(", ".join(f"{hit.list_name} #{hit.rank} ({hit.score:.4g})" for hit in passage.hits))
+        if passage.context:
+            lines.append(f"context ({passage.context_kind}): {passage.context}")
+    return tuple(map(one_line, lines))
 
 
 def describe_contexts(counts: Mapping[str, int]) -> list[str]:

@@ -17,6 +17,14 @@ class LibraryError(LocalRagError):
     """Report a library that is missing, locked, damaged or made with other settings."""
 
 
+class DamagedLibraryError(LibraryError):
+    """Report a store or an index that is not as it was written; `reason` is what was found, without the remedy."""
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class QuestionError(LocalRagError):
     """Report a question that cannot be asked."""
 

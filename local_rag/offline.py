@@ -1,8 +1,8 @@
 """Make a connection to anything but this machine impossible, in this process and its libraries.
 
-Three layers, since each has a way round it: environment variables that keep the model libraries from asking their hubs,
-an audit hook below everything that uses Python's sockets, and on Linux a system call filter that denies native code and
-child processes every socket but a Unix one.
+Each command says what it may reach, and closes the rest once. Three layers, since each has a way round it: environment
+variables that keep the model libraries from asking their hubs, an audit hook below everything that uses Python's
+sockets, and on Linux a system call filter that denies native code and child processes every socket but a Unix one.
 """
 
 import ctypes
@@ -13,6 +13,7 @@ import platform
 import socket
 import struct
 import sys
+from enum import Enum
 from typing import Any
 
 from local_rag.errors import LocalRagError
@@ -24,7 +25,9 @@ SWITCHES = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_HUB_DISABLE_UPDATE_CHECK": "1",
     "DO_NOT_TRACK": "1",
+    "ORT_DISABLE_TELEMETRY": "1",
 }
+_OFF = {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"}
 # The events of https://docs.python.org/3/library/audit_events.html that name another machine.
 _WITH_ADDRESS = {"socket.connect", "socket.sendto", "socket.sendmsg"}
 _WITH_HOST = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"}
@@ -41,23 +44,39 @@ _ALLOW, _DENY = 0x7FFF0000, 0x00050000 | errno.EACCES
 _hooked = False
 
 
+class Network(Enum):
+    """What a command may reach: nothing but this machine, or what it is there to fetch."""
+
+    NONE = "none"
+    FETCH = "fetch"
+
+
 class OfflineError(LocalRagError, PermissionError):
     """Report an attempt to reach another machine; a library takes it for a network that is down."""
 
 
-def go_offline(*, native_code: bool = False) -> None:
-    """Refuse connections and name look-ups from now on, for as long as the process lives.
+def close(allow: Network = Network.NONE, *, native_code: bool = True) -> None:
+    """Refuse connections and name look-ups but those allowed from now on, for as long as the process lives.
 
     Loopback stays open to Python. With `native_code`, Linux refuses every socket but a Unix one to all code in the
     process and in its children.
     """
     global _hooked  # noqa: PLW0603  an audit hook cannot be removed, nor should it be added twice
-    os.environ.update(SWITCHES)
+    set_switches(allow)
+    if allow is Network.FETCH:
+        return
     if not _hooked:
         sys.addaudithook(_refuse)
         _hooked = True
     if native_code:
         _filter_system_calls()
+
+
+def set_switches(allow: Network = Network.NONE) -> None:
+    """Tell the model libraries to send no usage data, and but to fetch to ask no hub; they look when imported."""
+    os.environ.update(SWITCHES)
+    if allow is Network.FETCH:
+        os.environ.update(dict.fromkeys(_OFF, "0"))
 
 
 def open_ways() -> list[str]:
@@ -149,5 +168,5 @@ def _filter_system_calls() -> None:
 
 
 if __name__ == "__main__":  # for `doctor`, which may run in a process that is not to be sealed
-    go_offline(native_code=True)
+    close()
     print(*open_ways(), sep="\n")

@@ -1,10 +1,17 @@
 """The plain frozen records that flow from stage to stage."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 DocumentKind = Literal["markdown", "text", "code"]
+# What situates each chunk: a generated sentence, its title and headings, or nothing.
+ContextMode = Literal["llm", "headings", "none"]
+# What became of a generated sentence: used as it is, cut back, or dropped in favour of the headings.
+ContextKind = Literal["llm", "repaired", "headings"]
+Role = Literal["context", "answer", "embed", "rerank"]
+Stage = Literal["read", "contextualize", "embed", "publish", "ask", "draft", "check"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,12 @@ class Chunk:
     page: int | None = None
     line: int | None = None
     end_line: int | None = None
+
+
+def heading_path(title: str, headings: Sequence[str]) -> str:
+    """Say where a chunk stands in its document: title and headings above it, outermost first."""
+    parts = [title, *(heading for heading in headings if heading != title)]
+    return " > ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,22 +133,40 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class InstalledModel:
-    """A model on disk, ready to load.
+class Progress:
+    """How far a stage is; `detail` is a short remark for people."""
 
-    `path` is a GGUF file or a sentence-transformers folder, `identity` the SHA-256 that stands for its weights,
+    stage: Stage
+    done: int
+    total: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUse:
+    """How a model wants to be used.
+
     `context_length` in tokens. `pooling` is None when the folder's own configuration decides. `answered_log_odds` are
     the log odds, of an answer model's Yes to "do the sources say it?", below which a question counts as unanswered.
     `fused_weight` is the weight that the fused rank has beside a reranker's own; 0 where its order stands alone.
     """
 
-    name: str
-    role: str
-    path: Path
-    identity: str
     context_length: int
     query_prefix: str = ""
     passage_prefix: str = ""
     pooling: Literal["mean", "cls"] | None = None
     answered_log_odds: float = 0.0
     fused_weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledModel(ModelUse):
+    """A model on disk, ready to load.
+
+    `path` is a GGUF file or a sentence-transformers folder, `identity` the SHA-256 that stands for its weights.
+    """
+
+    name: str
+    role: Role
+    path: Path
+    identity: str

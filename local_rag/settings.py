@@ -8,9 +8,12 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from local_rag.errors import LibraryError
-from local_rag.records import InstalledModel
+from local_rag.files import write_whole
+from local_rag.records import ContextMode, InstalledModel
 
 SETTINGS_FILE = "settings.toml"
+
+Chunker = Literal["auto", "fixed", "recursive", "markdown", "code"]
 
 # What shapes an index is remembered in the library, so that `search` and `ask` need no flag that `index` was given.
 REMEMBERED = ("profile", "embed_model", "context_model", "chunker", "chunk_tokens", "overlap", "context")
@@ -26,8 +29,8 @@ class Settings(BaseSettings):
     answer_model: str = ""
     embed_model: str = ""
     rerank_model: str = ""
-    context: Literal["llm", "headings", "none"] = "llm"
-    chunker: Literal["auto", "fixed", "recursive", "markdown", "code"] = "auto"
+    context: ContextMode = "llm"
+    chunker: Chunker = "auto"
     chunk_tokens: int = Field(default=0, ge=0, description="0: what the embedder's input leaves beside the context")
     overlap: int = Field(default=0, ge=0)
     dense_weight: float = Field(default=0.7, ge=0)
@@ -37,6 +40,7 @@ class Settings(BaseSettings):
     rerank_candidates: int = Field(default=0, ge=0, description="passages to rerank; 0: as many as fit rerank_seconds")
     rerank_seconds: float = Field(default=3.0, gt=0)
     passages: int = Field(default=20, ge=1, description="passages kept after reranking")
+    publish_seconds: float = Field(default=600.0, gt=0, description="from one publish to the next, as contexts come in")
 
     @classmethod
     def settings_customise_sources(
@@ -51,10 +55,10 @@ class Settings(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
 
-def resolve_settings(library: Path, **flags: Any) -> Settings:
+def resolve_settings(folder: Path, **flags: Any) -> Settings:
     """Resolve the settings of a library; flags that are None were not given."""
     given = {name: value for name, value in flags.items() if value is not None}
-    path = library / SETTINGS_FILE
+    path = folder / SETTINGS_FILE
 
     class LibrarySettings(Settings):
         model_config = ConfigDict(toml_file=path)  # type: ignore[assignment,typeddict-unknown-key]
@@ -72,19 +76,21 @@ def resolve_settings(library: Path, **flags: Any) -> Settings:
         raise LibraryError(f"{path} cannot be read ({error}); correct it or delete it.") from None
 
 
+def said_now(**flags: Any) -> frozenset[str]:
+    """Name the settings that flags or the environment give, in contrast to what a library remembers."""
+    return frozenset(Settings(**{name: value for name, value in flags.items() if value is not None}).model_fields_set)
+
+
 def index_settings(settings: Settings, *models: InstalledModel | None) -> dict[str, Any]:
     """Return the settings that shape an index, a user's own model by its full path."""
     values = {name: getattr(settings, name) for name in REMEMBERED}
     return values | {f"{model.role}_model": model.name for model in models if model and values[f"{model.role}_model"]}
 
 
-def remember_settings(library: Path, settings: Settings, *models: InstalledModel | None) -> None:
+def remember_settings(folder: Path, settings: Settings, *models: InstalledModel | None) -> None:
     """Write what shapes the index next to it.
 
     JSON's strings and numbers are also TOML's.
     """
     lines = [f"{name} = {json.dumps(value)}\n" for name, value in index_settings(settings, *models).items()]
-    path = library / SETTINGS_FILE
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text("# Written by `local-rag index`.\n" + "".join(lines))
-    temporary.replace(path)
+    write_whole(folder / SETTINGS_FILE, "# Written by `local-rag index`.\n" + "".join(lines))

@@ -1,0 +1,71 @@
+"""Files: hash them, write them whole or not at all, make them survive a power cut, add up their sizes."""
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def open_regular(path: Path) -> Iterator[BufferedReader]:
+    """Open a user's file for reading; raise OSError for anything but a regular file, whatever it was when it was found.
+
+    O_NONBLOCK: opening a FIFO would wait for a writer; O_NOFOLLOW: a link may lead anywhere.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        yield file
+
+
+def file_sha256(path: Path) -> str:
+    """Hash a file of this program's own."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def document_sha256(path: Path) -> str:
+    """Hash a user's file."""
+    with open_regular(path) as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def write_whole(path: Path, content: bytes | str, *, durable: bool = False) -> None:
+    """Write a file so that a reader sees the old content or the new; a `durable` one survives a power cut too.
+
+    What a killed process leaves behind is hidden and ends in `.tmp`.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+        if durable:
+            flush(temporary)
+        temporary.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    if durable:
+        flush(path.parent)
+
+
+def flush(path: Path) -> None:
+    """Make a file's or folder's content survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def folder_bytes(path: Path) -> int:
+    """Add up the sizes of a file, or of all files below a folder, in which another process may be working."""
+    total = 0
+    for file in (path, *path.rglob("*")) if path.is_dir() else (path,):
+        with contextlib.suppress(OSError):
+            total += file.lstat().st_size if file.is_file() else 0
+    return total

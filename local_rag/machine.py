@@ -1,0 +1,54 @@
+"""The machine: processor, memory, disk."""
+
+import os
+import platform
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+
+def physical_cores() -> int:
+    """Count the physical cores this process may use: llama.cpp's threads spin, so hyper-threads only harm."""
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    siblings = set()
+    for cpu in allowed:
+        topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        siblings.add(topology.read_text().strip() if topology.exists() else str(cpu))
+    return max(1, len(siblings))
+
+
+def processor() -> str:
+    """Name the processor's model."""
+    return _of_processor("model name") or platform.processor() or platform.machine()
+
+
+def processor_flags() -> list[str]:
+    """List what the processor can do, as Linux calls it."""
+    return _of_processor("flags").split()
+
+
+def memory() -> tuple[int, int]:
+    """Return total and available memory in bytes, no more than a container's limit."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free = total
+    with suppress(OSError):
+        found = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+        free = int(found[1]) * 1024 if found else total
+    with suppress(OSError, ValueError):
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        total, free = min(total, limit), min(free, limit)
+    return total, free
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the free space of the disk that a folder, which may not exist yet, is on."""
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    return shutil.disk_usage(existing).free
+
+
+def _of_processor(field: str) -> str:
+    with suppress(OSError):
+        found = re.search(rf"^{field}\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        return found[1].strip() if found else ""
+    return ""
