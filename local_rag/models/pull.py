@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.errors import ModelError, NetworkError
-from local_rag.models.registry import HubSource, ModelEntry, ModelFile, WheelSource, file_sha256, verify
+from local_rag.files import file_sha256
+from local_rag.models.registry import HubSource, ModelEntry, ModelFile, WheelSource, verify
 
 Progress = Callable[[str, int, int], None]
 Arrival = tuple[ModelFile, Path, str]  # which file, where it lies for now, the SHA-256 it has
@@ -219,8 +220,6 @@ class _ReportingFile(io.FileIO):
 def _from_hub(
     entry: ModelEntry, source: HubSource, wanted: Sequence[ModelFile], partial: Path, progress: Progress
 ) -> Iterator[Arrival]:
-    # Read when the library is first imported; this is the one place that may go online.
-    os.environ.update(HF_HUB_OFFLINE="0", HF_HUB_DISABLE_TELEMETRY="1")
     import httpx2
     from huggingface_hub import hf_hub_url
 

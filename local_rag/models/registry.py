@@ -7,17 +7,18 @@ import os
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 from local_rag.errors import ModelError
-from local_rag.records import InstalledModel
+from local_rag.files import file_sha256
+from local_rag.records import InstalledModel, ModelUse, Role
 
 Format = Literal["gguf", "sentence-transformers", "cross-encoder"]
 
-FORMATS: Mapping[str, Format] = MappingProxyType(
+FORMATS: Mapping[Role, Format] = MappingProxyType(
     {"context": "gguf", "answer": "gguf", "embed": "sentence-transformers", "rerank": "cross-encoder"}
 )
 # Loading a pickle can run any code it holds.
@@ -53,22 +54,16 @@ class HubSource:
     revision: str
 
 
-@dataclass(frozen=True, slots=True)
-class ModelEntry:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEntry(ModelUse):
     """A model of the registry: where it comes from, what it is trusted by, how it wants to be used."""
 
     name: str
-    roles: tuple[str, ...]
+    roles: tuple[Role, ...]
     format: Format
     files: tuple[ModelFile, ...]
     source: WheelSource | HubSource | None  # None: it comes with the program
     licence: str
-    context_length: int
-    query_prefix: str = ""
-    passage_prefix: str = ""
-    pooling: Literal["mean", "cls"] | None = None
-    answered_log_odds: float = 0.0
-    fused_weight: float = 0.0
 
     @property
     def bytes(self) -> int:
@@ -102,7 +97,7 @@ class Registry:
     """All known models by name, and the profiles: profile -> role -> model name."""
 
     models: Mapping[str, ModelEntry]
-    profiles: Mapping[str, Mapping[str, str]]
+    profiles: Mapping[str, Mapping[Role, str]]
 
 
 def default_models_directory() -> Path:
@@ -130,7 +125,7 @@ def load_registry(path: Path | None = None) -> Registry:
 
 
 def resolve(
-    name: str, role: str, *, models_directory: Path | None = None, registry: Registry | None = None
+    name: str, role: Role, *, models_directory: Path | None = None, registry: Registry | None = None
 ) -> InstalledModel:
     """Find the model called `name`, a registry name or a path, for a role: context, answer, embed or rerank.
 
@@ -174,12 +169,6 @@ def verify(entry: ModelEntry, *, models_directory: Path) -> tuple[str, ...]:
     return tuple(problems)
 
 
-def file_sha256(path: Path) -> str:
-    """Hash a file."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
 def _checkout_models() -> Path | None:
     """Find `models/` beside the package, which is there when local-rag runs from a checkout."""
     directory = Path(__file__).parents[2] / "models"
@@ -202,7 +191,7 @@ def _read_entry(name: str, fields: dict[str, Any]) -> ModelEntry:
     )
 
 
-def _resolve_entry(entry: ModelEntry, role: str, models_directory: Path) -> InstalledModel:
+def _resolve_entry(entry: ModelEntry, role: Role, models_directory: Path) -> InstalledModel:
     if role not in entry.roles:
         raise ModelError(
             f"'{entry.name}' is a model for {' and '.join(entry.roles)}, not for {role};"
@@ -218,16 +207,11 @@ def _resolve_entry(entry: ModelEntry, role: str, models_directory: Path) -> Inst
         role=role,
         path=entry.path(models_directory),
         identity=entry.weights.sha256,
-        context_length=entry.context_length,
-        query_prefix=entry.query_prefix,
-        passage_prefix=entry.passage_prefix,
-        pooling=entry.pooling,
-        answered_log_odds=entry.answered_log_odds,
-        fused_weight=entry.fused_weight,
+        **{field.name: getattr(entry, field.name) for field in fields(ModelUse)},
     )
 
 
-def _resolve_path(path: Path, role: str) -> InstalledModel:
+def _resolve_path(path: Path, role: Role) -> InstalledModel:
     """Look at a user's own GGUF file or model folder."""
     if path.suffix.lower() in PICKLES:
         raise ModelError(
@@ -259,7 +243,7 @@ def _resolve_path(path: Path, role: str) -> InstalledModel:
     )
 
 
-def _resolve_gguf(path: Path, role: str) -> InstalledModel:
+def _resolve_gguf(path: Path, role: Role) -> InstalledModel:
     if path.is_dir():
         raise ModelError(f"{path} is a folder, but the {role} model must be a GGUF file; name the file.")
     with path.open("rb") as handle:

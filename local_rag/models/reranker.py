@@ -1,8 +1,7 @@
 """Score question and passage together with a cross-encoder."""
 
 import copy
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Any, Protocol
@@ -10,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from local_rag.errors import ModelError
-from local_rag.models.embedder import load_tokenizer
+from local_rag.machine import physical_cores
+from local_rag.models.embedder import tokenizer_of
 from local_rag.records import InstalledModel
 
 ONNX_FILE = "model.onnx"
@@ -31,17 +31,24 @@ def load_reranker(model: InstalledModel) -> Reranker:
     return OnnxReranker(model) if (model.path / ONNX_FILE).is_file() else CrossEncoderReranker(model)
 
 
-def score_within(seconds: float, reranker: Reranker, question: str, texts: Sequence[str]) -> list[float]:
+def score_within(
+    seconds: float,
+    reranker: Reranker,
+    question: str,
+    texts: Sequence[str],
+    *,
+    clock: Callable[[], float] = perf_counter,
+) -> list[float]:
     """Score the first texts, as many as fit the time on this machine, and at least the first sixteen.
 
     The number doubles as long as the next round is expected to end in time: a fast machine scores them all, and the
     same machine scores the same number however its speed varies a little.
     """
     scores: list[float] = []
-    started = perf_counter()
+    started = clock()
     while len(scores) < len(texts):
         end = min(len(texts), max(_FIRST_ROUND, 2 * len(scores)))
-        if scores and (perf_counter() - started) / len(scores) * end > seconds:
+        if scores and (clock() - started) / len(scores) * end > seconds:
             break
         scores += reranker.score(question, texts[len(scores) : end])
     return scores
@@ -56,11 +63,7 @@ class OnnxReranker:
     """
 
     def __init__(self, model: InstalledModel) -> None:
-        # From 1.29 on it sends usage data from Linux too, unless told before it is imported.
-        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
-
-        from local_rag.llama.model import physical_cores
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -75,7 +78,7 @@ class OnnxReranker:
                 f"restore it, or check it with `local-rag models verify {model.name}`."
             ) from None
         self.fused_weight = model.fused_weight
-        self._tokenizer = copy.deepcopy(load_tokenizer(model.path))
+        self._tokenizer = copy.deepcopy(tokenizer_of(model))
         self._tokenizer.enable_truncation(model.context_length)
         self._threads = ThreadPoolExecutor(physical_cores())
 
@@ -94,7 +97,6 @@ class CrossEncoderReranker:
     """Rerank with a sentence-transformers cross-encoder on the CPU."""
 
     def __init__(self, model: InstalledModel) -> None:
-        os.environ["HF_HUB_OFFLINE"] = "1"
         import torch
         from sentence_transformers import CrossEncoder
         from transformers.utils import logging as transformers_logging

@@ -1,0 +1,75 @@
+"""What is embedded of a chunk, and under which key its vector is stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_rag.keys import key_of, recipe
+from local_rag.models.embedder import Embedder, input_tokens, tokenizer_of
+from local_rag.records import InstalledModel
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingTuning:
+    """How much headings and contexts add to a chunk: chosen by measurement, see docs/results.md.
+
+    `headings_tokens` are what title and headings may take beside a chunk. A context is embedded apart and added with
+    `context_weight`: in one text it would dilute what its chunk says itself.
+    """
+
+    headings_tokens: int = 48
+    context_weight: float = 0.75
+
+
+TUNING = EmbeddingTuning()
+
+
+def default_chunk_tokens(model: InstalledModel) -> int:
+    """Return how large chunks are by default: four sevenths of the input, 145 of MiniLM's 254 tokens, at most 256.
+
+    The rest leaves room for title and headings.
+    """
+    return min(256, input_tokens(model) * 4 // 7)
+
+
+def embedded_text(
+    headings: str, text: str, *, model: InstalledModel, headings_tokens: int = TUNING.headings_tokens
+) -> str:
+    """Put headings before a chunk, cut so that the whole fits the embedder's input.
+
+    The chunk itself is never cut: the splitter keeps it within its share.
+    """
+    tokenizer = tokenizer_of(model)
+    room = input_tokens(model) - len(tokenizer.encode(text, add_special_tokens=False).ids)
+    room = max(0, min(room, headings_tokens))
+    encoding = tokenizer.encode(headings, add_special_tokens=False)
+    if len(encoding.ids) > room:
+        headings = headings[: encoding.offsets[room - 1][1]] if room else ""
+    return "\n".join(part for part in (headings, text) if part)
+
+
+def embed_with_contexts(
+    embedder: Embedder, passages: Sequence[tuple[str, str]], context_weight: float = TUNING.context_weight
+) -> np.ndarray:
+    """Return a normalised vector for each passage and its context, shape (len(passages), dimension).
+
+    The two are embedded apart and added; an empty context adds nothing.
+    """
+    vectors = embedder.embed_passages([text for text, _ in passages])
+    situated = [row for row, (_, context) in enumerate(passages) if context]
+    if situated:
+        vectors[situated] += context_weight * embedder.embed_passages([passages[row][1] for row in situated])
+        vectors[situated] /= np.linalg.norm(vectors[situated], axis=1, keepdims=True)
+    return vectors
+
+
+def embedder_identity(model: InstalledModel, tuning: EmbeddingTuning = TUNING) -> str:
+    """Return what two vectors must have in common to be comparable; 3: the code that puts the texts together."""
+    shaped = recipe("vector", 3, tuning.headings_tokens, tuning.context_weight)
+    return key_of(model.identity, model.query_prefix, model.passage_prefix, model.pooling, shaped)
+
+
+def vector_key(identity: str, passage: str, context: str) -> str:
+    """Return what a vector is stored under: all that it depends on."""
+    return key_of(identity, passage, context)
