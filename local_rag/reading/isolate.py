@@ -1,10 +1,12 @@
 """Read files in a process of its own, so that no document can crash, hang or fill the memory of the run.
 
 The parsers of foreign formats are large, and partly native code. `python -m local_rag.reading.isolate`
-reads one path a line from its input and answers each with one line of JSON: the document, or why it cannot be read.
+reads one file a line from its input and answers each with one line of JSON: the document and its chunks, or why it
+cannot be read.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import resource
@@ -12,26 +14,37 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from local_rag.errors import ReadError
-from local_rag.reading.read import read
-from local_rag.records import Document, Heading
+from local_rag.reading.read import parse, read_bytes
+from local_rag.reading.split import Splitting
+from local_rag.records import Chunk, Document, Heading
 
 MAX_SECONDS = 180.0
 MAX_MEMORY = 4 * 1024**3
 
 
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """A file that was read: the SHA-256 of the bytes that the document was made of, and its chunks."""
+
+    sha256: str
+    document: Document
+    chunks: tuple[Chunk, ...]
+
+
 class IsolatedReader:
-    """Read files one after another in another process, which is started again when a file has ended it.
+    """Read and split files one after another in another process, which is started again when a file has ended it.
 
     `seconds` and `memory` (in bytes, held to on Linux only) are what a single file may cost.
     """
 
-    def __init__(self, *, seconds: float = MAX_SECONDS, memory: int = MAX_MEMORY) -> None:
+    def __init__(self, splitting: Splitting, *, seconds: float = MAX_SECONDS, memory: int = MAX_MEMORY) -> None:
+        self._splitting = splitting
         self._seconds = seconds
         self._memory = memory
         self._process: subprocess.Popen[bytes] | None = None
@@ -49,8 +62,8 @@ class IsolatedReader:
         """Return the id of the other process, 0 while there is none."""
         return self._process.pid if self._process else 0
 
-    def read(self, path: Path) -> Document:
-        """Read a file as `read.read` does; raise ReadError also when that crashes, takes too long or too much."""
+    def read(self, path: Path) -> ReadFile:
+        """Read and split a file; raise ReadError as `read.read` does, and when that crashes or exceeds its limits."""
         process = self._process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -80,10 +93,11 @@ class IsolatedReader:
         fields = json.loads(answer)
         if "reason" in fields:
             raise ReadError(fields["reason"])
-        return _document(path, fields)
+        return _file_of(path, fields)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-P", "-m", "local_rag.reading.isolate", str(self._memory)]
+        splitting = json.dumps(asdict(self._splitting), default=str)
+        command = [sys.executable, "-P", "-m", "local_rag.reading.isolate", str(self._memory), splitting]
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, close_fds=True
         )
@@ -100,16 +114,24 @@ class IsolatedReader:
         return process.returncode
 
 
-def _document(path: Path, fields: dict[str, Any]) -> Document:
-    """Make a document of its JSON."""
-    headings = tuple(Heading(**heading) for heading in fields.pop("headings"))
-    return Document(path=path, headings=headings, pages=tuple(fields.pop("pages")), **fields)
+def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
+    """Make of its JSON what was read."""
+    document = fields["document"]
+    headings = tuple(Heading(**heading) for heading in document.pop("headings"))
+    read = Document(path=path, headings=headings, pages=tuple(document.pop("pages")), **document)
+    chunks = tuple(
+        Chunk(position, start, end, read.text[start:end], tuple(headings), page, line, end_line)
+        for position, (start, end, headings, page, line, end_line) in enumerate(fields["chunks"])
+    )
+    return ReadFile(fields["sha256"], read, chunks)
 
 
-def _answer(path: Path) -> dict[str, Any]:
-    """Read a file; whatever its parser raises is a reason not to."""
+def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
+    """Read and split a file; whatever its parser raises is a reason not to."""
     try:
-        fields = asdict(read(path))
+        data = read_bytes(path)
+        document = parse(path, data)
+        chunks = splitting.split(document)
     except ReadError as error:
         return {"reason": str(error)}
     except MemoryError:
@@ -118,20 +140,26 @@ def _answer(path: Path) -> dict[str, Any]:
         return {"reason": "is nested too deeply"}
     except Exception as error:  # noqa: BLE001  one file may not end the run
         return {"reason": f"cannot be read ({type(error).__name__}: {error})"}
+    fields = asdict(document)
     del fields["path"]
-    return fields
+    return {
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "document": fields,
+        "chunks": [(one.start, one.end, one.headings, one.page, one.line, one.end_line) for one in chunks],
+    }
 
 
 def _main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which closes the input
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a parser prints is no answer
-    memory = int(sys.argv[1])
+    memory, fields = int(sys.argv[1]), json.loads(sys.argv[2])
+    splitting = Splitting(**fields | {"tokenizer": Path(fields["tokenizer"])})
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin.buffer:
-        answers.write(json.dumps(_answer(Path(json.loads(line)))).encode() + b"\n")
+        answers.write(json.dumps(_answer(Path(json.loads(line)), splitting)).encode() + b"\n")
         answers.flush()
 
 

@@ -1,17 +1,16 @@
 """Read a file into a Document: text, title, headings and pages, with offsets that stay true."""
 
-import os
 import re
-import stat
 from pathlib import Path
 
 from local_rag.errors import ReadError
+from local_rag.files import open_regular
 from local_rag.reading.decode import clean, decode
 from local_rag.reading.formats import CONVERTED, convert
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings
 from local_rag.reading.source_code import LANGUAGES, find_definitions
 from local_rag.reading.walk import MAX_BYTES
-from local_rag.records import Document
+from local_rag.records import Document, DocumentKind
 
 _MARKDOWN = {".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"}
 
@@ -21,35 +20,14 @@ def read(path: Path) -> Document:
 
     Raises ReadError with the bare reason (`empty`, `binary file, not a document` ...) when there is no text to be had.
     """
-    suffix = path.suffix.lower()
-    data = _read_bytes(path)
-    if not data.strip():
-        raise ReadError("empty")
-    if suffix in CONVERTED:
-        document = _read_converted(path, data)
-    elif suffix in _MARKDOWN:
-        document = _read_markdown(path, decode(data))
-    elif suffix in LANGUAGES:
-        document = _read_code(path, decode(data))
-    else:
-        document = Document(path=path, title=_title_of(path), text=decode(data), kind="text")
-    if not document.text.strip():
-        raise ReadError("holds no text")
-    return document
+    return parse(path, read_bytes(path))
 
 
-def _read_bytes(path: Path) -> bytes:
-    """Read a regular file within the limit, whatever it was when it was found."""
+def read_bytes(path: Path) -> bytes:
+    """Read a regular file within the limit."""
     try:
-        # O_NONBLOCK: opening a FIFO would wait for a writer; O_NOFOLLOW: a link may lead anywhere.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ReadError("cannot be opened (not a regular file)")
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                data = file.read(MAX_BYTES + 1)
-        finally:
-            os.close(descriptor)
+        with open_regular(path) as file:
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ReadError(f"cannot be opened ({error.strerror})") from error
     if len(data) > MAX_BYTES:
@@ -57,18 +35,35 @@ def _read_bytes(path: Path) -> bytes:
     return data
 
 
-def _read_markdown(path: Path, source: str) -> Document:
-    text, title = blank_front_matter(source)
+def parse(path: Path, data: bytes) -> Document:
+    """Make a document of a file's bytes."""
+    suffix = path.suffix.lower()
+    if not data.strip():
+        raise ReadError("empty")
+    document = _read_converted(path, data) if suffix in CONVERTED else as_document(path, decode(data))
+    if not document.text.strip():
+        raise ReadError("holds no text")
+    return document
+
+
+def as_document(path: Path, text: str, *, title: str = "", kind: DocumentKind | None = None) -> Document:
+    """Make a document of a text, which is Markdown, code or neither as its suffix says, or its `kind`."""
+    suffix = path.suffix.lower()
+    language = LANGUAGES.get(suffix)
+    kind = kind or ("markdown" if suffix in _MARKDOWN else "code" if language else "text")
+    if kind == "markdown":
+        return _as_markdown(path, text, title)
+    headings = find_definitions(text) if language == "python" else ()
+    named = title or (path.name if kind == "code" else _title_of(path))
+    return Document(path=path, title=named, text=text, kind=kind, language=language, headings=headings)
+
+
+def _as_markdown(path: Path, source: str, title: str) -> Document:
+    text, named = blank_front_matter(source)
     text = blank_tags(text)
     headings = find_headings(text)
-    title = title or (headings[0].title if headings else _title_of(path))
+    title = title or named or (headings[0].title if headings else _title_of(path))
     return Document(path=path, title=_one_line(title), text=text, kind="markdown", headings=headings)
-
-
-def _read_code(path: Path, text: str) -> Document:
-    language = LANGUAGES[path.suffix.lower()]
-    headings = find_definitions(text) if language == "python" else ()
-    return Document(path=path, title=path.name, text=text, kind="code", language=language, headings=headings)
 
 
 def _read_converted(path: Path, data: bytes) -> Document:

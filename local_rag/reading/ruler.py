@@ -2,7 +2,10 @@
 
 import re
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from local_rag.errors import ModelError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -38,9 +41,8 @@ class Ruler:
 
     def trim(self, start: int, end: int) -> Span:
         """Move both ends of a span past white space; an empty span stays where it starts."""
-        while (
-            start < end and self.text[start].isspace()
-        ):  # no slices: the rest of a long text is trimmed piece by piece
+        # Step by step, without slices: the rest of a long text is trimmed again for each of its pieces.
+        while start < end and self.text[start].isspace():
             start += 1
         while start < end and self.text[end - 1].isspace():
             end -= 1
@@ -65,6 +67,22 @@ class Ruler:
         """Find the last boundary between `start` and `cut`, or `cut` itself where there is none."""
         found = boundary.finditer(self.text, start, cut + 1)
         return max((match.end() for match in found if match.end() > start), default=cut)
+
+
+@lru_cache(maxsize=4)
+def load_tokenizer(file: Path) -> "Tokenizer":
+    """Load a model's `tokenizer.json`, in milliseconds, with truncation and padding switched off."""
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # noqa: BLE001  the library raises bare Exception
+        raise ModelError(
+            f"{file.parent} has no usable tokenizer.json ({error}); pull it again with `local-rag models pull`."
+        ) from None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 @lru_cache(maxsize=2)

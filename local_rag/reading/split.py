@@ -4,20 +4,30 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from local_rag.errors import LocalRagError
-from local_rag.reading.ruler import CHARACTERS_PER_TOKEN, SENTENCE_START, WORD_START, Ruler, Span, without_limits
+from local_rag.reading.ruler import (
+    CHARACTERS_PER_TOKEN,
+    SENTENCE_START,
+    WORD_START,
+    Ruler,
+    Span,
+    load_tokenizer,
+    without_limits,
+)
 from local_rag.reading.source_code import find_boundaries, line_starts
 from local_rag.records import Chunk, Document, Heading
+from local_rag.settings import Chunker
 
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
     from tokenizers import Tokenizer
 
-Chunker = Literal["auto", "fixed", "recursive", "markdown", "code"]
 # The splitting library takes time that grows with the square of unbroken text: it gets the text in blocks.
 _BLOCK_CHARACTERS = 16 * 1024
 _BLOCK_SEPARATORS = ("\n# ", "\n## ", "\n\n", "\n", " ")
@@ -25,6 +35,23 @@ _BLOCK_SEPARATORS = ("\n# ", "\n## ", "\n\n", "\n", " ")
 _TINY = 1 / 8
 
 _HEADING_ALONE = re.compile(r".+|.+\n[ ]{0,3}(?:=+|-+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Splitting:
+    """How documents are split: `tokenizer` is the file that counts the tokens, the rest as in `split`."""
+
+    tokenizer: Path
+    max_tokens: int
+    overlap: int = 0
+    chunker: Chunker = "auto"
+
+    def split(self, document: Document) -> tuple[Chunk, ...]:
+        """Split a document."""
+        tokenizer = load_tokenizer(self.tokenizer)
+        return split(
+            document, tokenizer=tokenizer, max_tokens=self.max_tokens, overlap=self.overlap, chunker=self.chunker
+        )
 
 
 def split(
