@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from local_rag.errors import LibraryError
+from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.records import Chunk, Document, Skipped
 from local_rag.store.schema import crc32, migrate, refuse_newer, schema_version
 from local_rag.store.storage_errors import storage_errors
@@ -59,15 +59,17 @@ FROM chunks JOIN documents ON documents.id = document_id LEFT JOIN contexts ON c
 
 
 class Store:
-    """Open the SQLite file of a library; `create` makes it when it is missing."""
+    """Open the SQLite file in a library's folder; `create` makes it when it is missing."""
 
-    def __init__(self, path: Path, *, create: bool = False) -> None:
-        if path.with_name(SALVAGED_FILE).exists():
-            raise LibraryError(f"A repair of {path.parent} was interrupted; run `local-rag repair` to end it.")
-        missing = f"There is no library in {path.parent}; make one with `local-rag index PATH`."
+    def __init__(self, folder: Path, *, create: bool = False) -> None:
+        self.folder = folder
+        path = folder / STORE_FILE
+        if (folder / SALVAGED_FILE).exists():
+            raise LibraryError(f"A repair of {folder} was interrupted; run `local-rag repair` to end it.")
+        missing = f"There is no library in {folder}; make one with `local-rag index PATH`."
         if not path.exists() and not create:
             raise LibraryError(missing)
-        with storage_errors(path.parent):
+        with storage_errors(folder):
             self.connection = sqlite3.connect(path, timeout=30, isolation_level=None)
             try:
                 refuse_newer(self.connection, path)
@@ -245,7 +247,8 @@ class Store:
         """Return one vector, float32."""
         row = self.connection.execute("SELECT vector, checksum FROM vectors WHERE key = ?", (key,)).fetchone()
         if crc32(row[0]) != row[1]:
-            raise LibraryError("A stored vector is damaged; run `local-rag repair` to have it made again.")
+            reason = "A stored vector is damaged"
+            raise DamagedLibraryError(f"{reason}; run `local-rag repair` to have it made again.", reason=reason)
         return np.frombuffer(row[0], dtype=np.float32)
 
     def plan_vectors(self, keys: Iterable[tuple[int, str]]) -> None:

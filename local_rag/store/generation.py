@@ -8,40 +8,63 @@ temporary name, which the next publish removes.
 
 import hashlib
 import json
-import os
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from local_rag.errors import LibraryError
-from local_rag.models.registry import file_sha256
+from local_rag.errors import DamagedLibraryError
+from local_rag.files import file_sha256, flush, write_whole
+from local_rag.store.index import IndexRows
 from local_rag.store.keyword_index import KeywordIndex
 from local_rag.store.vector_index import VectorIndex, blend_neighbours
 
 
-@dataclass(frozen=True, slots=True)
 class Generation:
-    """A published generation: row `i` of both indexes is the chunk `chunk_ids[i]`."""
+    """A published index in a folder: row `i` of its vectors and texts is the chunk `chunk_ids()[i]`."""
 
-    folder: Path
-    manifest: Mapping[str, Any]
+    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+        self._ids: np.ndarray | None = None
 
-    def chunk_ids(self) -> np.ndarray:
-        """Return the chunk ids by row, int64."""
-        ids: np.ndarray = np.load(self.folder / "chunk_ids.npy")
+    @property
+    def name(self) -> str:
+        """Return the number that names the folder."""
+        return self.folder.name
+
+    def open(self) -> None:
+        """Load ids and both indexes."""
+        self._ids = np.load(self.folder / "chunk_ids.npy")
+        self._vectors = VectorIndex.load(self.folder / "vectors.faiss")
+        self._keywords = KeywordIndex.load(self.folder / "keywords")
+
+    def chunk_ids(self) -> list[int]:
+        """Return the chunk ids by row."""
+        ids: list[int] = np.load(self.folder / "chunk_ids.npy").tolist()
         return ids
 
-    def vectors(self) -> VectorIndex:
-        """Open the vector index."""
-        return VectorIndex.load(self.folder / "vectors.faiss")
+    def dense(self, vector: np.ndarray, top: int, allowed: Collection[int] | None = None) -> list[tuple[int, float]]:
+        """Return chunk ids with cosine similarities, best first."""
+        return self._named(self._vectors.search(vector, top, self._rows(allowed)))
 
-    def keywords(self) -> KeywordIndex:
-        """Open the keyword index."""
-        return KeywordIndex.load(self.folder / "keywords")
+    def keywords(
+        self, terms: Sequence[str], top: int, allowed: Collection[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return chunk ids with BM25 scores, best first."""
+        return self._named(self._keywords.search(terms, top, self._rows(allowed)))
+
+    def _named(self, found: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        ids = self._loaded()
+        return [(int(ids[row]), score) for row, score in found]
+
+    def _rows(self, allowed: Collection[int] | None) -> np.ndarray | None:
+        return None if allowed is None else np.flatnonzero(np.isin(self._loaded(), list(allowed)))
+
+    def _loaded(self) -> np.ndarray:
+        assert self._ids is not None, "a generation is opened before it is searched"
+        return self._ids
 
     def damage(self) -> list[str]:
         """Compare every file with the manifest and name those that are missing, cut short or changed.
@@ -60,69 +83,62 @@ class Generation:
         return problems
 
 
-def live_name(library: Path) -> str:
-    """Return the name of the live generation, empty before the first publish."""
-    pointer = library / "CURRENT"
-    return pointer.read_text(errors="replace").strip() if pointer.exists() else ""
+class Generations:
+    """The generations of a library, in its folder."""
 
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
-def current_generation(library: Path) -> Generation | None:
-    """Return the live generation, or None before the first publish; its files are not looked at."""
-    name = live_name(library)
-    if not (library / "CURRENT").exists():
-        return None
-    folder = library / "generations" / name
-    path = folder / "manifest.json"
-    if not name.isdigit() or not folder.is_dir():
-        raise LibraryError(f"{library / 'CURRENT'} names no index (but {name!r}); run `local-rag repair` to build one.")
-    try:
-        manifest = json.loads(path.read_bytes())
-        if "checksum" in manifest and manifest.pop("checksum") != _checksum(manifest):
-            raise ValueError("it has changed since it was written")
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise LibraryError(f"{path} is damaged ({error}); run `local-rag repair` to build the index again.") from None
-    return Generation(folder, manifest)
+    def live_name(self) -> str:
+        """Return the name of the live generation, empty before the first publish."""
+        pointer = self._folder / "CURRENT"
+        return pointer.read_text(errors="replace").strip() if pointer.exists() else ""
 
+    def live(self) -> Generation | None:
+        """Return the live generation, or None before the first publish; its files are not looked at."""
+        name, pointer = self.live_name(), self._folder / "CURRENT"
+        if not pointer.exists():
+            return None
+        folder = self._folder / "generations" / name
+        path = folder / "manifest.json"
+        if not name.isdigit() or not folder.is_dir():
+            reason = f"{pointer} names no index (but {name!r})"
+            raise DamagedLibraryError(f"{reason}; run `local-rag repair` to build one.", reason=reason)
+        try:
+            manifest = json.loads(path.read_bytes())
+            if "checksum" in manifest and manifest.pop("checksum") != _checksum(manifest):
+                raise ValueError("it has changed since it was written")
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            reason = f"{path} is damaged ({error})"
+            raise DamagedLibraryError(
+                f"{reason}; run `local-rag repair` to build the index again.", reason=reason
+            ) from None
+        return Generation(folder, manifest)
 
-def publish(
-    library: Path,
-    chunk_ids: Sequence[int],
-    documents: Sequence[int],
-    vectors: np.ndarray,
-    texts: Sequence[str],
-    manifest: Mapping[str, Any],
-) -> Generation:
-    """Build both indexes over the chunks, make them the live generation, and remove those before the last.
-
-    `documents` holds the document id of each chunk; the chunks of a document follow each other in reading order.
-    """
-    generations = library / "generations"
-    generations.mkdir(exist_ok=True)
-    for leftover in generations.glob("*.tmp"):
-        shutil.rmtree(leftover)
-    before = live_name(library)
-    numbers = [int(name) for name in (before, *(folder.name for folder in generations.iterdir())) if name.isdigit()]
-    name = f"{max(numbers, default=0) + 1:06}"
-    temporary = generations / f"{name}.tmp"
-    temporary.mkdir()
-    np.save(temporary / "chunk_ids.npy", np.asarray(chunk_ids, dtype=np.int64))
-    VectorIndex.build(blend_neighbours(vectors, documents)).save(temporary / "vectors.faiss")
-    KeywordIndex.build(texts, documents).save(temporary / "keywords")
-    write_manifest(temporary, {**manifest, "files": _describe(temporary)})
-    for path in (*temporary.rglob("*"), temporary):
-        flush(path)
-    temporary.rename(generations / name)
-    flush(generations)
-    pointer = library / "CURRENT.tmp"
-    pointer.write_text(name)
-    flush(pointer)
-    pointer.replace(library / "CURRENT")
-    flush(library)
-    # The one before stays for readers that are just opening it.
-    for folder in generations.iterdir():
-        if folder.name.isdigit() and folder.name not in {name, before}:
-            shutil.rmtree(folder, ignore_errors=True)
-    return Generation(generations / name, manifest)
+    def publish(self, rows: IndexRows, manifest: Mapping[str, Any]) -> None:
+        """Build a generation, make it the live one, and remove those before the last."""
+        generations = self._folder / "generations"
+        generations.mkdir(exist_ok=True)
+        for leftover in generations.glob("*.tmp"):
+            shutil.rmtree(leftover)
+        before = self.live_name()
+        numbers = [int(name) for name in (before, *(folder.name for folder in generations.iterdir())) if name.isdigit()]
+        name = f"{max(numbers, default=0) + 1:06}"
+        temporary = generations / f"{name}.tmp"
+        temporary.mkdir()
+        np.save(temporary / "chunk_ids.npy", np.asarray(rows.chunk_ids, dtype=np.int64))
+        VectorIndex.build(blend_neighbours(rows.vectors, rows.document_ids)).save(temporary / "vectors.faiss")
+        KeywordIndex.build(rows.texts, rows.document_ids).save(temporary / "keywords")
+        write_manifest(temporary, {**manifest, "files": _describe(temporary)})
+        for path in (*temporary.rglob("*"), temporary):
+            flush(path)
+        temporary.rename(generations / name)
+        flush(generations)
+        write_whole(self._folder / "CURRENT", name, durable=True)
+        # The one before stays for readers that are just opening it.
+        for folder in generations.iterdir():
+            if folder.name.isdigit() and folder.name not in {name, before}:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -141,12 +157,3 @@ def _describe(folder: Path) -> dict[str, dict[str, Any]]:
     return {
         str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": file_sha256(path)} for path in files
     }
-
-
-def flush(path: Path) -> None:
-    """Make a file's or folder's content survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

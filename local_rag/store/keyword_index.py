@@ -5,18 +5,14 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-# Part of an index's fingerprint: raise it whenever the same texts would give other tokens or another index.
+# Part of every index's recipe: raise it whenever the code below would make other tokens of the same text.
 TOKENS_VERSION = 3
-
-# Chosen by scripts/measure/tune_retrieval.py; see docs/results.md.
-_K1, _B = 1.2, 0.75
-_BLOCK_TEXTS = 8
-_AROUND = 0.75
 
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)?")
 # `getUserName` -> get User Name, `HTTPServer2` -> HTTP Server 2, `snake_case` -> snake case
@@ -30,6 +26,19 @@ _STOP_WORDS = frozenset(
     on or our s she so such that the their then there these they this to was we were what when where which who will
     with would you your""".split()  # noqa: SIM905  a list of that many quoted words is no easier to read
 )
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordTuning:
+    """How texts are scored: chosen by scripts/measure/tune_retrieval.py, see docs/results.md.
+
+    `block_texts` neighbours of a document make up a text's surroundings, whose score weighs `around` when searching.
+    """
+
+    k1: float = 1.2
+    b: float = 0.75
+    block_texts: int = 8
+    around: float = 0.75
 
 
 @functools.cache
@@ -65,27 +74,29 @@ def _words(text: str) -> Iterator[str]:
 class KeywordIndex:
     """Search texts by BM25; an id is a text's position in the list the index was built from.
 
-    A text scores for its own words, and three quarters as much for those of its surroundings: up to eight neighbouring
-    texts of the same document taken as one. A chunk from the midst of a document often lacks the very word that says
-    what it is about, which stands a few chunks above it.
+    A text scores for its own words, and a little less for those of its surroundings: some neighbouring texts of the
+    same document taken as one. A chunk from the midst of a document often lacks the very word that says what it is
+    about, which stands a few chunks above it.
     """
 
-    def __init__(self, own: Any, around: Any, block_of: np.ndarray) -> None:
-        self._own, self._around, self._block_of = own, around, block_of
+    def __init__(self, own: Any, around: Any, block_of: np.ndarray, tuning: KeywordTuning) -> None:
+        self._own, self._around, self._block_of, self._tuning = own, around, block_of, tuning
 
     @classmethod
-    def build(cls, texts: Sequence[str], documents: Sequence[int] = ()) -> "KeywordIndex":
+    def build(
+        cls, texts: Sequence[str], documents: Sequence[int] = (), tuning: KeywordTuning = KeywordTuning()
+    ) -> "KeywordIndex":
         """Build an index in memory; bm25s cannot be updated in place, and building is cheap.
 
         `documents` names the document of each text; those of one document follow each other. Without it each text
         stands alone.
         """
         tokens = [keyword_tokens(text) for text in texts]
-        block_of = _blocks(documents or range(len(texts)))
+        block_of = _blocks(documents or range(len(texts)), tuning.block_texts)
         blocks: list[list[str]] = [[] for _ in range(int(block_of[-1]) + 1 if len(block_of) else 0)]
         for block, part in zip(block_of, tokens, strict=True):
             blocks[block] += part
-        return cls(_build(tokens), _build(blocks), block_of)
+        return cls(_build(tokens, tuning), _build(blocks, tuning), block_of, tuning)
 
     def save(self, folder: Path) -> None:
         """Write the index to a folder."""
@@ -96,7 +107,7 @@ class KeywordIndex:
                 retriever.save(str(folder / name))
 
     @classmethod
-    def load(cls, folder: Path) -> "KeywordIndex":
+    def load(cls, folder: Path, tuning: KeywordTuning = KeywordTuning()) -> "KeywordIndex":
         """Open a saved index, memory-mapped."""
         import bm25s
 
@@ -104,39 +115,44 @@ class KeywordIndex:
             bm25s.BM25.load(str(folder / name), mmap=True) if (folder / name).is_dir() else None
             for name in ("own", "around")
         )
-        return cls(own, around, np.load(folder / "blocks.npy"))
+        return cls(own, around, np.load(folder / "blocks.npy"), tuning)
 
-    def search(self, question: str, top: int) -> list[tuple[int, float]]:
-        """Return ids with scores, best first; texts of surroundings that share no token with it are left out."""
-        if self._own is None:
+    def search(self, terms: Sequence[str], top: int, allowed: np.ndarray | None = None) -> list[tuple[int, float]]:
+        """Return ids with scores for `keyword_tokens` of a question, best first; only `allowed` ids, int64, if given.
+
+        Texts whose surroundings share no token with the question are left out.
+        """
+        if self._own is None or (allowed is not None and not len(allowed)):
             return []
-        tokens = [token for token in keyword_tokens(question) if token in self._own.vocab_dict]
+        tokens = [token for token in terms if token in self._own.vocab_dict]
         if not tokens:
             return []
         scores = self._own.get_scores(tokens)
-        scores += _AROUND * self._around.get_scores(tokens)[self._block_of]
+        scores += self._tuning.around * self._around.get_scores(tokens)[self._block_of]
+        rows = np.arange(len(scores)) if allowed is None else allowed
+        scores = scores[rows]
         best = np.argpartition(-scores, min(top, len(scores)) - 1)[:top]
-        best = best[np.lexsort((best, -scores[best]))]
-        return [(int(row), float(scores[row])) for row in best if scores[row] > 0]
+        best = best[np.lexsort((rows[best], -scores[best]))]
+        return [(int(rows[one]), float(scores[one])) for one in best if scores[one] > 0]
 
 
-def _build(tokens: Sequence[list[str]]) -> Any:
+def _build(tokens: Sequence[list[str]], tuning: KeywordTuning) -> Any:
     """Index tokens; bm25s has no empty vocabulary, so that an index of nothing is None."""
     if not any(tokens):
         return None
     import bm25s
 
-    retriever = bm25s.BM25(k1=_K1, b=_B)
+    retriever = bm25s.BM25(k1=tuning.k1, b=tuning.b)
     retriever.index(tokens, show_progress=False)
     return retriever
 
 
-def _blocks(documents: Sequence[int]) -> np.ndarray:
+def _blocks(documents: Sequence[int], block_texts: int) -> np.ndarray:
     """Cut the texts of each document into blocks of about equal length; return the block of each text, int32."""
     lengths = [len(list(group)) for _, group in itertools.groupby(documents)]
     blocks: list[int] = []
     for length in lengths:
-        count = -(-length // _BLOCK_TEXTS)
+        count = -(-length // block_texts)
         first = blocks[-1] + 1 if blocks else 0
         blocks += [first + position * count // length for position in range(length)]
     return np.asarray(blocks, dtype=np.int32)

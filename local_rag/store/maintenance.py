@@ -2,10 +2,9 @@
 
 import sqlite3
 from collections import Counter
-from pathlib import Path
 
 from local_rag.store.database import Store
-from local_rag.store.generation import current_generation
+from local_rag.store.index import Indexes
 
 _COUNTS = {
     "documents": "SELECT count(*) FROM documents WHERE live",
@@ -91,10 +90,10 @@ def _is_whole(store: Store, document_id: int) -> bool:
     return all(chunk.text == text[chunk.start : chunk.end] for chunk in chunks)
 
 
-def purge_superseded(library: Path, store: Store) -> None:
-    """Delete superseded documents, but for the chunks that the live generation names."""
-    generation = current_generation(library)
-    store.purge(generation.chunk_ids() if generation else ())
+def purge_superseded(store: Store, indexes: Indexes) -> None:
+    """Delete superseded documents, but for the chunks that the live index names."""
+    live = indexes.live()
+    store.purge(live.chunk_ids() if live else ())
 
 
 def drop(store: Store, rows: dict[str, list[str]]) -> None:

@@ -9,29 +9,29 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from local_rag.files import flush
 from local_rag.store.database import SALVAGED_FILE, STORE_FILE
-from local_rag.store.generation import flush
 from local_rag.store.schema import crc32, migrate
 
 _MOST_FRUITLESS_SPLITS = 16  # of a range of keys in which nothing can be read
 _MOST_QUERIES = 100_000
 
 
-def salvage(library: Path) -> dict[str, int]:
+def salvage(folder: Path) -> dict[str, int]:
     """Write roots, exclusions, contexts and vectors that can be read to `library.sqlite3.salvaged`; count them.
 
     The file is whole as soon as it has this name. Rows that are not as they were written are left out.
     """
-    temporary = library / f"{SALVAGED_FILE}.tmp"
-    for leftover in library.glob(f"{SALVAGED_FILE}.tmp*"):
+    temporary = folder / f"{SALVAGED_FILE}.tmp"
+    for leftover in folder.glob(f"{SALVAGED_FILE}.tmp*"):
         leftover.unlink()
     with closing(sqlite3.connect(temporary, isolation_level=None)) as target:
         migrate(target)
         target.execute("BEGIN")
-        with closing(sqlite3.connect(library / STORE_FILE, isolation_level=None)) as source:
+        with closing(sqlite3.connect(folder / STORE_FILE, isolation_level=None)) as source:
             source.text_factory = bytes  # damaged text may not be UTF-8 any more
             # More rows than that do not fit: a key alone takes 64 bytes.
-            most_rows = sum(path.stat().st_size for path in library.glob(f"{STORE_FILE}*")) // 64
+            most_rows = sum(path.stat().st_size for path in folder.glob(f"{STORE_FILE}*")) // 64
             counts = {
                 "roots": _copy_paths(source, target, "roots"),
                 "excluded": _copy_paths(source, target, "excluded"),
@@ -39,18 +39,18 @@ def salvage(library: Path) -> dict[str, int]:
                 "vectors": _copy_vectors(source, target, most_rows),
             }
         target.execute("COMMIT")
-    temporary.rename(library / SALVAGED_FILE)
+    temporary.rename(folder / SALVAGED_FILE)
     return counts
 
 
-def switch(library: Path) -> None:
+def switch(folder: Path) -> None:
     """Put a whole salvaged store in the place of the damaged one, which is kept as `library.sqlite3.damaged`."""
     for suffix in ("-wal", "-shm", ""):
-        path = library / f"{STORE_FILE}{suffix}"
+        path = folder / f"{STORE_FILE}{suffix}"
         if path.exists():
-            path.rename(library / f"{STORE_FILE}.damaged{suffix}")
-    (library / SALVAGED_FILE).rename(library / STORE_FILE)
-    flush(library)
+            path.rename(folder / f"{STORE_FILE}.damaged{suffix}")
+    (folder / SALVAGED_FILE).rename(folder / STORE_FILE)
+    flush(folder)
 
 
 def _copy_paths(source: sqlite3.Connection, target: sqlite3.Connection, table: str) -> int:

@@ -6,6 +6,7 @@ followed by another. `PRAGMA user_version` counts the steps taken.
 
 import sqlite3
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from local_rag.errors import LibraryError
@@ -83,20 +84,30 @@ def refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def migrate(connection: sqlite3.Connection) -> None:
+def migrate(connection: sqlite3.Connection, steps: Sequence[str] = STEPS) -> None:
     """Take the steps that a database still lacks, all or none."""
     connection.create_function("crc32", -1, crc32, deterministic=True)
-    if schema_version(connection) >= SCHEMA_VERSION:
+    if schema_version(connection) >= len(steps):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Asked again: another process may have taken the steps in the meantime.
-        for step in STEPS[schema_version(connection) :]:
-            for statement in step.split(";\n"):
+        for step in steps[schema_version(connection) :]:
+            for statement in _statements(step):
                 connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _statements(step: str) -> Iterator[str]:
+    """Cut a step into its statements."""
+    statement = ""
+    for line in step.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from local_rag.errors import LibraryError, LocalRagError
+from local_rag.errors import DamagedLibraryError, LibraryError, LocalRagError
 
 _FULL, _FAILING = "free some space on its disk", "check the disk, which may be failing,"
 _FORBIDDEN, _BUSY = "make the folder writable for you", "end whatever else uses it"
@@ -29,7 +29,7 @@ _SYSTEM_ADVICE = {
 
 
 @contextmanager
-def storage_errors(library: Path) -> Iterator[None]:
+def storage_errors(folder: Path) -> Iterator[None]:
     """Raise a LibraryError in place of what SQLite and the file system raise."""
     try:
         yield
@@ -41,16 +41,18 @@ def storage_errors(library: Path) -> Iterator[None]:
         # Python raises without a code when stored text is not UTF-8 any more.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code not in _SQLITE_ADVICE:
-            raise LibraryError(f"The library in {library} is damaged ({error}); run `local-rag repair`.") from error
-        raise _unusable(library, str(error), _SQLITE_ADVICE[code]) from error
+            raise DamagedLibraryError(
+                f"The library in {folder} is damaged ({error}); run `local-rag repair`.", reason=str(error)
+            ) from error
+        raise _unusable(folder, str(error), _SQLITE_ADVICE[code]) from error
     except OSError as error:
         place = f" at {error.filename}" if error.filename else ""
         advice = _SYSTEM_ADVICE.get(error.errno or 0, _FAILING)
-        raise _unusable(library, f"{error.strerror or error}{place}", advice) from error
+        raise _unusable(folder, f"{error.strerror or error}{place}", advice) from error
 
 
-def _unusable(library: Path, reason: str, advice: str) -> LibraryError:
+def _unusable(folder: Path, reason: str, advice: str) -> LibraryError:
     return LibraryError(
-        f"The library in {library} cannot be used ({reason}); {advice} and run the same command again: "
+        f"The library in {folder} cannot be used ({reason}); {advice} and run the same command again: "
         "everything finished so far is kept."
     )

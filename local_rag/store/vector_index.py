@@ -1,16 +1,23 @@
 """Dense search: exact inner product over normalised vectors, by FAISS."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-# Chosen by scripts/measure/tune_retrieval.py; see docs/results.md.
-_NEIGHBOUR = 0.35
+
+@dataclass(frozen=True, slots=True)
+class VectorTuning:
+    """How far a vector leans to its neighbours: chosen by scripts/measure/tune_retrieval.py, see docs/results.md."""
+
+    neighbour: float = 0.35
 
 
-def blend_neighbours(vectors: np.ndarray, documents: Sequence[int]) -> np.ndarray:
+def blend_neighbours(
+    vectors: np.ndarray, documents: Sequence[int], tuning: VectorTuning = VectorTuning()
+) -> np.ndarray:
     """Move each vector a little towards those before and after it in the same document; all stay normalised.
 
     A chunk from the midst of a section is then also found by what the section is about. Shape (count, dimension), the
@@ -18,8 +25,8 @@ def blend_neighbours(vectors: np.ndarray, documents: Sequence[int]) -> np.ndarra
     """
     same = (np.asarray(documents)[1:] == np.asarray(documents)[:-1]).astype(np.float32)[:, None]
     blended = vectors.copy()
-    blended[1:] += _NEIGHBOUR * same * vectors[:-1]
-    blended[:-1] += _NEIGHBOUR * same * vectors[1:]
+    blended[1:] += tuning.neighbour * same * vectors[:-1]
+    blended[:-1] += tuning.neighbour * same * vectors[1:]
     lengths = np.linalg.norm(blended, axis=1, keepdims=True)
     normalised: np.ndarray = blended / np.maximum(lengths, np.finfo(np.float32).tiny)
     return normalised
@@ -53,18 +60,23 @@ class VectorIndex:
 
         return cls(faiss.read_index(str(path)))
 
-    def search(self, vector: np.ndarray, top: int) -> list[tuple[int, float]]:
-        """Return rows with cosine similarities for one normalised vector of shape (dimension,), best first."""
+    def search(self, vector: np.ndarray, top: int, allowed: np.ndarray | None = None) -> list[tuple[int, float]]:
+        """Return rows with cosine similarities for one normalised vector of shape (dimension,), best first.
+
+        Only `allowed` rows, int64, where they are given.
+        """
         import faiss
 
-        if self._index.ntotal == 0:
+        if self._index.ntotal == 0 or (allowed is not None and not len(allowed)):
             return []
         # One question gives threads nothing to share out: a second one only delays the first, by half on idle cores and
         # by 20 ms on busy ones. The number is put back, because torch's threads depend on it too.
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)
         try:
-            scores, rows = self._index.search(vector.reshape(1, -1).astype(np.float32), min(top, self._index.ntotal))
+            only = None if allowed is None else faiss.SearchParameters(sel=faiss.IDSelectorBatch(allowed))  # type: ignore[call-arg]
+            found = min(top, self._index.ntotal if allowed is None else len(allowed))
+            scores, rows = self._index.search(vector.reshape(1, -1).astype(np.float32), found, params=only)
         finally:
             faiss.omp_set_num_threads(threads)
         return [(int(row), float(score)) for row, score in zip(rows[0], scores[0], strict=True)]
