@@ -1,35 +1,38 @@
 """Choose how the engine runs a model on this machine by trying, some twenty seconds once; the choice is stored."""
 
 import contextlib
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from local_rag.llama.engine import EngineSettings, Request, SharedPrefixEngine
-from local_rag.llama.model import LlamaModel, physical_cores
-from local_rag.llama.probe import machine_key, remember
-from local_rag.models.registry import default_models_directory
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
+from local_rag.llama.generator import Request
+from local_rag.llama.memory import recall, remember
+from local_rag.llama.model import LlamaModel
+from local_rag.machine import physical_cores
 
 # What a chunk costs, about: its own tokens and the question behind it are evaluated, its context is generated.
 _PROMPT_TOKENS, _CONTEXT_TOKENS = 200, 40
 _PREFIX_TOKENS = 512
+Measure = Callable[..., tuple[float, float]]  # measure_rates, or a fake
 _TEXT = "The boat leaves the harbour at seven and carries mail, milk and whoever has business on the islands. "
 
 
-def stored_settings(path: Path) -> EngineSettings | None:
+def stored_settings(path: Path, cores: int = 0) -> EngineSettings | None:
     """Return what was chosen for a model file on this machine, or None."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        settings = EngineSettings(**json.loads(_memory().read_text())[machine_key(path)])
+    with contextlib.suppress(OSError, TypeError):
+        settings = EngineSettings(**recall("calibration", path))
         # The number of cores a process may use can be another one each time.
-        return replace(settings, threads=min(settings.threads, physical_cores()))
+        return replace(settings, threads=min(settings.threads, cores or physical_cores()))
     return None
 
 
-def calibrate(model: LlamaModel, report: Callable[[str], None]) -> EngineSettings:
+def calibrate(
+    model: LlamaModel, report: Callable[[str], None], *, measure: Measure | None = None, cores: int = 0
+) -> EngineSettings:
     """Try thread counts, batch sizes, flash attention and numbers of sequences one after another; store the best."""
-    cores = physical_cores()
+    measure, cores = measure or measure_rates, cores or physical_cores()
     best, best_seconds = EngineSettings(threads=cores), float("inf")
     trials: list[dict[str, int | bool]] = [{}]
     trials += [{"threads": cores - 1}] if cores > 2 else []  # noqa: PLR2004  one core of two is too many to lose
@@ -38,14 +41,11 @@ def calibrate(model: LlamaModel, report: Callable[[str], None]) -> EngineSetting
     for number, change in enumerate(trials, start=1):
         report(f"fitting batches, {number} of {len(trials)},")
         settings = replace(best, **change)  # type: ignore[arg-type]
-        seconds = seconds_per_chunk(*measure_rates(model, settings, decoded=4))
+        seconds = seconds_per_chunk(*measure(model, settings, decoded=4))
         # Less than a few percent is noise; the settings tried first are known to be good.
         if seconds < 0.97 * best_seconds:
             best, best_seconds = settings, seconds
-    with contextlib.suppress(OSError, ValueError):
-        memory = _memory()
-        known = json.loads(memory.read_text()) if memory.exists() else {}
-        remember(memory, {**known, machine_key(model.path): asdict(best)})
+    remember("calibration", model.path, asdict(best))
     return best
 
 
@@ -75,7 +75,3 @@ def measure_rates(
     finally:
         engine.close()
     return prefill, decode
-
-
-def _memory() -> Path:
-    return default_models_directory() / ".calibration.json"

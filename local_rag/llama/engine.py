@@ -15,7 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_rag.errors import ModelError
-from local_rag.llama.model import LlamaModel, native, physical_cores
+from local_rag.llama.generator import Counts, Request, Token
+from local_rag.llama.model import LlamaModel, native
+from local_rag.machine import physical_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,54 +28,6 @@ class EngineSettings:
     batch_tokens: int = 512
     flash_attention: bool = True
     threads: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A prompt as a prefix to share and a suffix of its own, both in tokens.
-
-    With a `cut` the suffix stands behind the first `cut` tokens of the prefix only.
-    """
-
-    key: str
-    prefix: Sequence[int]
-    suffix: Sequence[int]
-    max_tokens: int
-    cut: int | None = None
-
-    @property
-    def start(self) -> int:
-        """Return the position of the suffix."""
-        return len(self.prefix) if self.cut is None else self.cut
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A generated token; `token` is None when the request ended, and `whole` says that it ended by itself."""
-
-    key: str
-    token: int | None
-    whole: bool = False
-
-
-@dataclass(slots=True)
-class Counts:
-    """Tokens of all prompts, those of them that were really evaluated, and tokens generated."""
-
-    prompt: int = 0
-    prefix: int = 0
-    suffix: int = 0
-    generated: int = 0
-
-    @property
-    def evaluated(self) -> int:
-        """Count the prompt tokens that were evaluated."""
-        return self.prefix + self.suffix
-
-    @property
-    def reused(self) -> int:
-        """Count the prompt tokens that were taken from the KV cache instead."""
-        return max(0, self.prompt - self.evaluated)
 
 
 @dataclass(slots=True, eq=False)

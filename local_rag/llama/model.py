@@ -1,9 +1,10 @@
 """Load a GGUF model through llama.cpp and speak its tokens and its chat template."""
 
 import ctypes
+import datetime
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from local_rag.errors import ModelError
 
@@ -31,22 +32,13 @@ def native() -> Any:
     return llama_cpp
 
 
-def physical_cores() -> int:
-    """Count the physical cores this process may use: llama.cpp's threads spin, so hyper-threads only harm."""
-    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-    siblings = set()
-    for cpu in allowed:
-        topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-        siblings.add(topology.read_text().strip() if topology.exists() else str(cpu))
-    return max(1, len(siblings))
-
-
 class LlamaModel:
-    """Hold the weights and vocabulary of one GGUF file."""
+    """Hold the weights and vocabulary of one GGUF file, or its vocabulary alone, which loads in a moment."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, vocabulary_only: bool = False) -> None:
         llama = native()
         parameters = llama.llama_model_default_params()
+        parameters.vocab_only = vocabulary_only
         # The AMX kernels crash in the first decode (ggml-org/llama.cpp#20824); without extra buffers they are not used.
         if b"AMX_INT8 = 1" in llama.llama_print_system_info():
             parameters.use_extra_bufts = False
@@ -57,11 +49,18 @@ class LlamaModel:
             raise ModelError(f"llama.cpp cannot load {path} ({reason}); pull it again with `local-rag models pull`.")
         self._vocabulary = llama.llama_model_get_vocab(self.handle)
         self.vocabulary_size: int = llama.llama_vocab_n_tokens(self._vocabulary)
-        self.context_length: int = llama.llama_model_n_ctx_train(self.handle)
+        # From the file's own fields: llama.cpp reads them into the model only with the weights.
+        self.context_length = int(self._field(f"{self._field('general.architecture')}.context_length") or 0)
         self.shares_prefix: bool = not llama.llama_model_is_recurrent(self.handle) and not llama.llama_model_n_swa(
             self.handle
         )
         self._frames: dict[str, tuple[str, str]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Free the weights."""
@@ -107,9 +106,12 @@ class LlamaModel:
             self._frames[system] = self._render_frame(system)
         return self._frames[system]
 
-    def _render_frame(self, system: str) -> tuple[str, str]:
-        import datetime
+    def _field(self, name: str) -> str:
+        buffer = ctypes.create_string_buffer(256)
+        found = native().llama_model_meta_val_str(self.handle, name.encode(), buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace") if found >= 0 else ""
 
+    def _render_frame(self, system: str) -> tuple[str, str]:
         import jinja2
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -126,6 +128,7 @@ class LlamaModel:
 
         marker = "\u241euser message\u241e"
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        # Llama 3's template writes the date into every prompt: a fixed one, its own default, keeps answers the same.
         environment.globals["strftime_now"] = lambda form: datetime.date(2024, 7, 26).strftime(form)
         try:
             text = environment.from_string(template.decode()).render(

@@ -11,14 +11,17 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from local_rag.errors import ModelError
+from local_rag.files import file_sha256
 from local_rag.llama.calibrate import measure_rates, seconds_per_chunk
 from local_rag.llama.engine import EngineSettings
-from local_rag.llama.model import LlamaModel, native, physical_cores
-from local_rag.models.registry import default_models_directory, file_sha256
+from local_rag.llama.model import LlamaModel, native
+from local_rag.machine import physical_cores
+from local_rag.models.registry import default_models_directory
 from local_rag.records import InstalledModel
 
 _WORTH_KEEPING = 1.15  # times as fast: less is not worth the disk space
@@ -49,7 +52,13 @@ def optimized_copy(model: InstalledModel) -> Path:
     return default_models_directory() / ".optimized" / f"{model.identity[:16]}-iq4_nl.gguf"
 
 
-def optimize(model: InstalledModel) -> Optimization:
+def _rates(path: Path) -> tuple[float, float]:
+    with LlamaModel(path) as model:
+        measure_rates(model, EngineSettings(), decoded=1)  # reads the file, which is not what is timed
+        return measure_rates(model, EngineSettings(), decoded=8)
+
+
+def optimize(model: InstalledModel, *, rates: Callable[[Path], tuple[float, float]] = _rates) -> Optimization:
     """Make the copy, time both, and keep it where it is faster on this machine. Takes about a minute for 0.5B.
 
     Raises ModelError when it cannot be made.
@@ -64,8 +73,7 @@ def optimize(model: InstalledModel) -> Optimization:
         temporary = copy.with_suffix(f".{os.getpid()}.tmp")
         try:
             _quantize(model.path, temporary)
-            rates, copy_rates = _rates(model.path), _rates(temporary)
-            result = Optimization(copy, rates, copy_rates)
+            result = Optimization(copy, rates(model.path), rates(temporary))
             if result.gain < _WORTH_KEEPING:
                 return replace(result, copy=None)
             _checksum(copy).unlink(missing_ok=True)
@@ -97,15 +105,6 @@ def _quantize(source: Path, target: Path) -> None:
     command = [sys.executable, "-P", "-m", "local_rag.llama.optimize", str(source), str(target)]
     if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
         raise ModelError(f"llama.cpp cannot requantise {source}; pull it again, or use it as it is.")
-
-
-def _rates(path: Path) -> tuple[float, float]:
-    model = LlamaModel(path)
-    try:
-        measure_rates(model, EngineSettings(), decoded=1)  # reads the file, which is not what is timed
-        return measure_rates(model, EngineSettings(), decoded=8)
-    finally:
-        model.close()
 
 
 def _main() -> int:
