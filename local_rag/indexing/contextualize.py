@@ -13,12 +13,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from local_rag.llama.engine import EngineSettings, Request, SharedPrefixEngine
-from local_rag.llama.model import LlamaModel
-from local_rag.records import Chunk
+from local_rag.keys import recipe
+from local_rag.llama.generator import Generator, Request, Vocabulary
+from local_rag.records import Chunk, ContextKind
 
-# Part of a context's key: raise it whenever the same window and chunk would be asked about in other words.
-PROMPT_VERSION = 2
 # Windows of 1,024, 1,536 and 4,096 tokens made passages equally easy to find. Attention over longer ones costs more,
 # and shorter ones repeat title and outline more often.
 WINDOW_TOKENS = 1536
@@ -34,6 +32,9 @@ _INSTRUCTION = (
 _OPENING = "This chunk"
 _CHUNK_START, _CHUNK_END = "\n<chunk>\n", "\n</chunk>\n"
 _SUFFIX_TOKENS = 128  # what stands behind a chunk, with any model's chat template
+# What a context depends on beside its model, its window and the limits above; 2: how windows are cut and contexts
+# mended, to be raised whenever that code would make another context of the same answer.
+PROMPT = recipe("context", 2, _SYSTEM, _INSTRUCTION, _OPENING, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,6 @@ class ContextJob:
     key: str
     window: Window
     piece: int
-
-
-def headings_context(title: str, headings: Sequence[str]) -> str:
-    """Return the context that costs nothing: title and headings above the chunk."""
-    parts = [title, *(heading for heading in headings if heading != title)]
-    return " > ".join(part for part in parts if part)
 
 
 def make_windows(
@@ -125,14 +120,16 @@ def _quotable(text: str) -> str:
 
 def context_plan(model_identity: str) -> str:
     """Name everything that decides which context a chunk gets, apart from the document itself."""
-    return json.dumps([model_identity, PROMPT_VERSION, WINDOW_TOKENS, MAX_TOKENS])
+    return json.dumps([model_identity, PROMPT, WINDOW_TOKENS, MAX_TOKENS])
 
 
-def plan_contexts(title: str, text: str, chunks: Sequence[Chunk], *, model: LlamaModel, plan: str) -> list[ContextJob]:
+def plan_contexts(
+    title: str, text: str, chunks: Sequence[Chunk], *, vocabulary: Vocabulary, plan: str
+) -> list[ContextJob]:
     """Return one job for each chunk of a document, keyed by all that its context can depend on."""
-    limit = min(WINDOW_TOKENS, model.context_length // 2)
+    limit = min(WINDOW_TOKENS, vocabulary.context_length // 2)
     jobs = []
-    for window in make_windows(title, text, chunks, lambda part: len(model.tokenize(part)), limit):
+    for window in make_windows(title, text, chunks, lambda part: len(vocabulary.tokenize(part)), limit):
         seen = hashlib.sha256(json.dumps([plan, window.head]).encode())
         for piece, content in enumerate(window.pieces):
             seen.update(json.dumps(content).encode())
@@ -140,24 +137,22 @@ def plan_contexts(title: str, text: str, chunks: Sequence[Chunk], *, model: Llam
     return jobs
 
 
-def make_engine(model: LlamaModel, settings: EngineSettings | None = None) -> SharedPrefixEngine:
-    """Make an engine with room for two windows and their outlines, and for as many contexts as it writes at a time."""
-    settings = settings or EngineSettings()
-    window = min(WINDOW_TOKENS, model.context_length // 2) + 512
-    room = 2 * window + settings.sequences * (_SUFFIX_TOKENS + MAX_TOKENS)
-    return SharedPrefixEngine(model, context_tokens=room, settings=settings)
+def context_room(context_length: int, sequences: int) -> int:
+    """Return the KV cells for two windows and their outlines, and for as many contexts as are written at a time."""
+    window = min(WINDOW_TOKENS, context_length // 2) + 512
+    return 2 * window + sequences * (_SUFFIX_TOKENS + MAX_TOKENS)
 
 
-def write_contexts(jobs: Iterable[ContextJob], engine: SharedPrefixEngine) -> Iterator[tuple[str, str, str]]:
-    """Yield key, context and kind of each job as it is finished; kind is `llm`, `repaired` or `headings`.
+def write_contexts(jobs: Iterable[ContextJob], generator: Generator) -> Iterator[tuple[str, str, ContextKind]]:
+    """Yield key, context and kind of each job as it is finished.
 
     The context of kind `headings` is empty: title and headings, which stand before every chunk, are all it gets.
     """
-    for key, tokens, whole in engine.complete(prompt_requests(jobs, engine.model)):
-        yield key, *repair_context(f"{_OPENING}{engine.model.detokenize(tokens)}", whole)
+    for key, tokens, whole in generator.complete(prompt_requests(jobs, generator.model)):
+        yield key, *repair_context(f"{_OPENING}{generator.model.detokenize(tokens)}", whole)
 
 
-def prompt_requests(jobs: Iterable[ContextJob], model: LlamaModel) -> Iterator[Request]:
+def prompt_requests(jobs: Iterable[ContextJob], model: Vocabulary) -> Iterator[Request]:
     """Yield the prompt of each job under its key; jobs of one window cut the same prefix at different places."""
     before, after = model.chat_frame(_SYSTEM)
     start, end = model.tokenize(_CHUNK_START), model.tokenize(_CHUNK_END)
@@ -174,7 +169,7 @@ def prompt_requests(jobs: Iterable[ContextJob], model: LlamaModel) -> Iterator[R
         yield Request(job.key, prefix, suffix, MAX_TOKENS, cut=cuts[job.piece])
 
 
-def repair_context(text: str, whole: bool) -> tuple[str, str]:
+def repair_context(text: str, whole: bool) -> tuple[str, ContextKind]:
     """Return a usable context and its kind.
 
     A context cut off at the limit is cut back to its last full sentence, one that repeats itself to what comes before

@@ -1,27 +1,29 @@
 """What shapes an index, written into its manifest and compared before a question is asked of it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from local_rag.errors import LibraryError
-from local_rag.indexing.contextualize import PROMPT_VERSION
-from local_rag.models.embedder import embedder_identity
+from local_rag.indexing.contextualize import PROMPT
+from local_rag.indexing.vectors import embedder_identity
 from local_rag.records import InstalledModel
 from local_rag.settings import REMEMBERED, Settings
-from local_rag.store.keyword_index import TOKENS_VERSION
+from local_rag.store.index import index_recipe
+from local_rag.store.keyword_index import KeywordTuning
+from local_rag.store.vector_index import VectorTuning
 
 
 def make_fingerprint(
     settings: Settings, embed_model: InstalledModel, context_model: InstalledModel | None
 ) -> dict[str, Any]:
-    """Name everything that shapes chunks, contexts, vectors and tokens."""
+    """Name everything that shapes chunks, contexts, vectors and both indexes, which `keyword_tokens` stands for."""
     return {
         "embedder": embedder_identity(embed_model),
         "embedder_name": embed_model.name,
-        "keyword_tokens": TOKENS_VERSION,
+        "keyword_tokens": index_recipe(KeywordTuning(), VectorTuning()),
         "context_model": context_model.identity if context_model else "",
         "context_model_name": context_model.name if context_model else "",
-        "prompt": PROMPT_VERSION if settings.context == "llm" else 0,
+        "prompt": PROMPT if settings.context == "llm" else 0,
         **{name: getattr(settings, name) for name in ("chunker", "chunk_tokens", "overlap", "context")},
     }
 
@@ -46,13 +48,13 @@ def differences(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]
         if differ(name):
             found.append(f"the {title} ({made[name] or 'default'} then, {wanted[name] or 'default'} now)")
     if differ("prompt") and not differ("context"):
-        found.append(f"the context prompt (version {made['prompt']} then, {wanted['prompt']} now)")
+        found.append("the words in which contexts are asked for")
     if differ("keyword_tokens"):
-        found.append("how this version of local-rag makes keywords of a text")
+        found.append("how this version of local-rag builds its indexes")
     return found
 
 
-def check_fingerprint(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def require_same(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Refuse a question under other settings than the index was made with; name what differs."""
     if changes := differences(made, wanted):
         raise LibraryError(
@@ -61,7 +63,7 @@ def check_fingerprint(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> Non
         )
 
 
-def settings_of(manifest: Mapping[str, Any], settings: Settings, given: set[str]) -> Settings:
+def settings_of(manifest: Mapping[str, Any], settings: Settings, given: Collection[str]) -> Settings:
     """Return the settings that an index was made with, except for those `given` by flags or the environment."""
     made = {name: value for name, value in manifest.get("settings", {}).items() if name in REMEMBERED}
     return settings.model_copy(update={name: value for name, value in made.items() if name not in given})

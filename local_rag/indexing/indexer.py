@@ -5,65 +5,38 @@ command. A first generation, whose contexts are title and headings, is published
 again as contexts come in: `ask` never has to wait for the last one.
 """
 
-import gc
-import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from local_rag.errors import LibraryError, ReadError
-from local_rag.indexing.contextualize import (
-    ContextJob,
-    context_plan,
-    headings_context,
-    make_engine,
-    plan_contexts,
-    write_contexts,
-)
+from local_rag.errors import LibraryError
+from local_rag.files import file_sha256
+from local_rag.indexing.changes import Changes, Found, compare_folders, size_and_time
+from local_rag.indexing.contextualize import ContextJob, context_plan, plan_contexts
 from local_rag.indexing.fingerprint import make_fingerprint
-from local_rag.llama.calibrate import calibrate, stored_settings
-from local_rag.llama.model import LlamaModel
-from local_rag.llama.optimize import fastest_file
-from local_rag.llama.probe import require_working
-from local_rag.models.embedder import (
-    SentenceEmbedder,
-    default_chunk_tokens,
-    embed_with_contexts,
-    embedder_identity,
-    input_tokens,
-    load_tokenizer,
-    passage_text,
-    vector_key,
-)
-from local_rag.models.registry import file_sha256
-from local_rag.reading.isolate import IsolatedReader
-from local_rag.reading.split import split
-from local_rag.reading.walk import walk
-from local_rag.records import Chunk, Document, InstalledModel, Skipped
+from local_rag.indexing.vectors import default_chunk_tokens, embedded_text, embedder_identity, vector_key
+from local_rag.indexing.work import EmbeddingJob, Workers
+from local_rag.keys import key_of
+from local_rag.llama.generator import Counts, Vocabulary
+from local_rag.models.embedder import TOKENIZER_FILE, input_tokens
+from local_rag.reading.isolate import ReadFile
+from local_rag.reading.split import Splitting
+from local_rag.records import InstalledModel, Progress, Skipped, Stage, heading_path
 from local_rag.settings import Settings, index_settings
-from local_rag.store.database import Store, StoredChunk, StoredDocument
-from local_rag.store.generation import current_generation, publish
+from local_rag.store.database import Store, StoredChunk
+from local_rag.store.index import Indexes, IndexRows
 from local_rag.store.maintenance import purge_superseded
 
-PUBLISH_SECONDS = 600.0
-_EMBED_BATCH = 256
-_WORTH_CALIBRATING = 200  # contexts to write: some minutes at least, against some twenty seconds
 _FEW_CONTEXTS = 20  # not worth publishing a first generation without them
+_MANIFEST_FORMAT = 2
 
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a stage is: `read`, `contextualize`, `embed` or `publish`; `detail` is a short remark for people."""
-
-    stage: str
-    done: int
-    total: int
-    detail: str = ""
+OpenVocabulary = Callable[[Path], AbstractContextManager[Vocabulary]]
 
 
 @dataclass(slots=True)
@@ -91,25 +64,27 @@ class Indexer:
 
     def __init__(
         self,
-        library: Path,
         store: Store,
+        indexes: Indexes,
+        workers: Workers,
         settings: Settings,
         *,
         embed_model: InstalledModel,
         context_model: InstalledModel | None,
+        open_vocabulary: OpenVocabulary,
         progress: Callable[[Progress], None],
     ) -> None:
-        self._library, self._store, self._settings = library, store, settings
+        self._store, self._indexes, self._workers, self._settings = store, indexes, workers, settings
         self._embed_model, self._context_model = embed_model, context_model
-        self._progress = progress
+        self._open_vocabulary, self._progress = open_vocabulary, progress
         self._plan = context_plan(context_model.identity) if context_model else ""
         self.report = IndexReport()
 
-    def run(self, paths: Sequence[Path]) -> IndexReport:
+    def run(self, roots: Sequence[Path]) -> IndexReport:
         """Run all stages over these files and folders."""
         started = time.monotonic()
-        purge_superseded(self._library, self._store)
-        self._read(paths)
+        purge_superseded(self._store, self._indexes)
+        self._read_folders(roots)
         self.complete()
         self.report.seconds = time.monotonic() - started
         return self.report
@@ -120,76 +95,61 @@ class Indexer:
         if pending > _FEW_CONTEXTS or not pending:
             self.publish()
         while self._contexts_to_write():
-            self._contextualize(time.monotonic() + PUBLISH_SECONDS)
+            self._contextualize(time.monotonic() + self._settings.publish_seconds)
             self.publish()
 
-    def _read(self, paths: Sequence[Path]) -> None:
+    def _read_folders(self, roots: Sequence[Path]) -> None:
         """Read and split what is new or changed; drop what is gone."""
-        split_key, chunk_tokens = self.split_key()
-        known = {document.path: document for document in self._store.documents()}
-        found = list(walk([path for path in paths if path.exists()], exclude=[self._library, *self._store.excluded()]))
-        self.report.skipped = [item for item in found if isinstance(item, Skipped)]
-        files = [item for item in found if isinstance(item, Path)]
-        present = set(files)
-        gone = {
-            name: document
-            for name, document in known.items()
-            if any(Path(name).is_relative_to(root) for root in paths) and Path(name) not in present
-        }
-        gone_hashes = {document.sha256 for document in gone.values()}
-        with IsolatedReader() as reader:
-            for number, path in enumerate(files, start=1):
-                self._progress(Progress("read", number, len(files), path.name))
-                try:
-                    self._read_file(path, known.get(str(path)), gone_hashes, split_key, chunk_tokens, reader)
-                except (ReadError, OSError) as error:
-                    self.report.skipped.append(Skipped(path, str(error)))
-                    if str(path) in known:
-                        gone[str(path)] = known[str(path)]
-        for document in gone.values():
-            self._store.supersede(document.id)
-        unread = [item for item in self.report.skipped if item.path in present]
-        self._store.put_skipped(paths, ((item, *_size_and_time(item.path)) for item in unread))
-        self.report.removed = len(gone) - self.report.moved
+        splitting = self.splitting()
+        split_key = self.split_key(splitting)
+        found = compare_folders(self._store, roots, split_key)
+        unread = self._read(found.changes, splitting, split_key)
+        for stored, touched in found.changes.touched:
+            self._store.touch_document(stored.id, touched.modified_ns)
+        for stored in found.changes.gone:
+            self._store.supersede(stored.id)
+        known_skips = [(item, *size_and_time(item.path)) for item in unread]
+        self._store.put_skipped(roots, known_skips)
+        self.report.skipped = [*found.skipped, *unread]
+        self.report.unchanged = found.changes.unchanged
 
-    def _read_file(
-        self,
-        path: Path,
-        known: StoredDocument | None,
-        gone_hashes: set[str],
-        split_key: str,
-        chunk_tokens: int,
-        reader: IsolatedReader,
-    ) -> None:
-        status = path.stat()
-        same_split = known is not None and known.split_key == split_key
-        if known and same_split and (known.size, known.modified_ns) == (status.st_size, status.st_mtime_ns):
-            self.report.unchanged += 1
-            return
-        sha256 = file_sha256(path)
-        if known and same_split and known.sha256 == sha256:
-            self._store.touch_document(known.id, status.st_mtime_ns)
-            self.report.unchanged += 1
-            return
-        document = reader.read(path)
-        chunks = self.split(document, chunk_tokens)
+    def _read(self, changes: Changes, splitting: Splitting, split_key: str) -> list[Skipped]:
+        """Read and store what changed; return what cannot be read, whose earlier version is dropped."""
+        known = {document.path: document for document in self._store.documents()}
+        waiting, unread = {found.path: found for found in changes.to_read}, list[Skipped]()
+        moved, total = set(changes.moved), len(waiting)
+        with closing(self._workers.read(list(waiting), splitting)) as results:
+            for number, (path, result) in enumerate(results, start=1):
+                self._progress(Progress("read", number, total, path.name))
+                stored = known.get(str(path))
+                if isinstance(result, Skipped):
+                    unread.append(result)
+                    if stored:
+                        self._store.supersede(stored.id)
+                        self.report.removed += 1
+                    continue
+                self._put(waiting[path], result, split_key)
+                if stored:
+                    self.report.changed += 1
+                elif waiting[path] in moved:
+                    self.report.moved += 1
+                else:
+                    self.report.added += 1
+        self.report.removed += len(changes.gone) - self.report.moved
+        return unread
+
+    def _put(self, found: Found, read: ReadFile, split_key: str) -> None:
         self._store.put_document(
-            document,
-            chunks,
-            size=status.st_size,
-            modified_ns=status.st_mtime_ns,
-            sha256=sha256,
+            read.document,
+            read.chunks,
+            size=found.size,
+            modified_ns=found.modified_ns,
+            sha256=read.sha256,
             split_key=split_key,
         )
-        if known:
-            self.report.changed += 1
-        elif sha256 in gone_hashes:
-            self.report.moved += 1
-        else:
-            self.report.added += 1
 
-    def split_key(self) -> tuple[str, int]:
-        """Return what shapes the chunks, as one string, and the chunk size in tokens."""
+    def splitting(self) -> Splitting:
+        """Return how documents are split; raise LibraryError where the embedder cannot take such chunks."""
         room = input_tokens(self._embed_model)
         chunk_tokens = self._settings.chunk_tokens or default_chunk_tokens(self._embed_model)
         if chunk_tokens > room:
@@ -201,18 +161,14 @@ class Indexer:
             raise LibraryError(
                 f"The overlap must be smaller than the chunks of {chunk_tokens} tokens; lower `--overlap`."
             )
-        tokenizer = file_sha256(self._embed_model.path / "tokenizer.json")
-        return json.dumps([self._settings.chunker, chunk_tokens, self._settings.overlap, tokenizer[:16]]), chunk_tokens
+        tokenizer = self._embed_model.path / TOKENIZER_FILE
+        return Splitting(tokenizer, chunk_tokens, self._settings.overlap, self._settings.chunker)
 
-    def split(self, document: Document, chunk_tokens: int) -> tuple[Chunk, ...]:
-        """Split a document as the settings say."""
-        return split(
-            document,
-            tokenizer=load_tokenizer(self._embed_model.path),
-            max_tokens=chunk_tokens,
-            overlap=self._settings.overlap,
-            chunker=self._settings.chunker,
-        )
+    @staticmethod
+    def split_key(splitting: Splitting) -> str:
+        """Return what shapes the chunks, as one string."""
+        tokenizer = file_sha256(splitting.tokenizer)[:16]
+        return json.dumps([splitting.chunker, splitting.max_tokens, splitting.overlap, tokenizer])
 
     def _contexts_to_write(self) -> int:
         return self._store.count_missing_contexts(self._plan) if self._context_model else 0
@@ -220,43 +176,28 @@ class Indexer:
     def _contextualize(self, deadline: float) -> None:
         """Write missing contexts until the deadline, storing each the moment it is finished."""
         assert self._context_model is not None
-        total, done = self._contexts_to_write(), 0
-        self._progress(Progress("contextualize", 0, total, f"loading {self._context_model.name}"))
-        path = fastest_file(self._context_model)
-        require_working(path)
-        model = LlamaModel(path)
-        settings = stored_settings(model.path)
-        if settings is None and total >= _WORTH_CALIBRATING:
-            settings = calibrate(
-                model, lambda note: self._progress(Progress("contextualize", 0, total, f"{note} to this machine"))
-            )
-        engine = make_engine(model, settings)
+        report, total, done, spent = self.report, self._contexts_to_write(), 0, Counts()
         started = time.monotonic()
-        if not model.shares_prefix:
-            self.report.warning = (
-                f"{self._context_model.name} has layers that cannot share a prefix, so every chunk costs a whole "
-                "document; choose a model that attends fully (Llama, Qwen2.5, SmolLM2)."
-            )
-        try:
-            for key, text, kind in write_contexts(self._jobs(model, deadline), engine):
-                self._store.put_context(key, text, kind)
-                done += 1
-                self.report.contexts[kind] = self.report.contexts.get(kind, 0) + 1
-                counts, seconds = engine.counts, time.monotonic() - started
-                detail = (
-                    f"{done / seconds:.2f} chunks/s, {(counts.evaluated + counts.generated) / seconds:.0f} tokens/s, "
-                    f"{counts.reused / max(1, counts.prompt):.0%} of prompt tokens reused"
-                )
-                self._progress(Progress("contextualize", min(done, total), total, detail))
-        finally:
-            self.report.tokens_evaluated += engine.counts.evaluated
-            self.report.tokens_reused += engine.counts.reused
-            self.report.tokens_generated += engine.counts.generated
-            engine.close()
-            model.close()
+        with self._open_vocabulary(self._context_model.path) as vocabulary:
+            jobs = self._jobs(vocabulary, deadline)
+            with closing(self._workers.write_contexts(jobs, total, self._note("contextualize", total))) as results:
+                for written in results:
+                    self._store.put_context(written.key, written.text, written.kind)
+                    done += 1
+                    spent += written.spent
+                    report.contexts[written.kind] = report.contexts.get(written.kind, 0) + 1
+                    report.tokens_evaluated += written.spent.evaluated
+                    report.tokens_reused += written.spent.reused
+                    report.tokens_generated += written.spent.generated
+                    detail = _speed(done, spent, time.monotonic() - started)
+                    self._progress(Progress("contextualize", min(done, total), total, detail))
+        report.warning = self._workers.warning
 
-    def _jobs(self, model: LlamaModel, deadline: float) -> Iterator[ContextJob]:
-        """Plan the contexts of each document as the engine gets to it; yield those not written yet, each once."""
+    def _note(self, stage: Stage, total: int) -> Callable[[str], None]:
+        return lambda remark: self._progress(Progress(stage, 0, total, remark))
+
+    def _jobs(self, vocabulary: Vocabulary, deadline: float) -> Iterator[ContextJob]:
+        """Plan the contexts of each document as the workers get to it; yield those not written yet, each once."""
         asked: set[str] = set()
         for document in self._store.documents_without_contexts(self._plan):
             chunks = list(self._store.chunks(document.id))
@@ -264,7 +205,7 @@ class Indexer:
                 document.title,
                 self._store.document_text(document.id),
                 [stored.chunk for stored in chunks],
-                model=model,
+                vocabulary=vocabulary,
                 plan=self._plan,
             )
             keys = [job.key for job in jobs]
@@ -285,27 +226,27 @@ class Indexer:
         parts = [self._parts(stored) for stored in chunks]
         identity = embedder_identity(self._embed_model)
         passages = [
-            (passage_text(headings, text, model=self._embed_model), context) for headings, context, text in parts
+            (embedded_text(headings, text, model=self._embed_model), context) for headings, context, text in parts
         ]
         keys = [vector_key(identity, *passage) for passage in passages]
         manifest = self._manifest(chunks, keys)
         self.report.chunks = len(chunks)
         self._store.plan_vectors(zip((chunk.id for chunk in chunks), keys, strict=True))
-        generation = None if anew else current_generation(self._library)
-        if generation and generation.manifest.get("content") == manifest["content"]:
+        live = None if anew else self._indexes.live()
+        if live and live.manifest.get("content") == manifest["content"]:
             return
-        self._embed(dict(zip(keys, passages, strict=True)))
+        self._embed(EmbeddingJob(key, *passage) for key, passage in dict(zip(keys, passages, strict=True)).items())
         self._progress(Progress("publish", 0, 1))
         vectors = np.stack([self._store.vector(key) for key in keys]) if keys else np.zeros((0, 1), dtype=np.float32)
         ids, documents = [chunk.id for chunk in chunks], [chunk.document_id for chunk in chunks]
         texts = ["\n".join(part for part in some if part) for some in parts]
-        publish(self._library, ids, documents, vectors, texts, manifest)
+        self._indexes.publish(IndexRows(ids, documents, vectors, texts), manifest)
         self.report.published = True
         self._progress(Progress("publish", 1, 1))
 
     def _parts(self, stored: StoredChunk) -> tuple[str, str, str]:
         """Return what a chunk is found by: its headings, its context and its text."""
-        headings = headings_context(stored.title, stored.chunk.headings) if self._settings.context != "none" else ""
+        headings = heading_path(stored.title, stored.chunk.headings) if self._settings.context != "none" else ""
         return headings, stored.context if self._settings.context == "llm" else "", stored.chunk.text
 
     def _manifest(self, chunks: Sequence[StoredChunk], keys: Sequence[str]) -> dict[str, Any]:
@@ -313,8 +254,8 @@ class Indexer:
         fingerprint = make_fingerprint(self._settings, self._embed_model, self._context_model)
         rows = [[stored.id, key] for stored, key in zip(chunks, keys, strict=True)]
         return {
-            "format": 2,
-            "content": hashlib.sha256(json.dumps([2, fingerprint, rows]).encode()).hexdigest(),
+            "format": _MANIFEST_FORMAT,
+            "content": key_of(_MANIFEST_FORMAT, fingerprint, rows),
             "fingerprint": fingerprint,
             "settings": index_settings(self._settings, self._embed_model, self._context_model),
             "documents": len({stored.document_id for stored in chunks}),
@@ -323,30 +264,21 @@ class Indexer:
             "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
 
-    def _embed(self, passages: dict[str, tuple[str, str]]) -> None:
-        """Embed the passages whose vectors are not stored; each batch is stored the moment it is finished."""
-        known = self._store.known_vectors(passages)
-        missing = [key for key in passages if key not in known]
-        if not missing:
-            return
-        self._progress(Progress("embed", 0, len(missing), f"loading {self._embed_model.name}"))
-        embedder = SentenceEmbedder(self._embed_model)
-        started = time.monotonic()
-        for start in range(0, len(missing), _EMBED_BATCH):
-            batch = missing[start : start + _EMBED_BATCH]
-            self._store.put_vectors(batch, embed_with_contexts(embedder, [passages[key] for key in batch]))
-            done = start + len(batch)
-            speed = f"{done / (time.monotonic() - started):.0f} chunks/s"
-            self._progress(Progress("embed", done, len(missing), speed))
-        # The context model is loaded next: only one heavy model at a time.
-        del embedder
-        gc.collect()
+    def _embed(self, jobs: Iterable[EmbeddingJob]) -> None:
+        """Make the vectors that are not stored; each batch is stored the moment it is finished."""
+        wanted = {job.key: job for job in jobs}
+        known = self._store.known_vectors(wanted)
+        missing = [job for key, job in wanted.items() if key not in known]
+        done, started = 0, time.monotonic()
+        with closing(self._workers.embed(missing, self._note("embed", len(missing)))) as results:
+            for keys, vectors in results:
+                self._store.put_vectors(keys, vectors)
+                done += len(keys)
+                speed = f"{done / (time.monotonic() - started):.0f} chunks/s"
+                self._progress(Progress("embed", done, len(missing), speed))
 
 
-def _size_and_time(path: Path) -> tuple[int, int]:
-    """Return a file's size in bytes and its time of change in nanoseconds; zeros if it has vanished."""
-    try:
-        status = path.stat()
-    except OSError:
-        return 0, 0
-    return status.st_size, status.st_mtime_ns
+def _speed(done: int, spent: Counts, seconds: float) -> str:
+    tokens = spent.evaluated + spent.generated
+    share = spent.reused / max(1, spent.prompt)
+    return f"{done / seconds:.2f} chunks/s, {tokens / seconds:.0f} tokens/s, {share:.0%} of prompt tokens reused"

@@ -1,0 +1,135 @@
+"""The units of work that an index is made of, and who does them: this process, or the machines of a cluster.
+
+A unit of work is a pure function of what it is given, and its result is stored under a key made of everything it
+depends on: whoever does it may fail, and do it again.
+"""
+
+import gc
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Generator as Stream
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from local_rag.errors import ReadError
+from local_rag.indexing.contextualize import ContextJob, context_room, write_contexts
+from local_rag.indexing.vectors import embed_with_contexts
+from local_rag.llama.calibrate import calibrate, stored_settings
+from local_rag.llama.engine import EngineSettings
+from local_rag.llama.generator import Counts, Generator
+from local_rag.llama.model import LlamaModel
+from local_rag.llama.open import open_engine
+from local_rag.llama.optimize import fastest_file
+from local_rag.models.embedder import Embedder, SentenceEmbedder
+from local_rag.reading.isolate import IsolatedReader, ReadFile
+from local_rag.reading.split import Splitting
+from local_rag.records import ContextKind, InstalledModel, Skipped
+
+EMBED_BATCH = 256
+WORTH_CALIBRATING = 200  # contexts to write: some minutes at least, against some twenty seconds
+
+OpenEngine = Callable[..., AbstractContextManager[Generator]]
+Note = Callable[[str], None]  # is told in a few words what is going on before the first result
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingJob:
+    """A vector to be made: its key in the store, what is embedded of a chunk, and its context."""
+
+    key: str
+    text: str
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenContext:
+    """A finished context, and the tokens that were spent since the one before it."""
+
+    key: str
+    text: str
+    kind: ContextKind
+    spent: Counts = field(default_factory=Counts)
+
+
+class Workers(Protocol):
+    """Whoever does the work; each method yields finished things in any order.
+
+    `warning` says in a sentence what makes the work dearer than it should be, if anything does.
+    """
+
+    warning: str
+
+    def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
+        """Read and split files, each within limits of time and memory."""
+
+    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Stream[WrittenContext]:
+        """Write contexts; `jobs` are asked for as they can be taken, `expected` is about how many there will be."""
+
+    def embed(self, jobs: Iterable[EmbeddingJob], note: Note) -> Stream[tuple[Sequence[str], np.ndarray]]:
+        """Yield keys with their vectors, float32 of shape (len(keys), dimension)."""
+
+
+class LocalWorkers:
+    """Do the work in this process, one heavy model in memory at a time; files are read in another one."""
+
+    def __init__(
+        self,
+        embed_model: InstalledModel,
+        context_model: InstalledModel | None,
+        *,
+        load_embedder: Callable[[InstalledModel], Embedder] = SentenceEmbedder,
+        open_engine: OpenEngine = open_engine,
+    ) -> None:
+        self._embed_model, self._context_model = embed_model, context_model
+        self._load_embedder, self._open_engine = load_embedder, open_engine
+        self.warning = ""
+
+    def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
+        """Read one file after another."""
+        with IsolatedReader(splitting) as reader:
+            for path in paths:
+                try:
+                    yield path, reader.read(path)
+                except (ReadError, OSError) as error:
+                    yield path, Skipped(path, str(error))
+
+    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Stream[WrittenContext]:
+        """Write many contexts at a time, in batches fitted to this machine where there are many to write."""
+        assert self._context_model is not None
+        note(f"loading {self._context_model.name}")
+
+        def fit(model: LlamaModel) -> EngineSettings:
+            settings = stored_settings(model.path)
+            if settings is None and expected >= WORTH_CALIBRATING:
+                settings = calibrate(model, lambda trial: note(f"{trial} to this machine"))
+            return settings or EngineSettings()
+
+        path = fastest_file(self._context_model)
+        with self._open_engine(path, context_tokens=context_room, settings=fit) as engine:
+            if not engine.model.shares_prefix:
+                self.warning = (
+                    f"{self._context_model.name} has layers that cannot share a prefix, so every chunk costs a whole "
+                    "document; choose a model that attends fully (Llama, Qwen2.5, SmolLM2)."
+                )
+            before = Counts()
+            for key, text, kind in write_contexts(jobs, engine):
+                now = replace(engine.counts)
+                yield WrittenContext(key, text, kind, now - before)
+                before = now
+
+    def embed(self, jobs: Iterable[EmbeddingJob], note: Note) -> Stream[tuple[Sequence[str], np.ndarray]]:
+        """Embed in batches; the model is loaded for the first one and freed after the last."""
+        waiting = iter(jobs)
+        embedder = None
+        while batch := list(itertools.islice(waiting, EMBED_BATCH)):
+            if embedder is None:
+                note(f"loading {self._embed_model.name}")
+                embedder = self._load_embedder(self._embed_model)
+            yield [job.key for job in batch], embed_with_contexts(embedder, [(job.text, job.context) for job in batch])
+        # The context model is loaded next: only one heavy model at a time.
+        del embedder
+        gc.collect()
