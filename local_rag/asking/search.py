@@ -3,8 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from pathlib import Path
 from time import perf_counter
 
 from local_rag.asking.fuse import reciprocal_rank_fusion
@@ -13,9 +11,10 @@ from local_rag.models.reranker import Reranker, score_within
 from local_rag.records import Hit, Passage
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
-from local_rag.store.generation import Generation
+from local_rag.store.index import Index
+from local_rag.store.keyword_index import keyword_tokens
 
-_BLEND_K = 10  # as in fusion; both chosen with fused_weight, see docs/results.md
+_BLEND_K = 10  # of the fusion of both ranks; chosen together with the models' fused_weight, see docs/results.md
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,72 +30,67 @@ class Trace:
     seconds: dict[str, float]
 
 
+class Stopwatch:
+    """Take the seconds of one stage after another."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._started = perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """End a stage; the next one begins."""
+        self.seconds[stage] = perf_counter() - self._started
+        self.restart()
+
+    def restart(self) -> None:
+        """Leave out what was done since the last stage."""
+        self._started = perf_counter()
+
+
 class Searcher:
-    """Search one published generation."""
+    """Search one published index: embed the question, ask both lists, fuse them, rerank the best."""
 
     def __init__(
-        self, generation: Generation, store: Store, settings: Settings, embedder: Embedder, reranker: Reranker | None
+        self, index: Index, store: Store, settings: Settings, embedder: Embedder, reranker: Reranker | None
     ) -> None:
-        self.generation = generation
+        self.index = index
         self._store, self._settings, self._embedder, self._reranker = store, settings, embedder, reranker
-        self._chunk_ids = generation.chunk_ids().tolist()
-        self._vectors, self._keywords = generation.vectors(), generation.keywords()
-
-    def search(self, question: str, *, top: int, rerank: bool = True) -> list[Passage]:
-        """Return the best passages for a question, best first, each with its rank and score in every list."""
-        return self.trace(question, top=top, rerank=rerank).passages
 
     def trace(self, question: str, *, top: int, rerank: bool = True) -> Trace:
         """Search, and keep the ranking and the time of every stage."""
-        pool = max(self._settings.pool, top)
-        times = [perf_counter()]
+        settings, watch = self._settings, Stopwatch()
+        pool = max(settings.pool, top)
         vector = self._embedder.embed_query(question)
-        times.append(perf_counter())
-        dense = self._vectors.search(vector, pool)
-        times.append(perf_counter())
-        keyword = self._keywords.search(question, pool)
-        times.append(perf_counter())
-        lists = {"dense": dense, "keyword": keyword}
-        fused = reciprocal_rank_fusion(
-            {name: [row for row, _ in ranking] for name, ranking in lists.items()},
-            k=self._settings.rrf_k,
-            weights={"dense": self._settings.dense_weight, "keyword": self._settings.keyword_weight},
-        )
-        times.append(perf_counter())
-        seconds = {
-            stage: after - before
-            for stage, (before, after) in zip(("embed", "dense", "keyword", "fuse"), pairwise(times), strict=True)
-        }
-        rankings = {
-            name: [self._chunk_ids[row] for row, _ in ranking] for name, ranking in {**lists, "fused": fused}.items()
-        }
-        passages = self._passages(fused[: pool if rerank and self._reranker else top], lists)
+        watch.lap("embed")
+        lists = {"dense": self.index.dense(vector, pool)}
+        watch.lap("dense")
+        lists["keyword"] = self.index.keywords(keyword_tokens(question), pool)
+        watch.lap("keyword")
+        rankings = {name: [chunk for chunk, _ in ranking] for name, ranking in lists.items()}
+        weights = {"dense": settings.dense_weight, "keyword": settings.keyword_weight}
+        lists["fused"] = reciprocal_rank_fusion(rankings, k=settings.rrf_k, weights=weights)
+        watch.lap("fuse")
+        rankings["fused"] = [chunk for chunk, _ in lists["fused"]]
+        passages = self._passages(lists, pool if rerank and self._reranker else top)
+        watch.restart()
         if rerank and self._reranker:
-            started = perf_counter()
-            chosen, limit = self._settings.rerank_candidates, self._settings.rerank_seconds
-            passages = rerank_passages(
-                question, passages, self._reranker, candidates=chosen, seconds=math.inf if chosen else limit
-            )
-            seconds["rerank"] = perf_counter() - started
+            chosen = settings.rerank_candidates
+            seconds = math.inf if chosen else settings.rerank_seconds
+            passages = rerank_passages(question, passages, self._reranker, candidates=chosen, seconds=seconds)
+            watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
-        return Trace(passages[:top], rankings, seconds)
+        return Trace(passages[:top], rankings, watch.seconds)
 
-    def _passages(
-        self, candidates: Sequence[tuple[int, float]], lists: Mapping[str, Sequence[tuple[int, float]]]
-    ) -> list[Passage]:
-        """Fetch the candidates' chunks; give each its rank and score in every list."""
-        hits: dict[int, list[Hit]] = {row: [] for row, _ in candidates}
+    def _passages(self, lists: Mapping[str, Sequence[tuple[int, float]]], count: int) -> list[Passage]:
+        """Fetch the first fused chunks; give each its rank and score in every list."""
+        candidates = lists["fused"][:count]
+        hits: dict[int, list[Hit]] = {chunk: [] for chunk, _ in candidates}
         for name, ranking in lists.items():
-            for rank, (row, score) in enumerate(ranking, start=1):
-                if row in hits:
-                    hits[row].append(Hit(name, rank, score))
-        stored = self._store.chunks_by_id([self._chunk_ids[row] for row, _ in candidates])
-        passages = []
-        for rank, (row, score) in enumerate(candidates, start=1):
-            chunk = stored.get(self._chunk_ids[row])
-            if chunk is not None:
-                passages.append(_passage(chunk, score, (*hits[row], Hit("fused", rank, score))))
-        return passages
+            for rank, (chunk, score) in enumerate(ranking, start=1):
+                if chunk in hits:
+                    hits[chunk].append(Hit(name, rank, score))
+        stored = self._store.chunks_by_id(list(hits))
+        return [_passage(stored[chunk], score, tuple(hits[chunk])) for chunk, score in candidates if chunk in stored]
 
 
 def rerank_passages(
@@ -108,7 +102,7 @@ def rerank_passages(
     cross-encoder and the fused lists err on different questions. Equal scores keep their order.
     """
     scores = score_within(
-        seconds, reranker, question, [passage_text(passage) for passage in passages[: candidates or None]]
+        seconds, reranker, question, [reranked_text(passage) for passage in passages[: candidates or None]]
     )
     order = sorted(range(len(scores)), key=lambda index: -scores[index])
     rank_of = {index: rank for rank, index in enumerate(order, start=1)}
@@ -124,7 +118,7 @@ def rerank_passages(
     return sorted(ranked, key=lambda passage: -passage.score) + list(passages[len(scores) :])
 
 
-def passage_text(passage: Passage) -> str:
+def reranked_text(passage: Passage) -> str:
     """Return what a reranker reads of a passage."""
     return "\n".join(part for part in (passage.title, passage.context, passage.text) if part)
 
@@ -133,7 +127,7 @@ def _passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...]) -> Passag
     chunk = stored.chunk
     return Passage(
         chunk_id=stored.id,
-        path=display_path(Path(stored.path)),
+        path=stored.path,
         title=stored.title,
         text=chunk.text,
         context=stored.context,
@@ -145,9 +139,3 @@ def _passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...]) -> Passag
         score=score,
         hits=hits,
     )
-
-
-def display_path(path: Path) -> str:
-    """Shorten a path below the working directory to what a user would type."""
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
