@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from local_rag.cli.options import library_options, model_option, search_options
+from local_rag.cli.opening import open_library, require_question
+from local_rag.cli.options import Command, json_option, library_options, model_option, search_options
+from local_rag.cli.search import passage_as_text
+from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
+from local_rag.records import Passage
 
-if TYPE_CHECKING:
-    from local_rag.records import Passage
 
-
-@click.command()
+@click.command(cls=Command)
 @click.argument("question")
 @library_options
 @model_option("answer", "answer with")
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     help="How many passages the model reads; more take longer.  [default: what fits 1,280 tokens]",
 )
 @click.option("--show-passages", is_flag=True, help="Print the passages that were found before the answer.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(
     question: str,
     library: Path,
@@ -34,14 +35,9 @@ def command(
     **settings: Any,
 ) -> None:
     """Answer a QUESTION from the indexed documents, with citations, or say that they do not hold the answer."""
-    from local_rag.cli.search import passage_as_dict, passage_as_text
-    from local_rag.display import one_line, printable, printable_json
-    from local_rag.library import Library
+    require_question(question)
 
-    if not question.strip():
-        raise click.UsageError("The question is empty.")
-
-    def show(found: "Sequence[Passage]") -> None:
+    def show(found: Sequence[Passage]) -> None:
         if show_passages and not as_json:
             for number, passage in enumerate(found, start=1):
                 click.echo(passage_as_text(number, passage))
@@ -51,27 +47,16 @@ def command(
         if not as_json:
             click.echo(printable(text), nl=False)
 
-    with Library(library, **settings) as opened:
+    with open_library(library, **settings) as opened:
         answer = opened.ask(question, passages=passages, rerank=not no_rerank, on_passages=show, on_text=write)
     if as_json:
-        report = {
-            "question": question,
-            "answered": answer.answered,
-            "answer": answer.text,
-            "log_odds": answer.log_odds,
-            "citations": [
-                {"number": citation.number, **passage_as_dict(citation.passage)} for citation in answer.citations
-            ],
-            "removed_citations": answer.removed_citations,
-            "passages": [passage_as_dict(passage) for passage in answer.passages],
-        }
-        click.echo(printable_json(report))
+        click.echo(printable_json(answer_as_dict(answer)))
         return
     click.echo()
     if answer.citations:
         click.echo("\nSources:")
     for citation in answer.citations:
-        click.echo(f"  [{citation.number}] {one_line(citation.passage.location)}")
+        click.echo(f"  [{citation.number}] {one_line(display_path(citation.passage.location))}")
     if answer.removed_citations:
         numbers = ", ".join(map(str, answer.removed_citations))
         click.echo(f"Removed citations of sources that do not exist: {numbers}.", err=True)

@@ -1,33 +1,30 @@
 """`local-rag clean`."""
 
-import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.filesize import decimal
 
-from local_rag.cli.options import library_options
+from local_rag.cli.opening import open_library
+from local_rag.cli.options import Command, json_option, library_options
+from local_rag.display import printable_json
 
 
-@click.command()
+@click.command(cls=Command)
 @library_options
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(library: Path, dry_run: bool, as_json: bool, **settings: Any) -> None:
     """Delete older indexes, contexts and vectors that no document needs any more, and leftovers of killed runs.
 
     Going back to an earlier model or to removed documents will then cost their contexts and vectors again.
     """
-    from dataclasses import asdict
-
-    from rich.filesize import decimal
-
-    from local_rag.library import Library
-
-    with Library(library, **settings) as opened:
+    with open_library(library, **settings) as opened:
         cleaning = opened.clean(dry_run=dry_run)
     if as_json:
-        click.echo(json.dumps({"dry_run": dry_run, **asdict(cleaning)}))
+        click.echo(printable_json({"dry_run": dry_run, **asdict(cleaning)}))
         return
     counts = {
         "older indexes": len(cleaning.generations),

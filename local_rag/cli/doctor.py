@@ -1,28 +1,24 @@
 """`local-rag doctor`."""
 
-import json
 from pathlib import Path
 
 import click
 
-from local_rag.cli.options import library_options
+from local_rag.cli.options import Command, json_option, library_options
+from local_rag.display import one_line, printable_json
+from local_rag.upkeep.doctor import diagnose
 
 _COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 
 
-@click.command()
+@click.command(cls=Command)
 @library_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(library: Path, profile: str | None, as_json: bool) -> None:
     """Check this machine, the models and the library; say how to mend what is wrong.
 
     Hashes the models and decodes a few tokens with them. Ends with exit code 1 when a check fails.
     """
-    from dataclasses import asdict
-
-    from local_rag.display import one_line
-    from local_rag.upkeep.doctor import diagnose
-
     results = []
     for result in diagnose(library, profile=profile):
         results.append(result)
@@ -31,6 +27,6 @@ def command(library: Path, profile: str | None, as_json: bool) -> None:
             remedy = f"  -> {result.remedy}" if result.remedy else ""
             click.echo(f"{mark}{result.name}: {one_line(result.message)}{one_line(remedy)}")
     if as_json:
-        click.echo(json.dumps([asdict(result) for result in results], indent=1))
+        click.echo(printable_json(results, indent=1))
     if any(result.severity == "failed" for result in results):
         raise click.exceptions.Exit(1)

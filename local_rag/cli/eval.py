@@ -3,14 +3,26 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
+from rich.console import Console
+from rich.table import Table
 
-from local_rag.cli.options import model_option
+from local_rag.cli.opening import current_parts, open_library
+from local_rag.cli.options import Group, model_option
+from local_rag.cli.progress import IndexProgress
+from local_rag.display import printable
+from local_rag.evaluation.dataset import Part, load_dataset
+from local_rag.evaluation.draft_questions import draft_dataset
+from local_rag.evaluation.evaluate import compare_reports, evaluate, load_report, plot
+from local_rag.evaluation.metrics import METRICS
+from local_rag.models.choice import find
+from local_rag.records import ContextMode
+from local_rag.settings import resolve_settings
 
 
-class EvalGroup(click.Group):
+class EvalGroup(Group):
     """Take whatever is not the name of a command for the arguments of `run`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -28,7 +40,7 @@ def command() -> None:
 @click.option("--profile", metavar="NAME", help="Models to use: starter, tiny, small or laptop.  [default: starter]")
 @click.option(
     "--context",
-    type=click.Choice(["llm", "headings", "none"]),
+    type=click.Choice(get_args(ContextMode)),
     default="llm",
     show_default=True,
     help="What situates each chunk.",
@@ -36,7 +48,7 @@ def command() -> None:
 @click.option(
     "--questions",
     "part",
-    type=click.Choice(["all", "choose", "report"]),
+    type=click.Choice(get_args(Part)),
     default="all",
     show_default=True,
     help="Ask all, or the half for choosing settings, or the half for reporting what was chosen.",
@@ -69,19 +81,12 @@ def run(
 
     It is indexed once, beside the dataset; stop at any time and the same command goes on where it stopped.
     """
-    from local_rag.cli.progress import IndexProgress
-    from local_rag.evaluation.dataset import load_dataset
-    from local_rag.evaluation.evaluate import compare as compare_reports
-    from local_rag.evaluation.evaluate import evaluate, load_report, plot
-    from local_rag.library import Library
-    from local_rag.settings import resolve_settings
-
     other = load_report(compare) if compare else None
     loaded = load_dataset(dataset)
     if library is None:
         root = dataset / ".local-rag"
         library = root / resolve_settings(root, profile=settings["profile"]).profile
-    with Library(library, **settings) as opened, IndexProgress() as progress:
+    with open_library(library, **settings) as opened, IndexProgress() as progress:
         try:
             report = evaluate(loaded, opened, part=part, rerank=not no_rerank, progress=progress)
         except KeyboardInterrupt:
@@ -120,21 +125,16 @@ def make(documents: tuple[Path, ...], output: Path, count: int, **settings: Any)
     Each has its golden passage and "reviewed": false. Read questions.jsonl: delete what nobody would ask, mend the
     rest, set "reviewed" to true. Then `local-rag eval FOLDER` measures with them.
     """
-    from local_rag.cli.progress import IndexProgress
-    from local_rag.display import printable
-    from local_rag.evaluation.draft_questions import draft_dataset
-    from local_rag.library import Library
-    from local_rag.models.registry import resolve
-
-    names = Library(output / ".local-rag", **settings).model_names()
+    chosen = resolve_settings(output, **settings)
     with IndexProgress() as progress:
         report = draft_dataset(
             documents,
             output,
-            answer_model=resolve(names["answer"], "answer"),
-            embed_model=resolve(names["embed"], "embed"),
+            answer_model=find(chosen, "answer"),
+            embed_model=find(chosen, "embed"),
             count=count,
             progress=progress,
+            open_engine=current_parts().open_engine,
         )
     for item in report.skipped:
         click.echo(printable(f"Skipped {item.path}: {item.reason}"), err=True)
@@ -146,11 +146,6 @@ def make(documents: tuple[Path, ...], output: Path, count: int, **settings: Any)
 
 def _print(report: Mapping[str, Any]) -> None:
     """Print the table of stages, and of the comparison where there is one."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from local_rag.evaluation.metrics import METRICS
-
     console = Console(highlight=False)
     half = "" if report["part"] == "all" else f" (the half to {report['part']})"
     console.print(

@@ -1,28 +1,30 @@
 """`local-rag index`."""
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 import click
 
-from local_rag.cli.options import library_options, model_option
+from local_rag.cli.opening import open_library
+from local_rag.cli.options import Command, library_options, model_option
+from local_rag.cli.progress import IndexProgress
+from local_rag.display import describe_contexts, display_path, one_line, printable, printable_json
+from local_rag.indexing.indexer import IndexReport
+from local_rag.records import ContextMode
+from local_rag.settings import Chunker
 
-if TYPE_CHECKING:
-    from local_rag.indexing.indexer import IndexReport
 
-
-@click.command()
+@click.command(cls=Command)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @library_options
 @click.option(
     "--context",
-    type=click.Choice(["llm", "headings", "none"]),
+    type=click.Choice(get_args(ContextMode)),
     help="What situates each chunk: a generated sentence, its headings, or nothing.  [default: llm]",
 )
 @click.option(
     "--chunker",
-    type=click.Choice(["auto", "fixed", "recursive", "markdown", "code"]),
+    type=click.Choice(get_args(Chunker)),
     help="How to split.  [default: auto, by kind of file]",
 )
 @click.option("--chunk-tokens", type=click.IntRange(min=16), help="Largest chunk, in tokens of the embedder.")
@@ -35,32 +37,17 @@ def command(paths: tuple[Path, ...], library: Path, as_json: bool, **settings: A
 
     Only what is new or changed costs anything. Stop it at any time: the same command goes on where it stopped.
     """
-    from local_rag.cli.progress import IndexProgress
-    from local_rag.library import Library
-
-    with Library(library, **settings) as opened, IndexProgress() as progress:
+    with open_library(library, **settings) as opened, IndexProgress() as progress:
         try:
             report = opened.index(paths, progress=progress)
         except KeyboardInterrupt:
             progress.stop()
             click.echo("Stopped. Everything finished so far is kept; run `local-rag index` again to go on.", err=True)
             raise click.exceptions.Exit(130) from None
-    click.echo(json.dumps(_as_dict(report)) if as_json else _as_text(report))
+    click.echo(printable_json(report) if as_json else _as_text(report))
 
 
-def _as_dict(report: "IndexReport") -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return {
-        **asdict(report),
-        "skipped": [{"path": str(item.path), "reason": item.reason} for item in report.skipped],
-    }
-
-
-def _as_text(report: "IndexReport") -> str:
-    from local_rag.asking.search import display_path
-    from local_rag.display import describe_contexts, one_line, printable
-
+def _as_text(report: IndexReport) -> str:
     names = ("added", "changed", "moved", "removed", "unchanged")
     counts = [f"{getattr(report, name)} {name}" for name in names if getattr(report, name)]
     lines = [f"Documents: {', '.join(counts) or 'none'}. {report.chunks} chunks. {report.seconds:.0f} s."]

@@ -2,15 +2,14 @@
 
 import importlib
 import os
-import sys
 import tempfile
 from typing import Any
 
 import click
 
+from local_rag.cli.options import Invocation
 from local_rag.display import one_line
 from local_rag.errors import LocalRagError
-from local_rag.offline import go_offline
 
 COMMANDS = {
     "ask": "Answer a question from the indexed documents, with citations.",
@@ -63,13 +62,11 @@ class LazyGroup(click.Group):
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Ask questions of your own documents, with models that run on your own machine."""
+    ctx.obj = ctx.obj or Invocation()
     # Importing torch makes a cache folder of its compiler, which is never used: here it exists already.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
-    if ctx.invoked_subcommand not in {"scrape", "models"}:  # `models` closes the network itself, except to pull
-        go_offline(native_code=bool(ctx.obj))
 
 
-def main() -> None:
-    """Run the command line; a process that was started for nothing else is sealed against native code too."""
-    is_own_process = sys._getframe(1).f_globals.get("__name__") == "__main__"
-    cli(prog_name="local-rag", obj=is_own_process)
+def main(parts: Any = None) -> None:
+    """Run the command line in a process that is there for nothing else: each command closes the network to it."""
+    cli(prog_name="local-rag", obj=Invocation(seal=True, parts=parts))

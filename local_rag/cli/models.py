@@ -1,19 +1,31 @@
 """`local-rag models`: list, pull, verify, optimize, path."""
 
 import contextlib
-import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.table import Table
 
+from local_rag.cli.options import FetchingCommand, Group, json_option
+from local_rag.display import printable_json
 from local_rag.errors import ModelError
-from local_rag.offline import go_offline
-
-if TYPE_CHECKING:
-    from local_rag.models.registry import ModelEntry, Registry
+from local_rag.llama.optimize import damaged_copies
+from local_rag.llama.optimize import optimize as optimize_model
+from local_rag.models.pull import pull as pull_model
+from local_rag.models.registry import (
+    ModelEntry,
+    Registry,
+    default_models_directory,
+    load_registry,
+    missing_files,
+    resolve,
+)
+from local_rag.models.registry import verify as verify_model
 
 models_option = click.option(
     "--models",
@@ -23,24 +35,19 @@ models_option = click.option(
 )
 
 
-@click.group()
-@click.pass_context
-def command(ctx: click.Context) -> None:
+@click.group(cls=Group)
+def command() -> None:
     """List, pull and verify the models.
 
     Wherever a model is asked for, the path of a GGUF file or of a sentence-transformers folder of your own will do.
     """
-    if ctx.invoked_subcommand != "pull":
-        go_offline(native_code=bool(ctx.obj))
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @models_option
 def list_models(directory: Path | None, as_json: bool) -> None:
     """List the known models and profiles."""
-    from local_rag.models.registry import default_models_directory, load_registry, missing_files
-
     registry = load_registry()
     directory = directory or default_models_directory()
     rows = [
@@ -57,12 +64,12 @@ def list_models(directory: Path | None, as_json: bool) -> None:
     ]
     if as_json:
         profiles = {name: dict(roles) for name, roles in registry.profiles.items()}
-        click.echo(json.dumps({"directory": str(directory), "models": rows, "profiles": profiles}, indent=2))
+        click.echo(printable_json({"directory": directory, "models": rows, "profiles": profiles}, indent=2))
     else:
         _print_tables(registry, directory)
 
 
-@command.command()
+@command.command(cls=FetchingCommand)
 @click.argument("names", metavar="[NAME|PROFILE]...", nargs=-1)
 @models_option
 def pull(names: tuple[str, ...], directory: Path | None) -> None:
@@ -71,9 +78,6 @@ def pull(names: tuple[str, ...], directory: Path | None) -> None:
     An interrupted pull resumes where it stopped. Files that are already there and whole are not fetched again; damaged
     ones are replaced.
     """
-    from local_rag.models.pull import pull as pull_model
-    from local_rag.models.registry import default_models_directory, load_registry
-
     entries = _choose(load_registry(), names or ("starter",))
     directory = directory or default_models_directory()
     try:
@@ -91,10 +95,6 @@ def pull(names: tuple[str, ...], directory: Path | None) -> None:
 @models_option
 def verify(names: tuple[str, ...], directory: Path | None) -> None:
     """Hash the files of models, by default of all that are pulled."""
-    from local_rag.llama.optimize import damaged_copies
-    from local_rag.models.registry import default_models_directory, load_registry
-    from local_rag.models.registry import verify as verify_model
-
     registry = load_registry()
     directory = directory or default_models_directory()
     pulled = [name for name in registry.models if (directory / name).is_dir()]
@@ -126,9 +126,6 @@ def optimize(name: str) -> None:
     The copy is made from the pulled file, timed beside it, and kept where it is faster; contexts are then written with
     it. Contexts that were written before stay as they are.
     """
-    from local_rag.llama.optimize import optimize as optimize_model
-    from local_rag.models.registry import resolve
-
     model = resolve(name, "context")
     click.echo(f"Copying {model.name} and timing both, about a minute ...", err=True)
     result = optimize_model(model)
@@ -147,14 +144,12 @@ def optimize(name: str) -> None:
 @models_option
 def path(name: str, directory: Path | None) -> None:
     """Print where a pulled model is: the GGUF file, or the folder."""
-    from local_rag.models.registry import load_registry, resolve
-
     registry = load_registry()
     (entry,) = _choose(registry, (name,), profiles=False)
     click.echo(resolve(name, entry.roles[0], models_directory=directory, registry=registry).path)
 
 
-def _choose(registry: "Registry", names: tuple[str, ...], profiles: bool = True) -> "list[ModelEntry]":
+def _choose(registry: Registry, names: tuple[str, ...], profiles: bool = True) -> list[ModelEntry]:
     """Look up models by their names or their profiles' names, each model once."""
     chosen: dict[str, ModelEntry] = {}
     for name in names:
@@ -168,11 +163,8 @@ def _choose(registry: "Registry", names: tuple[str, ...], profiles: bool = True)
 
 
 @contextlib.contextmanager
-def _progress(entry: "ModelEntry") -> Iterator[Callable[[str, int, int], None]]:
+def _progress(entry: ModelEntry) -> Iterator[Callable[[str, int, int], None]]:
     """Show progress on stderr: a bar to a terminal, else a line for each tenth."""
-    from rich.console import Console
-    from rich.filesize import decimal
-
     console = Console(stderr=True)
     if not console.is_terminal:
         shown = -1
@@ -185,21 +177,13 @@ def _progress(entry: "ModelEntry") -> Iterator[Callable[[str, int, int], None]]:
 
         yield report
         return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     with Progress(*columns, TransferSpeedColumn(), TimeRemainingColumn(), console=console, transient=True) as bars:
         bar = bars.add_task(entry.name, total=entry.bytes)
         yield lambda name, done, total: bars.update(bar, description=name, completed=done, total=total)
 
 
-def _print_tables(registry: "Registry", directory: Path) -> None:
-    from rich.console import Console
-    from rich.filesize import decimal
-    from rich.table import Table
-
-    from local_rag.models.registry import missing_files
-
+def _print_tables(registry: Registry, directory: Path) -> None:
     models = Table("name", "role", "size", "licence", "pulled", box=None, header_style="bold")
     for entry in registry.models.values():
         pulled = "no" if missing_files(entry, directory) else "yes"

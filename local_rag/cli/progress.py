@@ -9,9 +9,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bar
 
 from local_rag.display import printable
-from local_rag.indexing.indexer import Progress
+from local_rag.records import Progress, Stage
 
-_NAMES = {
+_NAMES: dict[Stage, str] = {
     "read": "Reading",
     "contextualize": "Writing contexts",
     "embed": "Embedding",

@@ -5,25 +5,23 @@ from typing import Any
 
 import click
 
-from local_rag.cli.options import library_options
+from local_rag.cli.opening import open_library
+from local_rag.cli.options import Command, json_option, library_options
+from local_rag.cli.progress import IndexProgress
+from local_rag.display import display_path, one_line, printable, printable_json
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @library_options
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(paths: tuple[Path, ...], library: Path, dry_run: bool, as_json: bool, **settings: Any) -> None:
     """Take documents, or all below a folder, out of the library; the files themselves are not touched.
 
     What lies below an indexed folder stays out until `local-rag index` is given its very path again.
     """
-    from local_rag.asking.search import display_path
-    from local_rag.cli.progress import IndexProgress
-    from local_rag.display import one_line, printable, printable_json
-    from local_rag.library import Library
-
-    with Library(library, **settings) as opened, IndexProgress() as progress:
+    with open_library(library, **settings) as opened, IndexProgress() as progress:
         removal = opened.remove(paths, dry_run=dry_run, progress=progress)
     documents = [document.path for document in removal.documents]
     if as_json:
@@ -36,7 +34,7 @@ def command(paths: tuple[Path, ...], library: Path, dry_run: bool, as_json: bool
         click.echo(printable_json(report))
         return
     lines = [f"{'Would remove' if dry_run else 'Removed'} {len(documents)} documents:"]
-    lines += [f"  {one_line(display_path(Path(path)))}" for path in documents]
+    lines += [f"  {one_line(display_path(path))}" for path in documents]
     lines += [f"No longer indexed: {display_path(root)}" for root in removal.roots]
     lines += [f"Passed over by `local-rag index` from now on: {display_path(path)}" for path in removal.excluded]
     if not dry_run:

@@ -1,14 +1,17 @@
 """The `local-rag scrape` command."""
 
-import json
 from pathlib import Path
 
 import click
 
+from local_rag.cli.options import FetchingCommand
+from local_rag.display import one_line, printable_json
 from local_rag.errors import NetworkError
+from local_rag.scraping.fetch import normalize_url
+from local_rag.scraping.scrape import scrape
 
 
-@click.command("scrape")
+@click.command("scrape", cls=FetchingCommand)
 @click.argument("urls", metavar="URL...", nargs=-1, required=True)
 @click.option("--depth", type=click.IntRange(min=0), default=0, show_default=True, help="How many links to follow.")
 @click.option("--same-site/--any-site", default=True, show_default=True, help="Which links to follow.")
@@ -43,10 +46,6 @@ def command(
     Keeps the main content of each page, and PDF files as they are. Run again to fetch what changed. What robots.txt
     forbids is not fetched.
     """
-    from local_rag.display import one_line
-    from local_rag.scraping.fetch import normalize_url
-    from local_rag.scraping.scrape import scrape
-
     try:
         addresses = [normalize_url(url) for url in urls]
     except NetworkError as error:
@@ -64,7 +63,7 @@ def command(
         counts[page.status] += 1
         if as_json:
             path = None if page.path is None else str(page.path)
-            click.echo(json.dumps({"url": page.url, "path": path, "status": page.status, "reason": page.reason}))
+            click.echo(printable_json({"url": page.url, "path": path, "status": page.status, "reason": page.reason}))
         elif page.path is not None:
             click.echo(one_line(str(page.path)))
         if page.status != "written":

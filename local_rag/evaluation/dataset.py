@@ -12,17 +12,15 @@ that nobody has looked at yet.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from local_rag.errors import DatasetError
-from local_rag.reading.markdown import find_headings
-from local_rag.reading.source_code import LANGUAGES, find_definitions
+from local_rag.reading.read import as_document
 from local_rag.records import Chunk, Document, DocumentKind
 
 Part = Literal["all", "choose", "report"]
-_MARKDOWN = {".md", ".markdown"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +132,13 @@ def _read_document(record: Mapping[str, Any]) -> DatasetDocument:
     identifier, text = str(record["id"]), record["text"]
     if not isinstance(text, str):
         raise TypeError("the text is not a string")
-    path = Path(identifier)
-    language = LANGUAGES.get(path.suffix)
-    kind: DocumentKind = record.get("kind") or (
-        "markdown" if path.suffix in _MARKDOWN else "code" if language else "text"
-    )
-    if kind not in get_args(DocumentKind):
+    kind = record.get("kind") or None
+    if kind not in (None, *get_args(DocumentKind)):
         raise ValueError(f"the kind {kind!r} is none of {', '.join(get_args(DocumentKind))}")
-    headings = find_headings(text) if kind == "markdown" else find_definitions(text) if language == "python" else ()
-    document = Document(path, str(record.get("title") or ""), text, kind, language, headings)
+    document = as_document(Path(identifier), text, kind=kind)
+    # The title that the dataset gives and no other; ready-made chunks are parts of the text as it stands.
+    kept = text if record.get("chunks") else document.text
+    document = replace(document, title=str(record.get("title") or ""), text=kept)
     chunks: dict[str, tuple[int, int]] = {}
     position = 0
     for chunk in record.get("chunks") or ():

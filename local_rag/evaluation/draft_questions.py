@@ -12,19 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local_rag.asking.answer import Answerer
-from local_rag.asking.search import display_path
+from local_rag.asking.answer import Answerer, answer_room
+from local_rag.display import display_path
 from local_rag.errors import DatasetError, ReadError
 from local_rag.evaluation.dataset import write_dataset
-from local_rag.indexing.contextualize import WINDOW_TOKENS, headings_context, make_engine
-from local_rag.indexing.indexer import Progress
-from local_rag.llama.engine import Request
-from local_rag.llama.model import LlamaModel
-from local_rag.models.embedder import default_chunk_tokens, load_tokenizer
-from local_rag.reading.isolate import IsolatedReader
-from local_rag.reading.split import split
+from local_rag.indexing.contextualize import WINDOW_TOKENS, context_room
+from local_rag.indexing.vectors import default_chunk_tokens
+from local_rag.indexing.work import OpenEngine
+from local_rag.llama.generator import Generator, Request
+from local_rag.llama.open import open_engine
+from local_rag.models.embedder import TOKENIZER_FILE
+from local_rag.reading.isolate import IsolatedReader, ReadFile
+from local_rag.reading.split import Splitting
 from local_rag.reading.walk import walk
-from local_rag.records import Chunk, Document, InstalledModel, Passage, Skipped
+from local_rag.records import Chunk, Document, InstalledModel, Passage, Progress, Skipped, heading_path
 
 _SYSTEM = "You write questions for testing a search engine."
 _INSTRUCTION = (
@@ -57,6 +58,7 @@ def draft_dataset(
     embed_model: InstalledModel,
     count: int,
     progress: Callable[[Progress], None],
+    open_engine: OpenEngine = open_engine,
 ) -> DraftReport:
     """Write a dataset with about `count` questions about these files and folders.
 
@@ -66,40 +68,57 @@ def draft_dataset(
     if (output / "questions.jsonl").exists():
         raise DatasetError(f"{output} already holds questions; name another folder with `--output`.")
     report = DraftReport()
-    documents = list(_read_documents(paths, report.skipped))
-    chunks = _choose_chunks(documents, embed_model, int(count * _DRAFTS_PER_QUESTION) + 1)
+    splitting = Splitting(embed_model.path / TOKENIZER_FILE, default_chunk_tokens(embed_model))
+    documents = list(_read_documents(paths, splitting, report.skipped))
+    chunks = choose_chunks(documents, int(count * _DRAFTS_PER_QUESTION) + 1)
     if not chunks:
         raise DatasetError("The documents hold no passage long enough to ask about; name others.")
-    drafts = list(_draft(chunks, answer_model, progress))
-    answerer = Answerer(answer_model)
+    progress(Progress("draft", 0, len(chunks), f"loading {answer_model.name}"))
     questions: list[dict[str, Any]] = []
     try:
-        for number, (document, chunk, question) in enumerate(drafts):
-            if len(questions) == count:
-                break
-            progress(Progress("check", number, len(drafts)))
-            reason = reason_to_drop(question, chunk.text, [str(kept["question"]) for kept in questions])
-            answer = None if reason else answerer.answer(question, [_passage(document, chunk)])
-            if answer is not None and not answer.answered:
-                reason = "not answered"
-            if reason or answer is None:
-                report.dropped[reason] = report.dropped.get(reason, 0) + 1
-                continue
-            span = {"document": display_path(document.path), "start": chunk.start, "end": chunk.end}
-            questions.append(
-                {
-                    "question": question,
-                    "golden": [span],
-                    "reviewed": False,
-                    "passage": chunk.text,
-                    "answer": answer.text,
-                }
-            )
+        with open_engine(answer_model.path, context_tokens=_room) as generator:
+            drafts = list(_draft(chunks, generator, progress))
+            answerer = Answerer(generator, answer_model.answered_log_odds)
+            for kept in _check(drafts, answerer, report.dropped, progress):
+                questions.append(kept)
+                if len(questions) == count:
+                    break
     finally:
-        answerer.close()
         report.kept = len(questions)
-        write_dataset(output, [_document_record(document) for document in documents], questions)
+        write_dataset(output, [_document_record(read.document) for read in documents], questions)
     return report
+
+
+def _check(
+    drafts: Sequence[tuple[Document, Chunk, str]],
+    answerer: Answerer,
+    dropped: dict[str, int],
+    progress: Callable[[Progress], None],
+) -> Iterator[dict[str, Any]]:
+    """Yield the drafts that can be used, as lines of a dataset; count the others by reason."""
+    kept: list[str] = []
+    for number, (document, chunk, question) in enumerate(drafts):
+        progress(Progress("check", number, len(drafts)))
+        reason = reason_to_drop(question, chunk.text, kept)
+        answer = None if reason else answerer.answer(question, [_passage(document, chunk)])
+        if answer is None or not answer.answered:
+            reason = reason or "not answered"
+            dropped[reason] = dropped.get(reason, 0) + 1
+            continue
+        kept.append(question)
+        span = {"document": display_path(document.path), "start": chunk.start, "end": chunk.end}
+        yield {
+            "question": question,
+            "golden": [span],
+            "reviewed": False,
+            "passage": chunk.text,
+            "answer": answer.text,
+        }
+
+
+def _room(context_length: int, sequences: int) -> int:
+    """Return room for drafting many questions at a time, and for checking one answer."""
+    return max(context_room(context_length, sequences), answer_room(context_length, 1))
 
 
 def reason_to_drop(question: str, passage: str, others: Sequence[str]) -> str:
@@ -116,8 +135,8 @@ def reason_to_drop(question: str, passage: str, others: Sequence[str]) -> str:
     return "copied" if any(f" {' '.join(run)} " in text for run in runs) else ""
 
 
-def _read_documents(paths: Sequence[Path], skipped: list[Skipped]) -> Iterator[Document]:
-    with IsolatedReader() as reader:
+def _read_documents(paths: Sequence[Path], splitting: Splitting, skipped: list[Skipped]) -> Iterator[ReadFile]:
+    with IsolatedReader(splitting) as reader:
         for item in walk([path.resolve() for path in paths]):
             if isinstance(item, Skipped):
                 skipped.append(item)
@@ -128,45 +147,36 @@ def _read_documents(paths: Sequence[Path], skipped: list[Skipped]) -> Iterator[D
                 skipped.append(Skipped(item, str(error)))
 
 
-def _choose_chunks(
-    documents: Sequence[Document], embed_model: InstalledModel, count: int
-) -> list[tuple[Document, Chunk]]:
+def choose_chunks(documents: Sequence[ReadFile], count: int) -> list[tuple[Document, Chunk]]:
     """Choose chunks from all over the documents, the same ones every time."""
-    tokenizer, max_tokens = load_tokenizer(embed_model.path), default_chunk_tokens(embed_model)
     found = [
-        (document, chunk)
-        for document in documents
-        for chunk in split(document, tokenizer=tokenizer, max_tokens=max_tokens)
+        (read.document, chunk)
+        for read in documents
+        for chunk in read.chunks
         if len(_words(chunk.text)) >= _MIN_PASSAGE_WORDS
     ]
     return sorted(found, key=lambda item: hashlib.sha256(item[1].text.encode()).digest())[:count]
 
 
 def _draft(
-    chunks: Sequence[tuple[Document, Chunk]], answer_model: InstalledModel, progress: Callable[[Progress], None]
+    chunks: Sequence[tuple[Document, Chunk]], generator: Generator, progress: Callable[[Progress], None]
 ) -> Iterator[tuple[Document, Chunk, str]]:
-    """Let the model write a question for each chunk; the model is freed before the answers are checked."""
-    progress(Progress("draft", 0, len(chunks), f"loading {answer_model.name}"))
-    model = LlamaModel(answer_model.path)
-    engine = make_engine(model)
-    try:
-        head, tail = model.chat_frame(_SYSTEM)
-        before = model.tokenize(f"{head}Passage:\n", special=True)
-        after = model.tokenize(f"\n\n{_INSTRUCTION}{tail}", special=True)
-        requests = [
-            Request(str(number), before, model.tokenize(_quoted(document, chunk))[:WINDOW_TOKENS] + after, _MAX_TOKENS)
-            for number, (document, chunk) in enumerate(chunks)
-        ]
-        for done, (key, tokens, _) in enumerate(engine.complete(requests), start=1):
-            progress(Progress("draft", done, len(chunks)))
-            yield *chunks[int(key)], _first_line(model.detokenize(tokens))
-    finally:
-        engine.close()
-        model.close()
+    """Let the model write a question for each chunk."""
+    model = generator.model
+    head, tail = model.chat_frame(_SYSTEM)
+    before = model.tokenize(f"{head}Passage:\n", special=True)
+    after = model.tokenize(f"\n\n{_INSTRUCTION}{tail}", special=True)
+    requests = [
+        Request(str(number), before, model.tokenize(_quoted(document, chunk))[:WINDOW_TOKENS] + after, _MAX_TOKENS)
+        for number, (document, chunk) in enumerate(chunks)
+    ]
+    for done, (key, tokens, _) in enumerate(generator.complete(requests), start=1):
+        progress(Progress("draft", done, len(chunks)))
+        yield *chunks[int(key)], _first_line(model.detokenize(tokens))
 
 
 def _quoted(document: Document, chunk: Chunk) -> str:
-    return f"{headings_context(document.title, chunk.headings)}\n{chunk.text}"
+    return f"{heading_path(document.title, chunk.headings)}\n{chunk.text}"
 
 
 def _first_line(text: str) -> str:
@@ -178,7 +188,7 @@ def _first_line(text: str) -> str:
 def _passage(document: Document, chunk: Chunk) -> Passage:
     return Passage(
         chunk_id=0,
-        path=display_path(document.path),
+        path=str(document.path),
         title=document.title,
         text=chunk.text,
         context="",

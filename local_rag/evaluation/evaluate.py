@@ -23,10 +23,10 @@ from typing import Any
 from local_rag.errors import DatasetError
 from local_rag.evaluation.dataset import Dataset, DatasetDocument, Part, Question, Span
 from local_rag.evaluation.metrics import METRICS, confidence_interval, golden_ranks, measure, paired_test
-from local_rag.indexing.indexer import Progress
+from local_rag.indexing.changes import Found, compare_documents
 from local_rag.library import Library
-from local_rag.records import Chunk
-from local_rag.store.generation import current_generation
+from local_rag.models.choice import chosen
+from local_rag.records import Chunk, Progress
 
 POOL = 150  # the deepest recall that is reported
 
@@ -39,13 +39,11 @@ def evaluate(
     `part` chooses half of the questions. The report's `per_question` holds the ranks of the golden passages in every
     stage: `compare` and a plot need nothing else.
     """
-    chosen = [question for question in dataset.questions if part in {"all", question.part}]
-    questions = [question for question in chosen if question.answerable]
+    asked = [question for question in dataset.questions if part in {"all", question.part}]
+    questions = [question for question in asked if question.answerable]
     if not questions:
         raise DatasetError(f"{dataset.folder} has no answerable question to measure with; add some to questions.jsonl.")
     chunks = index_dataset(dataset, library, progress)
-    generation = current_generation(library.folder)
-    assert generation is not None
     ranker = Ranker(dataset, chunks)
     library.trace(questions[0].text, top=POOL, rerank=rerank)  # loads the models, which is not what is timed
     rows: list[dict[str, Any]] = []
@@ -61,14 +59,14 @@ def evaluate(
         "dataset": dataset.folder.resolve().name,
         "part": part,
         "questions": len(questions),
-        "unanswerable": len(chosen) - len(questions),
+        "unanswerable": len(asked) - len(questions),
         "unreviewed": sum(not question.reviewed for question in questions),
         "documents": len(dataset.documents),
         "chunks": len(chunks),
-        "generated_contexts": generation.manifest["generated_contexts"],
+        "generated_contexts": library.manifest()["generated_contexts"],
         "profile": library.settings.profile,
         "context": library.settings.context,
-        "models": library.model_names(),
+        "models": chosen(library.settings),
         "stages": {
             stage: {metric: fmean(numbers) for metric, numbers in metrics.items()} for stage, metrics in values.items()
         },
@@ -90,7 +88,7 @@ def stage_values(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[
     }
 
 
-def compare(report: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def compare_reports(report: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Compare two runs over the questions that both asked: per stage and metric the means, their difference and p."""
     mine, others = _by_question(report), _by_question(other)
     asked = [question for question in mine if question in others]
@@ -131,28 +129,36 @@ def index_dataset(
 
     Only what the library lacks is made, and everything finished is kept when it is stopped.
     """
-    documents = {str(document.document.path): document for document in dataset.documents}
-    with library.writing(progress) as (store, indexer):
-        split_key, chunk_tokens = indexer.split_key()
-        known = {document.path: document for document in store.documents()}
-        for gone in known.keys() - documents.keys():
-            store.supersede(known[gone].id)
-        for number, (path, document) in enumerate(documents.items(), start=1):
-            key = "ready-made" if document.chunks else split_key
-            sha256 = _fingerprint(document)
-            if path in known and (known[path].sha256, known[path].split_key) == (sha256, key):
-                continue
-            progress(Progress("read", number, len(documents), path))
-            chunks = document.ready_made() or indexer.split(document.document, chunk_tokens)
-            size = len(document.document.text)
-            store.put_document(document.document, chunks, size=size, modified_ns=0, sha256=sha256, split_key=key)
+    documents = {document.document.path: document for document in dataset.documents}
+    with library.writing(progress, create=True) as (store, indexer):
+        splitting = indexer.splitting()
+        split_key = indexer.split_key(splitting)
+        found = [_found(document, "ready-made" if document.chunks else split_key) for document in dataset.documents]
+        known = {stored.path: stored for stored in store.documents()}
+        changes = compare_documents(known, found, lambda _stored: True)
+        for gone in changes.gone:
+            store.supersede(gone.id)
+        for number, one in enumerate(changes.to_read, start=1):
+            progress(Progress("read", number, len(changes.to_read), str(one.path)))
+            document = documents[one.path]
+            chunks = document.ready_made() or splitting.split(document.document)
+            store.put_document(
+                document.document,
+                chunks,
+                size=one.size,
+                modified_ns=0,
+                sha256=one.sha256(),
+                split_key=one.split_key,
+            )
         indexer.complete()
-        return {stored.id: (documents[stored.path].id, stored.chunk) for stored in store.chunks()}
+        return {stored.id: (documents[Path(stored.path)].id, stored.chunk) for stored in store.chunks()}
 
 
-def _fingerprint(document: DatasetDocument) -> str:
+def _found(document: DatasetDocument, split_key: str) -> Found:
+    """Describe a document as `compare` wants it; it has no time, so that its content decides."""
     content = [document.document.title, document.document.kind, document.document.text, list(document.chunks.items())]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    sha256 = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    return Found(document.document.path, len(document.document.text), -1, split_key, lambda: sha256)
 
 
 class Ranker:

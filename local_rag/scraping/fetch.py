@@ -142,11 +142,20 @@ class Fetcher:
     four times as long), `max_bytes` the size of a body after decompression.
     """
 
-    def __init__(self, *, delay: float, timeout: float, max_bytes: int, allow_private: bool) -> None:
+    def __init__(
+        self,
+        *,
+        delay: float,
+        timeout: float,
+        max_bytes: int,
+        allow_private: bool,
+        is_private: Callable[[str], bool] = is_private,
+    ) -> None:
         self._delay = delay
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._allow_private = allow_private
+        self._is_private = is_private
         self._session = _Session()
         self._private_is_allowed = allow_private
         for scheme in ("http://", "https://"):
@@ -178,7 +187,7 @@ class Fetcher:
         for _ in range(_REDIRECTS + 1):
             home = home if host_of(url) == home else None  # once away, a public site may not lead back in
             self._private_is_allowed = self._allow_private or home is not None
-            if not self._private_is_allowed and is_private(host_of(url)):
+            if not self._private_is_allowed and self._is_private(host_of(url)):
                 raise NetworkError(f"it leads to the private address {host_of(url)}: allow that with --allow-private")
             if site is not None and site_of(url) != site:
                 raise NetworkError(f"it redirects to another site, {url}: follow that with --any-site")

@@ -7,7 +7,7 @@ import json
 import mimetypes
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -68,6 +68,7 @@ def scrape(
     allow_private: bool = False,
     timeout: float = 30.0,
     max_bytes: int = 20_000_000,
+    is_private: Callable[[str], bool] = is_private,
 ) -> Iterator[ScrapedPage]:
     """Fetch pages, and those they link to up to `depth` links away, into `output`; yield each as it is done.
 
@@ -81,7 +82,9 @@ def scrape(
     done: set[str] = set()
     state = _load_state(output)
     remembered = functools.partial(_conditions, output=output, state=state)
-    fetcher = Fetcher(delay=delay, timeout=timeout, max_bytes=max_bytes, allow_private=allow_private)
+    fetcher = Fetcher(
+        delay=delay, timeout=timeout, max_bytes=max_bytes, allow_private=allow_private, is_private=is_private
+    )
     count = 0
     with contextlib.closing(fetcher):
         while queue and count < max_pages:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local_rag.errors import LibraryError
+from local_rag.files import folder_bytes
 from local_rag.indexing.indexer import Indexer
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.generation import live_name
+from local_rag.store.index import Indexes
 from local_rag.store.maintenance import compact, count_rows, drop, orphaned_contexts, orphaned_vectors, purge_superseded
 
 
@@ -60,23 +61,23 @@ def find_documents(store: Store, paths: Iterable[Path | str]) -> Removal:
     return Removal(tuple(gone.values()), tuple(sorted(forgotten)), tuple(sorted(excluded)))
 
 
-def remove(library: Path, store: Store, indexer: Indexer, removal: Removal) -> None:
+def remove(store: Store, indexes: Indexes, indexer: Indexer, removal: Removal) -> None:
     """Take the documents out, publish an index without them, then delete their text."""
     store.remove(removal.documents, removal.roots, removal.excluded)
-    if live_name(library):
+    if indexes.live_name():
         indexer.publish()
-    purge_superseded(library, store)
+    purge_superseded(store, indexes)
 
 
-def clean(library: Path, store: Store, *, dry_run: bool) -> Cleaning:
+def clean(store: Store, indexes: Indexes, *, dry_run: bool) -> Cleaning:
     """Delete all generations but the live one, orphaned contexts and vectors, superseded documents and leftovers."""
-    live = live_name(library)
-    folders = sorted(path for path in (library / "generations").glob("*") if path.name != live)
-    leftovers = sorted(path for pattern in ("*.tmp", "*.damaged*") for path in library.glob(pattern))
-    before = folder_bytes(library)
+    folder, live = store.folder, indexes.live_name()
+    folders = sorted(path for path in (folder / "generations").glob("*") if path.name != live)
+    leftovers = sorted(path for pattern in ("*.tmp", "*.damaged*") for path in folder.glob(pattern))
+    before = folder_bytes(folder)
     superseded = count_rows(store)["superseded_documents"]
     if not dry_run:
-        purge_superseded(library, store)
+        purge_superseded(store, indexes)
     contexts, vectors = orphaned_contexts(store), orphaned_vectors(store)
     freed = sum(folder_bytes(path) for path in (*folders, *leftovers)) + sum((contexts | vectors).values())
     if not dry_run:
@@ -85,7 +86,7 @@ def clean(library: Path, store: Store, *, dry_run: bool) -> Cleaning:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         compact(store)
         superseded -= count_rows(store)["superseded_documents"]
-        freed = before - folder_bytes(library)
+        freed = before - folder_bytes(folder)
     rows = count_rows(store)
     return Cleaning(
         generations=tuple(path.name for path in folders if path.suffix != ".tmp"),
@@ -96,9 +97,3 @@ def clean(library: Path, store: Store, *, dry_run: bool) -> Cleaning:
         bytes=freed,
         kept_caches=rows["chunks_with_vectors"] < rows["chunks"],
     )
-
-
-def folder_bytes(path: Path) -> int:
-    """Add up the sizes of a file, or of all files below a folder."""
-    files = (path, *path.rglob("*")) if path.is_dir() else (path,)
-    return sum(file.lstat().st_size for file in files if file.is_file())

@@ -19,29 +19,28 @@ need nobody's help; the others need `local-rag repair`, and every command that m
 """
 
 import shutil
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from local_rag.errors import LibraryError
+from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.indexing.indexer import Indexer
 from local_rag.store.database import SALVAGED_FILE, STORE_FILE, Store
-from local_rag.store.generation import current_generation
+from local_rag.store.index import Indexes
 from local_rag.store.maintenance import check_pages, count_rows, drop, find_damage
 from local_rag.store.salvage import salvage, switch
 
 
-def repair_store(library: Path) -> list[str]:
+def repair_store(folder: Path) -> list[str]:
     """Mend the SQLite file (branch C); return what was done, one sentence each."""
-    path = library / STORE_FILE
-    if (library / SALVAGED_FILE).exists():
-        _switch(library)
+    path = folder / STORE_FILE
+    if (folder / SALVAGED_FILE).exists():
+        _switch(folder)
         return ["A salvage that was interrupted has been ended; run `local-rag index` to read the documents again."]
     if not path.exists():
-        raise LibraryError(f"There is no library in {library}; make one with `local-rag index PATH`.")
-    if problems := _problems(path):
-        counts = salvage(library)
-        _switch(library)
+        raise LibraryError(f"There is no library in {folder}; make one with `local-rag index PATH`.")
+    if problems := _problems(folder):
+        counts = salvage(folder)
+        _switch(folder)
         kept = ", ".join(f"{counts[name]:,} {name}" for name in ("contexts", "vectors", "roots"))
         return [
             f"{path} was damaged ({problems[0]}); saved into a new one: {kept}. The damaged file is kept as "
@@ -51,7 +50,7 @@ def repair_store(library: Path) -> list[str]:
     return []
 
 
-def repair_index(library: Path, store: Store, indexer: Indexer) -> list[str]:
+def repair_index(store: Store, indexes: Indexes, indexer: Indexer) -> list[str]:
     """Drop damaged rows (branch B) and build a damaged index again (branch A); return what was done."""
     done = []
     damaged = find_damage(store)
@@ -63,39 +62,37 @@ def repair_index(library: Path, store: Store, indexer: Indexer) -> list[str]:
     ):
         if damaged[name]:
             done.append(f"{len(damaged[name]):,} damaged {name} dropped: {mending}.")
-    problems = _index_problems(library)
+    problems = _index_problems(indexes)
     if (problems or any(damaged.values())) and count_rows(store)["documents"]:
         indexer.publish(anew=True)
         done += [f"{problem}: the index was built again." for problem in problems]
     elif problems:
-        (library / "CURRENT").unlink(missing_ok=True)
+        (store.folder / "CURRENT").unlink(missing_ok=True)
         done += [f"{problem}: run `local-rag index` to build the index again." for problem in problems]
     return done
 
 
-def _problems(path: Path) -> list[str]:
+def _problems(folder: Path) -> list[str]:
     """Say what is wrong with the pages of a store; refuse one that is merely newer, locked or forbidden."""
     try:
-        store = Store(path)
-    except LibraryError as error:
-        if isinstance(error.__cause__, sqlite3.DatabaseError) and "damaged" in str(error):
-            return [str(error.__cause__)]
-        raise
+        store = Store(folder)
+    except DamagedLibraryError as error:
+        return [error.reason]
     with closing(store):
         return check_pages(store)
 
 
-def _switch(library: Path) -> None:
+def _switch(folder: Path) -> None:
     """Put the salvaged store in its place; the index goes first, since its chunks are not in that store."""
-    (library / "CURRENT").unlink(missing_ok=True)
-    if (library / "generations").exists():
-        shutil.rmtree(library / "generations")
-    switch(library)
+    (folder / "CURRENT").unlink(missing_ok=True)
+    if (folder / "generations").exists():
+        shutil.rmtree(folder / "generations")
+    switch(folder)
 
 
-def _index_problems(library: Path) -> list[str]:
+def _index_problems(indexes: Indexes) -> list[str]:
     try:
-        generation = current_generation(library)
-    except LibraryError as error:
-        return [str(error).split("; run ")[0]]
-    return generation.damage() if generation else []
+        live = indexes.live()
+    except DamagedLibraryError as error:
+        return [error.reason]
+    return live.damage() if live else []

@@ -1,0 +1,146 @@
+"""The checks of `doctor` as pure functions of facts; each names the command that mends what it finds.
+
+Nothing is imported here that an incomplete installation may lack.
+"""
+
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Severity = Literal["ok", "warning", "failed"]
+
+REBUILD = "rm -r .venv && scripts/setup.sh"
+_PROGRAM_BYTES = 1500 * 1000**2  # Python, torch, the KV cache and the indexes, beside the weights
+# What llama.cpp calls a feature, and Linux.
+_FEATURES = {"AVX2": "avx2", "FMA": "fma", "F16C": "f16c", "AVX512": "avx512f", "AVX512_VNNI": "avx512_vnni"}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found; `remedy` is a command, empty where there is nothing to mend."""
+
+    name: str
+    severity: Severity
+    message: str
+    remedy: str = ""
+
+
+def check_python(found: tuple[int, ...]) -> CheckResult:
+    """Require the oldest Python that the program is written for."""
+    text = ".".join(map(str, found))
+    if found < (3, 11):
+        return CheckResult("Python", "failed", f"{text} is older than 3.11", "PYTHON=python3.11 scripts/setup.sh")
+    return CheckResult("Python", "ok", text)
+
+
+def check_packages(found: Mapping[str, str | None], pinned: Mapping[str, str]) -> CheckResult:
+    """Require every package, at its pinned version where the pins are known."""
+    remedy = "scripts/setup.sh" if pinned else "pip install --force-reinstall local-rag"
+    if missing := [name for name, version in found.items() if version is None]:
+        return CheckResult("packages", "failed", f"missing: {', '.join(missing)}", remedy)
+    other = [
+        f"{name} {version} instead of {pinned[name]}"
+        for name, version in found.items()
+        if version is not None and pinned.get(name, version) != version.partition("+")[0]  # 2.13.0+cpu is 2.13.0
+    ]
+    if other:
+        return CheckResult("packages", "warning", f"not as pinned: {', '.join(other)}", remedy)
+    return CheckResult("packages", "ok", f"{len(found)} installed" + (", as pinned" if pinned else ""))
+
+
+def check_llama(
+    build: str | None, printed: str, processor: str, flags: Sequence[str], problem: str | None
+) -> CheckResult:
+    """Compare what llama.cpp was built for with what the processor can do."""
+    if problem:
+        return CheckResult("llama.cpp", "failed", problem, REBUILD)
+    used = re.findall(r"(\w+) = 1", printed)
+    unused = [name for name, flag in _FEATURES.items() if flag in flags and name not in used]
+    message = f"llama-cpp-python {build} with {' '.join(used)}; {processor}"
+    if unused:
+        return CheckResult("llama.cpp", "warning", f"{message} also has {' '.join(unused)}", REBUILD)
+    return CheckResult("llama.cpp", "ok", message)
+
+
+def check_offline(ways: Sequence[str]) -> CheckResult:
+    """Require that nothing can leave the machine."""
+    if ways := [way for way in ways if way]:
+        message = f"something could leave this machine through {', '.join(ways)}"
+        return CheckResult("offline", "failed", message, "scripts/setup.sh")
+    return CheckResult("offline", "ok", "connections and name look-ups are refused")
+
+
+def check_cores(cores: int) -> CheckResult:
+    """Warn of a single core, on which generating text and everything else take turns."""
+    if cores < 2:  # noqa: PLR2004
+        message = "one physical core: contexts will take long"
+        return CheckResult("cores", "warning", message, "local-rag index --context headings")
+    return CheckResult("cores", "ok", f"{cores} physical cores")
+
+
+def memory_needed(weights: Mapping[str, int]) -> int:
+    """Estimate the memory of `ask` or `index` in bytes: one text generator at a time, beside embedder and reranker."""
+    generator = max(weights.get("context", 0), weights.get("answer", 0))
+    return generator + weights.get("embed", 0) + weights.get("rerank", 0) + _PROGRAM_BYTES
+
+
+def check_memory(profile: str, needed: int, total: int, free: int) -> CheckResult:
+    """Compare memory, in bytes, with what the profile needs."""
+    message = f"the profile {profile} needs about {needed / 1e9:.1f} GB; {free / 1e9:.1f} of {total / 1e9:.1f} GB free"
+    if total < needed:
+        smaller = "tiny" if profile == "starter" else "starter"
+        return CheckResult("memory", "failed", message, f"local-rag index --profile {smaller}")
+    if free < needed:
+        return CheckResult("memory", "warning", f"{message}, so close other programs", "free -h")
+    return CheckResult("memory", "ok", message)
+
+
+def check_disk(folder: Path, free: int, needed: int) -> CheckResult:
+    """Require room, in bytes, for what is still to come into a folder."""
+    message = f"{free / 1e9:.1f} GB free in {folder}"
+    if free < needed:
+        message += f", {needed / 1e9:.1f} GB needed"
+        return CheckResult("disk", "failed" if free < needed / 10 else "warning", message, f"df -h {folder.parent}")
+    return CheckResult("disk", "ok", message)
+
+
+def check_model(name: str, roles: Sequence[str], damage: str, remedy: str, *, hashed: bool = False) -> CheckResult:
+    """Require a model to be there and to be what the registry says."""
+    title = f"{' and '.join(roles)} model"
+    if damage:
+        return CheckResult(title, "failed", damage, remedy)
+    verified = "SHA-256 verified" if hashed else "your own, so there is no SHA-256 to compare"
+    return CheckResult(title, "ok", f"{name}, {verified}")
+
+
+def check_decoding(name: str, problem: str | None) -> CheckResult:
+    """Report whether llama.cpp decodes with a model on this processor."""
+    if problem:
+        return CheckResult("decoding", "failed", problem, REBUILD)
+    return CheckResult("decoding", "ok", f"llama.cpp decodes with {name}")
+
+
+def check_privacy(folder: Path, mode: int) -> CheckResult:
+    """Require that nobody else can read a library."""
+    if stat.S_IMODE(mode) & 0o077:
+        message = f"{folder} may be read by other users (mode {stat.S_IMODE(mode):o})"
+        return CheckResult("library", "warning", message, f"chmod 700 {folder}")
+    return CheckResult("library", "ok", f"{folder} is private to its user")
+
+
+def check_integrity(folder: Path, complaints: Sequence[str]) -> CheckResult:
+    """Require a whole store and a whole index."""
+    if complaints:
+        return CheckResult("integrity", "failed", "; ".join(complaints), f"local-rag repair --library {folder}")
+    return CheckResult("integrity", "ok", "the store and the index are whole")
+
+
+def check_fingerprint(changes: Sequence[str]) -> CheckResult:
+    """Require that the index was made with what the settings name."""
+    if changes:
+        message = f"the index was made otherwise: {', '.join(changes)}"
+        return CheckResult("fingerprint", "failed", message, "local-rag index")
+    return CheckResult("fingerprint", "ok", "the index was made with these settings and models")
