@@ -9,4 +9,5 @@ local-rag models pull tiny
 ruff check .
 ruff format --check .
 mypy
+lint-imports --no-logo
 pytest "$@"
