@@ -1,57 +1,36 @@
 """Fixtures: fakes for logic, the tiny models for model paths."""
 
-import hashlib
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
+from click.testing import CliRunner, Result
 
+from local_rag.cli.main import cli
+from local_rag.cli.options import Invocation
+from local_rag.library import Parts
 from local_rag.llama.model import LlamaModel
+from local_rag.models.embedder import TOKENIZER_FILE
 from local_rag.models.registry import resolve
+from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel
+from tests.fakes import EMBEDS_QUICKLY
 
 # A shell starts its background jobs with Ctrl-C ignored, which tests that press it would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-
-class FakeEmbedder:
-    """Hash the words of a text into a vector, so that texts that share words are near."""
-
-    loaded = 0
-
-    def __init__(self, model: InstalledModel) -> None:
-        type(self).loaded += 1
-
-    def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
-        return np.stack([self.embed_query(text) for text in texts])
-
-    def embed_query(self, text: str) -> np.ndarray:
-        vector = np.full(64, 1e-6, dtype=np.float32)
-        for word in text.lower().split():
-            vector[int(hashlib.sha256(word.encode()).hexdigest(), 16) % 64] += 1
-        normalised: np.ndarray = vector / np.linalg.norm(vector)
-        return normalised
+Run = Callable[..., Result]
 
 
 @pytest.fixture
-def fake_embedder(monkeypatch: pytest.MonkeyPatch) -> type[FakeEmbedder]:
-    """Replace the embedder, the slowest thing to load, by a fake that counts how often it is loaded."""
-    FakeEmbedder.loaded = 0
-    monkeypatch.setattr("local_rag.indexing.indexer.SentenceEmbedder", FakeEmbedder)
-    monkeypatch.setattr("local_rag.models.embedder.SentenceEmbedder", FakeEmbedder)
-    return FakeEmbedder
+def run() -> Run:
+    """Run the command line in this process, with the fake embedder unless other parts are given."""
 
+    def invoke(*arguments: str, parts: Parts = EMBEDS_QUICKLY) -> Result:
+        return CliRunner().invoke(cli, list(map(str, arguments)), obj=Invocation(parts=parts))
 
-@pytest.fixture
-def quick_models(fake_embedder: type[FakeEmbedder], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace everything that loads weights by the fakes of the crash harness."""
-    from tests.whole.crash.command import QuickEngine, QuickModel, write_quickly
-
-    monkeypatch.setattr("local_rag.indexing.indexer.LlamaModel", QuickModel)
-    monkeypatch.setattr("local_rag.indexing.indexer.make_engine", QuickEngine)
-    monkeypatch.setattr("local_rag.indexing.indexer.write_contexts", write_quickly)
+    return invoke
 
 
 @pytest.fixture(scope="session")
@@ -60,10 +39,14 @@ def embed_model() -> InstalledModel:
 
 
 @pytest.fixture(scope="session")
+def splitting(embed_model: InstalledModel) -> Splitting:
+    return Splitting(embed_model.path / TOKENIZER_FILE, 100)
+
+
+@pytest.fixture(scope="session")
 def tiny_llama() -> Iterator[LlamaModel]:
-    model = LlamaModel(resolve("smollm2-135m-instruct", "context").path)
-    yield model
-    model.close()
+    with LlamaModel(resolve("smollm2-135m-instruct", "context").path) as model:
+        yield model
 
 
 @pytest.fixture

@@ -1,19 +1,18 @@
 """`eval make`: canned drafts through the real checks and files; the tiny model for the drafting itself."""
 
 import json
-from collections.abc import Iterator, Sequence
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from local_rag.cli.main import cli
 from local_rag.evaluation.dataset import load_dataset
-from local_rag.evaluation.draft_questions import _choose_chunks, _draft, _read_documents, reason_to_drop
-from local_rag.indexing.indexer import Progress
-from local_rag.models.registry import resolve
-from local_rag.records import Answer, Chunk, Document, InstalledModel, Passage
+from local_rag.evaluation.draft_questions import choose_chunks, reason_to_drop
+from local_rag.library import Parts
+from local_rag.reading.isolate import IsolatedReader
+from local_rag.reading.split import Splitting
+from tests.conftest import Run
+from tests.fakes import FakeGenerator, generating
 
 LONG = (
     "The ferry {} leaves the harbour at seven every morning and carries twelve people across the sound to the islands."
@@ -32,18 +31,17 @@ def manuals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-class FakeAnswerer:
-    """Answer everything but questions about Dagny."""
+def reply(prompt: str) -> str:
+    """Draft a question about the ferry of a passage, or answer one."""
+    if "Question:" in prompt:
+        return "At seven. [1]"
+    name = re.findall(r"ferry (\w+) leaves", prompt)[0]
+    return "Who?" if name == "cilla" else f"Question: At what time does {name} sail?\nBecause."
 
-    def __init__(self, model: InstalledModel) -> None:
-        self.closed = False
 
-    def answer(self, question: str, passages: Sequence[Passage]) -> Answer:
-        answered = "dagny" not in question
-        return Answer(question, "At seven. [1]", answered, citations=(), passages=tuple(passages))
-
-    def close(self) -> None:
-        self.closed = True
+def drafting() -> FakeGenerator:
+    """Return a generator that answers every question but those about Dagny."""
+    return FakeGenerator(reply, lambda prompt: "does dagny sail" not in prompt)
 
 
 @pytest.mark.parametrize(
@@ -61,17 +59,10 @@ def test_reason_to_drop(question: str, reason: str) -> None:
     assert reason_to_drop(question, LONG.format("Anna"), ["When does the ferry Bodil leave?"]) == reason
 
 
-def test_make_writes_a_dataset_to_review(manuals: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def draft(
-        chunks: Sequence[tuple[Document, Chunk]], model: InstalledModel, progress: Any
-    ) -> Iterator[tuple[Document, Chunk, str]]:
-        for document, chunk in chunks:
-            name = document.path.stem
-            yield document, chunk, "Who?" if name == "cilla" else f"At what time does {name} sail?"
-
-    monkeypatch.setattr("local_rag.evaluation.draft_questions._draft", draft)
-    monkeypatch.setattr("local_rag.evaluation.draft_questions.Answerer", FakeAnswerer)
-    result = CliRunner().invoke(cli, ["eval", "make", "manuals", "--output", "mine", "--profile", "tiny"])
+def test_make_writes_a_dataset_to_review(manuals: Path, run: Run) -> None:
+    parts = Parts(open_engine=generating(drafting()))
+    arguments = ("eval", "make", "manuals", "--output", "mine", "--profile", "tiny")
+    result = run(*arguments, parts=parts)
     assert result.exit_code == 0, result.output
     assert "2 questions in mine/questions.jsonl" in result.stdout
     assert "1 no question" in result.stdout
@@ -86,31 +77,33 @@ def test_make_writes_a_dataset_to_review(manuals: Path, monkeypatch: pytest.Monk
         assert document.document.text[span.start : span.end] == row["passage"]
         assert document.document.path.stem in row["question"]
 
-    again = CliRunner().invoke(cli, ["eval", "make", "manuals", "--output", "mine", "--profile", "tiny"])
+    again = run(*arguments, parts=parts)
     assert again.exit_code == 1
     assert "already holds questions" in again.stderr
 
 
-def test_chunks_come_from_all_over_and_are_the_same_every_time(manuals: Path, embed_model: InstalledModel) -> None:
-    documents = list(_read_documents([manuals], []))
-    chosen = _choose_chunks(documents, embed_model, 3)
-    assert chosen == _choose_chunks(documents[::-1], embed_model, 3)
+def test_chunks_come_from_all_over_and_are_the_same_every_time(manuals: Path, splitting: Splitting) -> None:
+    with IsolatedReader(splitting) as reader:
+        documents = [reader.read(path) for path in sorted(manuals.glob("*.[mt]*"))]
+    chosen = choose_chunks(documents, 3)
+    assert chosen == choose_chunks(documents[::-1], 3)
     assert len({document.path for document, _ in chosen}) == 3
-    assert len(_choose_chunks(documents, embed_model, 99)) == 4, "the short one is left out"
+    assert len(choose_chunks(documents, 99)) == 4, "the short one is left out"
 
 
-def test_nothing_to_ask_about(tmp_path: Path) -> None:
+def test_nothing_to_ask_about(tmp_path: Path, run: Run) -> None:
     (tmp_path / "short.txt").write_text("Too short.")
-    arguments = ["eval", "make", str(tmp_path / "short.txt"), "--output", str(tmp_path / "out"), "--profile", "tiny"]
-    result = CliRunner().invoke(cli, arguments)
+    result = run("eval", "make", tmp_path / "short.txt", "--output", tmp_path / "out", "--profile", "tiny")
     assert result.exit_code == 1
     assert "no passage long enough" in result.stderr
 
 
-def test_the_tiny_model_drafts_one_line_a_chunk(manuals: Path, embed_model: InstalledModel) -> None:
-    seen: list[Progress] = []
-    chunks = _choose_chunks(list(_read_documents([manuals], [])), embed_model, 3)
-    drafts = list(_draft(chunks, resolve("smollm2-135m-instruct", "answer"), seen.append))
-    assert sorted(str(document.path) for document, _, _ in drafts) == sorted(str(doc.path) for doc, _ in chunks)
-    assert all(question and "\n" not in question for _, _, question in drafts)
-    assert [progress.done for progress in seen] == [0, 1, 2, 3]
+def test_the_tiny_model_drafts_one_line_a_chunk(manuals: Path, run: Run) -> None:
+    result = run("eval", "make", "manuals", "--output", "mine", "--profile", "tiny", "--questions", "2")
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line) for line in Path("mine/questions.jsonl").read_text().splitlines()]
+    assert all(row["question"].endswith("?") and "\n" not in row["question"] for row in rows)
+    counts = re.search(r"(\d+) questions in .*Dropped: (.*)\.", result.stdout)
+    assert counts is not None
+    assert int(counts[1]) == len(rows)
+    assert "Drafting: 0 of 4" in result.stderr

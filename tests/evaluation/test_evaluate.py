@@ -1,22 +1,21 @@
 """`eval`: datasets, golden passages, report, comparison and plot, with a fake embedder; contexts by the tiny model."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from local_rag import Library
-from local_rag.cli.main import cli
 from local_rag.errors import DatasetError
 from local_rag.evaluation.dataset import Question, Span, load_dataset, write_dataset
-from local_rag.evaluation.evaluate import Ranker, compare, evaluate, load_report
-from local_rag.indexing.indexer import Progress
-from local_rag.records import Chunk
-from tests.conftest import FakeEmbedder
-
-pytestmark = pytest.mark.usefixtures("fake_embedder")
+from local_rag.evaluation.evaluate import Ranker, compare_reports, evaluate, load_report
+from local_rag.library import Parts
+from local_rag.records import Chunk, Progress
+from local_rag.store.database import Store
+from tests.conftest import Run
+from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, FakeReranker
 
 BOATS = "The ferry leaves at seven. " * 30
 TIDES = "High water comes twice a day. " * 30
@@ -50,12 +49,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "set"
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["eval", *arguments])
-
-
 def test_every_kind_of_golden_passage_is_found(folder: Path) -> None:
-    library = Library(folder / "lib", profile="tiny", context="headings")
+    library = Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings")
     report = evaluate(load_dataset(folder), library, part="all", rerank=True, progress=ignore)
     library.close()
     assert (report["questions"], report["unanswerable"], report["unreviewed"]) == (3, 1, 1)
@@ -71,7 +66,7 @@ def test_every_kind_of_golden_passage_is_found(folder: Path) -> None:
 
 def test_only_what_changed_is_embedded_again(folder: Path) -> None:
     def measure(context: str) -> int:
-        with Library(folder / "lib", profile="tiny", context=context) as library:
+        with Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context=context) as library:
             return int(evaluate(load_dataset(folder), library, part="all", rerank=True, progress=ignore)["chunks"])
 
     chunks = measure("headings")
@@ -84,19 +79,15 @@ def test_only_what_changed_is_embedded_again(folder: Path) -> None:
     assert measure("none") < chunks
 
 
-def test_reranked_where_the_profile_reranks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Reversing:
-        fused_weight = 0.0
-
-        def score(self, _question: str, texts: list[str]) -> list[float]:
-            return [float(number) for number in range(len(texts))]
-
-    with Library(folder / "lib", profile="tiny", context="none") as library:
-        evaluate(load_dataset(folder), library, part="all", rerank=True, progress=ignore)
-        monkeypatch.setattr(library._searcher, "_reranker", Reversing())
+def test_reranked_where_there_is_a_reranker(folder: Path) -> None:
+    longest_first = FakeReranker(lambda _question, text: len(text))
+    parts = Parts(load_embedder=FakeEmbedder, load_reranker=lambda _model: longest_first)
+    settings = {"profile": "tiny", "context": "none", "rerank_model": "minilm-l6-reranker"}
+    with Library(folder / "lib", parts=parts, **settings) as library:
         report = evaluate(load_dataset(folder), library, part="all", rerank=True, progress=ignore)
         assert "reranked" in report["stages"]
         assert "rerank" in report["seconds_per_question"]
+        assert longest_first.scored > 0
         without = evaluate(load_dataset(folder), library, part="all", rerank=False, progress=ignore)
     assert "reranked" not in without["stages"]
 
@@ -140,7 +131,7 @@ def test_halves_depend_on_the_words_alone(folder: Path) -> None:
     assert 150 < chosen < 250
     assert Question("question 1", documents=("x",)).part == Question("question 1").part
     parts = [question.part for question in load_dataset(folder).questions if question.answerable]
-    with Library(folder / "lib", profile="tiny", context="none") as library:
+    with Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context="none") as library:
         for part in set(parts):
             report = evaluate(load_dataset(folder), library, part=part, rerank=True, progress=ignore)
             assert report["questions"] == parts.count(part)
@@ -152,7 +143,7 @@ def row(question: str, rank: int) -> dict[str, Any]:
 
 def test_compare_keeps_the_same_question_about_two_passages_apart() -> None:
     run = {"per_question": [row("again", 1), row("again", 9)]}
-    comparison = compare(run, run)
+    comparison = compare_reports(run, run)
     assert comparison["questions"] == 2
     at_five = comparison["stages"]["fused"]["recall@5"]
     assert (at_five["this"], at_five["other"]) == (50.0, 50.0)
@@ -161,24 +152,25 @@ def test_compare_keeps_the_same_question_about_two_passages_apart() -> None:
 def test_compare_pairs_questions_by_their_text() -> None:
     here = {"per_question": [row(str(number), 1) for number in range(10)]}
     there = {"per_question": [row(str(number), 1 + number % 2 * 7) for number in reversed(range(12))]}
-    comparison = compare(here, there)
+    comparison = compare_reports(here, there)
     assert comparison["questions"] == 10
     at_five = comparison["stages"]["fused"]["recall@5"]
     assert (at_five["this"], at_five["other"], at_five["difference"]) == (100.0, 50.0, 50.0)
     assert at_five["p"] == pytest.approx(2 / 2**5, abs=0.01)
     assert comparison["stages"]["fused"]["recall@10"]["p"] == 1.0
     with pytest.raises(DatasetError, match="no question in common"):
-        compare(here, {"per_question": [row("other", 1)]})
+        compare_reports(here, {"per_question": [row("other", 1)]})
 
 
-def test_command_writes_json_plot_and_table(folder: Path) -> None:
-    first = run(str(folder), "--profile", "tiny", "--context", "none", "--json", "none.json")
+def test_command_writes_json_plot_and_table(folder: Path, run: Run) -> None:
+    first = run("eval", str(folder), "--profile", "tiny", "--context", "none", "--json", "none.json")
     assert first.exit_code == 0, first.output
     assert "3 questions" in first.stdout
     assert "nDCG@10" in first.stdout
     assert "1 questions that nothing answers" in first.stdout
     assert (folder / ".local-rag" / "tiny" / "CURRENT").exists()
     again = run(
+        "eval",
         str(folder),
         "--profile",
         "tiny",
@@ -193,10 +185,11 @@ def test_command_writes_json_plot_and_table(folder: Path) -> None:
     )
     assert again.exit_code == 0, again.output
     report = json.loads(again.stdout)
-    assert report["comparison"]["stages"]["fused"]["recall@5"]["p"] <= 1
+    difference = report["comparison"]["stages"]["fused"]["recall@5"]
+    assert difference["this"] - difference["other"] == pytest.approx(difference["difference"])
     assert Path("p.png").read_bytes().startswith(b"\x89PNG")
     assert load_report(Path("none.json"))["context"] == "none"
-    table = run(str(folder), "--profile", "tiny", "--context", "headings", "--compare", "none.json")
+    table = run("eval", str(folder), "--profile", "tiny", "--context", "headings", "--compare", "none.json")
     assert "Difference to none.json" in table.stdout
 
 
@@ -230,19 +223,25 @@ def test_a_malformed_dataset_is_named(
         load_dataset(tmp_path)
 
 
-def test_expected_failures_are_one_sentence(folder: Path, tmp_path: Path) -> None:
+def test_expected_failures_are_one_sentence(folder: Path, run: Run, tmp_path: Path) -> None:
     for arguments, sentence in [
         (["nowhere", "--profile", "tiny"], "a dataset is a folder with documents.jsonl"),
         ([str(folder), "--profile", "nobody"], "There is no profile 'nobody'"),
         ([str(folder), "--compare", "missing.json"], "missing.json is no report"),
     ]:
-        result = run(*arguments)
+        result = run("eval", *arguments)
         assert result.exit_code == 1
         assert sentence in result.stderr
     write_dataset(tmp_path / "empty", DOCUMENTS, [QUESTIONS[3]])
-    assert "has no answerable question" in run(str(tmp_path / "empty"), "--profile", "tiny").stderr
-    assert run().exit_code == 2
-    assert "DATASET" in run("--help").stdout
+    assert "has no answerable question" in run("eval", str(tmp_path / "empty"), "--profile", "tiny").stderr
+    assert run("eval").exit_code == 2
+    assert "DATASET" in run("eval", "--help").stdout
+
+
+def stored_kinds(folder: Path) -> int:
+    """Count the contexts that were generated and not dropped."""
+    with closing(Store(folder)) as store:
+        return sum(chunk.context_kind in {"llm", "repaired"} for chunk in store.chunks())
 
 
 def test_generated_contexts_survive_a_stop(folder: Path) -> None:
@@ -261,10 +260,13 @@ def test_generated_contexts_survive_a_stop(folder: Path) -> None:
         written += progress.stage == "contextualize" and progress.done > 0
 
     dataset = load_dataset(folder)
-    with Library(folder / "lib", profile="tiny", context="llm") as library, pytest.raises(KeyboardInterrupt):
+    with (
+        Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context="llm") as library,
+        pytest.raises(KeyboardInterrupt),
+    ):
         evaluate(dataset, library, part="all", rerank=True, progress=stop)
-    with Library(folder / "lib", profile="tiny", context="llm") as library:
+    with Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context="llm") as library:
         report = evaluate(dataset, library, part="all", rerank=True, progress=count)
     assert written == 2
     assert (report["chunks"], report["context"]) == (3, "llm")
-    assert 0 <= report["generated_contexts"] <= 3
+    assert report["generated_contexts"] == stored_kinds(folder / "lib")

@@ -8,18 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 from local_rag import Library
-from local_rag.cli.main import cli
 from local_rag.errors import LibraryError
 from local_rag.store.database import SALVAGED_FILE, Store
-from local_rag.store.generation import current_generation
+from local_rag.store.generation import Generations
 from local_rag.store.salvage import salvage
 from local_rag.store.schema import STEPS
-from tests.conftest import FakeEmbedder
+from tests.conftest import Run
+from tests.fakes import QUICK, FakeEmbedder
 
-pytestmark = pytest.mark.usefixtures("quick_models")
 QUESTION = "High water in the harbour"
 
 
@@ -33,23 +31,25 @@ def library(documents: Path) -> Path:
 
 
 def make() -> Library:
-    return Library("lib", profile="tiny", chunk_tokens=32)
+    return Library("lib", parts=QUICK, profile="tiny", chunk_tokens=32)
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, [*arguments, "--library", "lib"])
+@pytest.fixture
+def lib(run: Run) -> Run:
+    """Run a command on the library."""
+    return lambda *arguments: run(*arguments, "--library", "lib", parts=QUICK)
 
 
 def live_files(library: Path) -> list[Path]:
-    generation = current_generation(library)
+    generation = Generations(library).live()
     assert generation
     return sorted(path for path in generation.folder.rglob("*") if path.is_file())
 
 
-def test_a_whole_library_needs_no_repair(library: Path) -> None:
+def test_a_whole_library_needs_no_repair(library: Path, lib: Run) -> None:
     loaded = FakeEmbedder.loaded
     before = (library / "CURRENT").read_text()
-    assert run("repair").stdout.strip() == "Everything is whole."
+    assert lib("repair").stdout.strip() == "Everything is whole."
     assert ((library / "CURRENT").read_text(), FakeEmbedder.loaded) == (before, loaded)
 
 
@@ -65,7 +65,7 @@ def damage(path: Path, kind: str, choose: random.Random) -> None:
 
 
 @pytest.mark.parametrize("kind", ["missing", "truncated", "flipped"])
-def test_a_damaged_index_file_is_noticed_named_and_rebuilt(library: Path, kind: str) -> None:
+def test_a_damaged_index_file_is_noticed_named_and_rebuilt(library: Path, lib: Run, kind: str) -> None:
     choose = random.Random(kind)
     expected = make().search(QUESTION, top=50)
     loaded = FakeEmbedder.loaded
@@ -79,8 +79,8 @@ def test_a_damaged_index_file_is_noticed_named_and_rebuilt(library: Path, kind: 
         with pytest.raises(LibraryError, match=r"local-rag repair") as caught:
             make().search(QUESTION)
         assert str(path) in str(caught.value)
-        assert any(str(path) in example for one in make().status().stale for example in one.examples)
-        result = run("repair")
+        assert any(str(path) in str(example) for one in make().status().stale for example in one.examples)
+        result = lib("repair")
         assert result.exit_code == 0, result.output
         assert str(path) in result.stdout
         assert "built again" in result.stdout
@@ -92,13 +92,13 @@ def test_a_damaged_index_file_is_noticed_named_and_rebuilt(library: Path, kind: 
 
 def current_is_readable(library: Path) -> bool:
     try:
-        return current_generation(library) is not None
+        return Generations(library).live() is not None
     except LibraryError:
         return False
 
 
 def test_every_flipped_bit_of_an_index_is_noticed(library: Path) -> None:
-    generation = current_generation(library)
+    generation = Generations(library).live()
     assert generation
     choose = random.Random(7)
     files = [path for path in live_files(library) if path.stat().st_size and path.name != "manifest.json"]
@@ -112,32 +112,32 @@ def test_every_flipped_bit_of_an_index_is_noticed(library: Path) -> None:
 
 
 @pytest.mark.parametrize("pointer", ["", "nonsense", "000999", "../000001", "\udcff"])
-def test_a_damaged_pointer_is_noticed_and_mended(library: Path, pointer: str) -> None:
+def test_a_damaged_pointer_is_noticed_and_mended(library: Path, lib: Run, pointer: str) -> None:
     (library / "CURRENT").write_bytes(pointer.encode("utf-8", "surrogateescape"))
     with pytest.raises(LibraryError, match="local-rag repair"):
         make().search(QUESTION)
-    assert run("repair").exit_code == 0
+    assert lib("repair").exit_code == 0
     assert make().search(QUESTION)
 
 
-def test_a_damaged_generation_does_not_stop_index_with_a_traceback(library: Path, documents: Path) -> None:
+def test_a_damaged_generation_does_not_stop_index_with_a_traceback(library: Path, lib: Run, documents: Path) -> None:
     shutil.rmtree(library / "generations")
-    result = run("index")
+    result = lib("index")
     assert result.exit_code == 1
     assert "local-rag repair" in result.stderr
-    assert run("repair").exit_code == 0
-    assert run("index").exit_code == 0
+    assert lib("repair").exit_code == 0
+    assert lib("index").exit_code == 0
 
 
-def test_damaged_rows_are_dropped_and_made_again(library: Path) -> None:
-    store = Store(library / "library.sqlite3")
+def test_damaged_rows_are_dropped_and_made_again(library: Path, lib: Run) -> None:
+    store = Store(library)
     expected = make().search(QUESTION, top=50)
     change = store.connection.execute
     change("UPDATE contexts SET text = text || '!' WHERE key = (SELECT min(key) FROM contexts WHERE text <> '')")
     change("UPDATE vectors SET vector = zeroblob(256) WHERE rowid = (SELECT max(rowid) FROM vectors)")
     change("UPDATE documents SET text = replace(text, 'water', 'wader') WHERE title = 'Tides 3'")
     store.close()
-    result = run("repair")
+    result = lib("repair")
     assert result.exit_code == 0, result.output
     assert "1 damaged contexts dropped" in result.stdout
     assert "1 damaged vectors dropped" in result.stdout
@@ -175,14 +175,14 @@ def contents(library: Path) -> tuple[set[str], set[str]]:
 
 
 @pytest.mark.parametrize("table", ["contexts", "vectors", "chunks", "documents"])
-def test_a_damaged_store_is_salvaged_round_the_damage(library: Path, table: str) -> None:
+def test_a_damaged_store_is_salvaged_round_the_damage(library: Path, lib: Run, table: str) -> None:
     path = library / "library.sqlite3"
     make().clean()  # puts everything into the one file
     contexts, vectors = contents(library)
     pages = pages_of(path, table)
     overwrite(path, pages[len(pages) // 2])
     overwrite(path, pages[-1])
-    result = run("repair")
+    result = lib("repair")
     assert result.exit_code == 0, result.output
     assert "was damaged" in result.stdout
     assert "Run `local-rag index`" in result.stdout
@@ -204,24 +204,24 @@ def test_a_damaged_store_is_salvaged_round_the_damage(library: Path, table: str)
     assert not (library / "library.sqlite3.damaged").exists()
 
 
-def test_what_is_no_database_at_all_is_replaced_and_said(library: Path, documents: Path) -> None:
+def test_what_is_no_database_at_all_is_replaced_and_said(library: Path, lib: Run, documents: Path) -> None:
     for path in library.glob("library.sqlite3*"):
         path.write_bytes(b"\x00garbage" * 1000)
     with pytest.raises(LibraryError, match="local-rag repair"):
         make().search(QUESTION)
-    result = run("repair")
+    result = lib("repair")
     assert result.exit_code == 0, result.output
     assert "0 contexts, 0 vectors, 0 roots" in result.stdout
     assert "`local-rag index FOLDER`" in result.stdout
     assert make().index([documents]).added == 23
 
 
-def test_a_killed_salvage_goes_on(library: Path, documents: Path) -> None:
+def test_a_killed_salvage_goes_on(library: Path, lib: Run, documents: Path) -> None:
     contexts, vectors = contents(library)
     salvage(library)
     with pytest.raises(LibraryError, match=r"interrupted.*local-rag repair"):
         make().index([documents])
-    assert run("repair").exit_code == 0
+    assert lib("repair").exit_code == 0
     assert not (library / SALVAGED_FILE).exists()
     assert contents(library) == (contexts, vectors)
     report = make().index()
@@ -240,18 +240,18 @@ def test_salvage_reads_the_first_version(tmp_path: Path) -> None:
     assert salvage(tmp_path) == {"roots": 1, "excluded": 0, "contexts": 500, "vectors": 500}
 
 
-def test_nothing_to_repair_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_to_repair_is_said(tmp_path: Path, lib: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run("repair")
+    result = lib("repair")
     assert result.exit_code == 1
     assert "There is no library" in result.stderr
     assert not Path("lib").exists()
 
 
-def test_a_newer_library_is_refused_not_salvaged(library: Path) -> None:
+def test_a_newer_library_is_refused_not_salvaged(library: Path, lib: Run) -> None:
     with closing(sqlite3.connect(library / "library.sqlite3")) as connection:
         connection.execute("PRAGMA user_version = 99")
-    result = run("repair")
+    result = lib("repair")
     assert result.exit_code == 1
     assert "version 99" in result.stderr
     assert not list(library.glob("*.damaged"))

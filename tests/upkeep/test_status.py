@@ -2,25 +2,22 @@
 
 import json
 import os
-from collections.abc import Iterator
+import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-import local_rag.indexing.contextualize
-import local_rag.indexing.fingerprint
 from local_rag import Library
-from local_rag.cli.main import cli
 from local_rag.errors import LibraryError
 from local_rag.indexing.indexer import IndexReport
-from local_rag.records import InstalledModel
+from local_rag.models.registry import resolve
+from local_rag.records import Progress, Role
 from local_rag.store.database import Store
-from local_rag.store.generation import current_generation, live_name
+from local_rag.store.generation import Generations, write_manifest
 from local_rag.store.maintenance import count_rows
-from tests.whole.crash.command import write_quickly
-
-pytestmark = pytest.mark.usefixtures("quick_models")
+from tests.conftest import Run
+from tests.fakes import QUICK
 
 
 @pytest.fixture
@@ -34,11 +31,17 @@ def folder(documents: Path) -> Path:
 
 
 def make(**settings: object) -> Library:
-    return Library("lib", profile="tiny", **({"chunk_tokens": 32} | settings))
+    return Library("lib", parts=QUICK, profile="tiny", **({"chunk_tokens": 32} | settings))
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, [*arguments, "--library", "lib"])
+def plain(folder: str = "lib", **settings: object) -> Library:
+    return Library(folder, parts=QUICK, **settings)
+
+
+@pytest.fixture
+def lib(run: Run) -> Run:
+    """Run a command on the library."""
+    return lambda *arguments: run(*arguments, "--library", "lib", parts=QUICK)
 
 
 def stale(library: Library) -> dict[str, str]:
@@ -50,9 +53,9 @@ def stale(library: Library) -> dict[str, str]:
 
 def cost(library: Library, **changed: object) -> tuple[int, int, IndexReport]:
     """Index again; return how many contexts were written and vectors made."""
-    before = count_rows(Store(library.folder / "library.sqlite3"))
+    before = count_rows(Store(library.folder))
     report = library.index(**changed)  # type: ignore[arg-type]
-    after = count_rows(Store(library.folder / "library.sqlite3"))
+    after = count_rows(Store(library.folder))
     contexts, vectors = (after[name] - before[name] for name in ("cached_contexts", "cached_vectors"))
     assert sum(report.contexts.values()) == contexts
     return contexts, vectors, report
@@ -84,27 +87,24 @@ def test_contexts_switched_off_and_on_again_cost_vectors_once(folder: Path) -> N
     assert cost(make(context="headings"))[:2] == (0, 0)
 
 
-def test_another_context_model_costs_contexts_and_vectors_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_context_model_costs_contexts_and_vectors_once(folder: Path, tmp_path: Path) -> None:
     chunks = make().status().chunks
-    other_identity(monkeypatch, "context")
-    contexts, vectors, report = cost(make())
+    contexts, vectors, report = cost(make(context_model=twin("context", tmp_path)))
     assert (contexts, report.unchanged) == (chunks, 4)
     assert vectors > 0
 
 
-def test_another_prompt_costs_contexts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_prompt_costs_contexts(folder: Path) -> None:
     chunks = make().status().chunks
-    for module in (local_rag.indexing.contextualize, local_rag.indexing.fingerprint):
-        monkeypatch.setattr(module, "PROMPT_VERSION", 999)
-    assert any("context prompt" in reason for reason in stale(make()))
+    made_with_another_prompt()
+    assert any("the words in which contexts are asked for" in reason for reason in stale(make()))
     contexts, _, report = cost(make())
     assert (contexts, report.unchanged) == (chunks, 4)
     assert stale(make()) == {}
 
 
-def test_another_embedder_with_the_same_tokenizer_costs_vectors(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other_identity(monkeypatch, "embed")
-    contexts, vectors, report = cost(make())
+def test_another_embedder_with_the_same_tokenizer_costs_vectors(folder: Path, tmp_path: Path) -> None:
+    contexts, vectors, report = cost(make(embed_model=twin("embed", tmp_path)))
     assert (contexts, report.unchanged) == (0, 4)
     assert vectors >= report.chunks
 
@@ -117,71 +117,84 @@ def test_other_chunks_cost_chunks_contexts_and_vectors(folder: Path) -> None:
     assert cost(make(chunk_tokens=32))[:2] == (0, 0), "going back costs nothing"
 
 
-def other_identity(monkeypatch: pytest.MonkeyPatch, role: str) -> None:
-    """Let the model of a role be another one, with the same tokenizer."""
-    resolve = Library._model
+def twin(role: Role, tmp_path: Path) -> str:
+    """Return the path of a model that is another one by its identity, with the same tokenizer."""
+    source = resolve({"embed": "all-minilm-l6-v2", "context": "smollm2-135m-instruct"}[role], role).path
+    other = tmp_path / f"other-{role}{source.suffix}"
+    other.symlink_to(source)
+    if source.is_dir():
+        other.unlink()
+        shutil.copytree(source, other, copy_function=os.symlink)
+    return str(other)
 
-    def model(self: Library, asked: str, *arguments: object) -> InstalledModel | None:
-        found = resolve(self, asked, *arguments)  # type: ignore[arg-type]
-        if found is None or asked != role:
-            return found
-        return InstalledModel(f"other-{role}", role, found.path, "other", found.context_length)
 
-    monkeypatch.setattr(Library, "_model", model)
+def made_with_another_prompt() -> None:
+    """Make the library look as one whose contexts were asked for in other words."""
+    with closing(Store(Path("lib"))) as store:
+        store.connection.execute("UPDATE documents SET context_plan = 'other'")
+        store.connection.execute("UPDATE contexts SET key = 'other' || key")
+        store.connection.execute("UPDATE chunks SET context_key = 'other' || context_key")
+    made_with("prompt", "other")
+
+
+def made_with(name: str, value: object) -> None:
+    live = Generations(Path("lib")).live()
+    assert live
+    fingerprint = {**live.manifest["fingerprint"], name: value}
+    write_manifest(live.folder, {**live.manifest, "fingerprint": fingerprint, "content": f"with {name} {value}"})
 
 
 # Which questions are refused.
 
 
-def test_another_embedder_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other_identity(monkeypatch, "embed")
-    with pytest.raises(LibraryError, match=r"embedder \(all-minilm-l6-v2 then, other-embed now\).*`local-rag index`"):
-        make().search("boat")
+def test_another_embedder_is_named(folder: Path, tmp_path: Path) -> None:
+    other = make(embed_model=twin("embed", tmp_path))
+    with pytest.raises(LibraryError, match=r"embedder \(all-minilm-l6-v2 then, .*other-embed now\).*`local-rag index`"):
+        other.search("boat")
 
 
 def test_another_chunker_or_context_given_with_the_question_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert Library("lib").search("boat")
+    assert plain().search("boat")
     monkeypatch.setenv("LOCAL_RAG_CHUNKER", "fixed")
     with pytest.raises(LibraryError, match=r"the chunker \(auto then, fixed now\).*`local-rag index`"):
-        Library("lib").search("boat")
-    Library("lib").index()
-    assert Library("lib").search("boat")
+        plain().search("boat")
+    plain().index()
+    assert plain().search("boat")
     with pytest.raises(LibraryError, match=r"the contexts \(llm then, none now\)"):
-        Library("lib", context="none").search("boat")
+        plain(context="none").search("boat")
 
 
-def test_another_prompt_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local_rag.indexing.fingerprint.PROMPT_VERSION", 999)
-    with pytest.raises(LibraryError, match=r"the context prompt .*999 now.*`local-rag index`"):
-        Library("lib").search("boat")
-
-
-def test_other_keywords_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local_rag.indexing.fingerprint.TOKENS_VERSION", 999)
-    with pytest.raises(LibraryError, match="keywords"):
-        Library("lib").search("boat")
+def test_another_prompt_and_other_indexes_are_named(folder: Path) -> None:
+    made_with("prompt", "other")
+    with pytest.raises(LibraryError, match=r"the words in which contexts are asked for.*`local-rag index`"):
+        plain().search("boat")
+    made_with("prompt", 2)
+    assert plain().search("boat")
+    made_with("keyword_tokens", 2)
+    with pytest.raises(LibraryError, match="builds its indexes"):
+        plain().search("boat")
 
 
 def test_questions_go_on_while_an_index_with_other_settings_is_made(folder: Path) -> None:
-    before = Library("lib").search("boat harbour", top=3)
+    before = plain().search("boat harbour", top=3)
 
     def search_meanwhile(progress: object) -> None:
-        assert Library("lib").settings.chunk_tokens == 24, "remembered before the index is there"
-        assert live_name(Path("lib")) != before_name or Library("lib").search("boat harbour", top=3) == before
+        assert plain().settings.chunk_tokens == 24, "remembered before the index is there"
+        assert Generations(Path("lib")).live_name() != before_name or plain().search("boat harbour", top=3) == before
 
-    before_name = live_name(Path("lib"))
+    before_name = Generations(Path("lib")).live_name()
     make(chunk_tokens=24).index(progress=search_meanwhile)
-    assert live_name(Path("lib")) != before_name
+    assert Generations(Path("lib")).live_name() != before_name
 
 
 # Status.
 
 
-def test_status_of_a_library_that_is_up_to_date(folder: Path) -> None:
+def test_status_of_a_library_that_is_up_to_date(folder: Path, lib: Run) -> None:
     status = make().status()
-    chunks = len(list(Store(Path("lib/library.sqlite3")).chunks()))
+    chunks = len(list(Store(Path("lib")).chunks()))
     assert (status.documents, status.chunks, status.vectors) == (4, chunks, chunks)
     assert status.contexts["missing"] == 0
     assert sum(status.contexts.values()) == chunks
@@ -190,13 +203,13 @@ def test_status_of_a_library_that_is_up_to_date(folder: Path) -> None:
     assert status.live_generation in status.generations
     assert status.disk["library"] >= status.disk["store"] + status.disk["generations"] > 0
     assert status.stale == ()
-    result = run("status")
+    result = lib("status")
     assert result.exit_code == 0
     assert f"Documents: 4, {chunks} chunks" in result.stdout
     assert "Up to date." in result.stdout
 
 
-def test_status_names_new_changed_and_gone_files(folder: Path) -> None:
+def test_status_names_new_changed_and_gone_files(folder: Path, lib: Run) -> None:
     (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing more")
     make().index()
     assert stale(make()) == {}, "a file that cannot be read is not new each time"
@@ -209,10 +222,10 @@ def test_status_names_new_changed_and_gone_files(folder: Path) -> None:
         "1 file is changed": "local-rag index",
         "1 file is gone": "local-rag index",
     }
-    result = run("status")
+    result = lib("status")
     assert "Stale: 1 file is changed; run `local-rag index`." in result.stdout
     assert "documents/boat.txt" in result.stdout
-    report = json.loads(run("status", "--json").stdout)
+    report = json.loads(lib("status", "--json").stdout)
     assert [one["examples"] for one in report["stale"] if "new" in one["reason"]] == [[str(folder / "new.md")]]
 
 
@@ -232,26 +245,26 @@ def test_status_names_settings_that_differ_and_contexts_to_come(folder: Path) ->
 
 def test_status_without_models_or_library(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LOCAL_RAG_MODELS", str(tmp_path / "nothing"))
-    reasons = stale(Library("lib"))
+    reasons = stale(plain())
     assert reasons["the model all-minilm-l6-v2 is not usable"] == "local-rag models pull all-minilm-l6-v2"
     with pytest.raises(LibraryError, match="There is no library"):
-        Library("nowhere").status()
+        plain("nowhere").status()
     assert not Path("nowhere").exists()
 
 
-def test_status_is_safe_to_print(folder: Path) -> None:
+def test_status_is_safe_to_print(folder: Path, lib: Run) -> None:
     (folder / "evil\x1b[31m.md").write_text("Evil.")
-    assert "\x1b" not in run("status").stdout
+    assert "\x1b" not in lib("status").stdout
 
 
 # Remove.
 
 
-def test_remove_takes_documents_out_for_good(folder: Path) -> None:
-    result = run("remove", "documents/norway", "documents/boat.txt")
+def test_remove_takes_documents_out_for_good(folder: Path, lib: Run) -> None:
+    result = lib("remove", "documents/norway", "documents/boat.txt")
     assert result.exit_code == 0, result.output
     assert "Removed 2 documents" in result.stdout
-    store = Store(Path("lib/library.sqlite3"))
+    store = Store(Path("lib"))
     assert {Path(one.path).name for one in store.documents()} == {"ireland.md", "long.md"}
     assert count_rows(store)["superseded_documents"] == 0, "their text is gone"
     assert all("boat" not in passage.path for passage in make().search("boat harbour", top=50))
@@ -262,12 +275,12 @@ def test_remove_takes_documents_out_for_good(folder: Path) -> None:
     assert (folder / "norway" / "leave.md").exists()
 
 
-def test_remove_forgets_a_root(folder: Path, tmp_path: Path) -> None:
+def test_remove_forgets_a_root(folder: Path, lib: Run, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "kites.md").write_text("Kites are flown on Sundays.")
     make().index([other])
-    report = json.loads(run("remove", str(other), "--json").stdout)
+    report = json.loads(lib("remove", str(other), "--json").stdout)
     assert report["documents"] == [str(other / "kites.md")]
     assert report["forgotten_folders"] == [str(other)]
     assert report["excluded"] == []
@@ -275,21 +288,21 @@ def test_remove_forgets_a_root(folder: Path, tmp_path: Path) -> None:
     assert make().index([other]).added == 1
 
 
-def test_remove_in_a_dry_run_changes_nothing(folder: Path) -> None:
-    result = run("remove", "documents", "--dry-run")
+def test_remove_in_a_dry_run_changes_nothing(folder: Path, lib: Run) -> None:
+    result = lib("remove", "documents", "--dry-run")
     assert "Would remove 4 documents" in result.stdout
     assert make().status().documents == 4
     assert stale(make()) == {}
 
 
-def test_remove_says_when_nothing_matches(folder: Path) -> None:
-    result = run("remove", "nowhere.md")
+def test_remove_says_when_nothing_matches(folder: Path, lib: Run) -> None:
+    result = lib("remove", "nowhere.md")
     assert result.exit_code == 1
     assert "nowhere.md is not in the library" in result.stderr
-    assert run("remove").exit_code == 2
+    assert lib("remove").exit_code == 2
     assert not Path("void").exists()
     with pytest.raises(LibraryError, match="There is no library"):
-        Library("void").remove(["x"])
+        plain("void").remove(["x"])
 
 
 def test_removed_everything_leaves_an_empty_index(folder: Path) -> None:
@@ -302,14 +315,14 @@ def test_removed_everything_leaves_an_empty_index(folder: Path) -> None:
 # Clean.
 
 
-def test_clean_deletes_only_what_nothing_needs(folder: Path) -> None:
+def test_clean_deletes_only_what_nothing_needs(folder: Path, lib: Run) -> None:
     make().remove([folder / "boat.txt"])
     Path("lib/generations/000099.tmp").mkdir()
     Path("lib/CURRENT.tmp").write_text("000099")
     before, found = make().status(), make().search("high water harbour", top=50)
-    would = json.loads(run("clean", "--dry-run", "--json").stdout)
+    would = json.loads(lib("clean", "--dry-run", "--json").stdout)
     assert make().status() == before, "a dry run changes nothing"
-    result = json.loads(run("clean", "--json").stdout)
+    result = json.loads(lib("clean", "--json").stdout)
     assert {**result, "bytes": 0, "dry_run": 0} == {**would, "bytes": 0, "dry_run": 0}
     assert result["bytes"] > 0
     assert would["bytes"] > 0
@@ -322,27 +335,28 @@ def test_clean_deletes_only_what_nothing_needs(folder: Path) -> None:
     assert (after.chunks, after.vectors) == (before.chunks, before.vectors)
     assert make().search("high water harbour", top=50) == found
     assert cost(make())[:2] == (0, 0), "nothing that is needed was deleted"
-    assert "nothing" in run("clean").stdout
+    assert "nothing" in lib("clean").stdout
 
 
-def test_clean_keeps_the_caches_of_a_stopped_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*arguments: object) -> Iterator[tuple[str, str, str]]:
-        raise KeyboardInterrupt
+def test_clean_keeps_the_caches_of_a_stopped_run(folder: Path) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.stage == "contextualize":
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr("local_rag.indexing.indexer.write_contexts", stop)
     with pytest.raises(KeyboardInterrupt):
-        make(chunk_tokens=24).index()
+        make(chunk_tokens=24).index(progress=stop)
+    written = sum(make().status().cached.values())
     cleaning = make().clean()
     assert cleaning.contexts == 0
-    monkeypatch.setattr("local_rag.indexing.indexer.write_contexts", write_quickly)
+    assert sum(make().status().cached.values()) <= written
     assert cost(make())[0] == 0, "going back to the chunks of before costs no context"
 
 
-def test_clean_refuses_a_damaged_index(folder: Path) -> None:
-    generation = current_generation(Path("lib"))
+def test_clean_refuses_a_damaged_index(folder: Path, lib: Run) -> None:
+    generation = Generations(Path("lib")).live()
     assert generation
     (generation.folder / "manifest.json").write_text("{")
-    result = run("clean")
+    result = lib("clean")
     assert result.exit_code == 1
     assert "local-rag repair" in result.stderr
 

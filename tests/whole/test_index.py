@@ -4,25 +4,19 @@ import os
 import sqlite3
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from local_rag import Library
 from local_rag.errors import LibraryError
-from local_rag.indexing.indexer import Indexer, Progress
-from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
-from local_rag.llama.model import LlamaModel
-from local_rag.records import InstalledModel
+from local_rag.records import InstalledModel, Progress
 from local_rag.store.database import Store
-from local_rag.store.generation import current_generation, write_manifest
-from tests.conftest import FakeEmbedder
-
-pytestmark = pytest.mark.usefixtures("fake_embedder")
+from local_rag.store.generation import Generations, write_manifest
+from tests.fakes import EMBEDS_QUICKLY, QUICK, FakeEmbedder
 
 
 @pytest.fixture
 def library(documents: Path) -> Library:
-    return Library("lib", profile="tiny", context="headings")
+    return Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings")
 
 
 def first_path(library: Library, question: str) -> str:
@@ -34,22 +28,22 @@ def test_index_then_search(library: Library, documents: Path) -> None:
     assert (report.added, report.skipped, report.published) == (3, [], True)
     assert report.chunks >= 3
     (passage,) = library.search("boat harbour seven", top=1)
-    assert passage.path == "documents/boat.txt"
+    assert passage.path == str(documents / "boat.txt")
     assert passage.line == 1
     assert "harbour" in passage.text
     assert {hit.list_name for hit in passage.hits} == {"dense", "keyword", "fused"}
     found = library.search("parental leave Norway weeks", top=1)[0]
-    assert (found.path, found.title) == ("documents/norway/leave.md", "Leave in Norway")
+    assert (found.path, found.title) == (str(documents / "norway" / "leave.md"), "Leave in Norway")
 
 
 def test_a_second_run_costs_nothing(library: Library, documents: Path) -> None:
     library.index([documents])
     loaded = FakeEmbedder.loaded
-    generation = current_generation(library.folder)
+    live = Generations(library.folder).live_name()
     report = library.index()
     assert (report.unchanged, report.added, report.published) == (3, 0, False)
     assert FakeEmbedder.loaded == loaded
-    assert current_generation(library.folder) == generation
+    assert Generations(library.folder).live_name() == live
 
 
 def test_new_changed_moved_and_deleted_files(library: Library, documents: Path) -> None:
@@ -115,11 +109,11 @@ def test_bad_files_are_listed_and_the_run_goes_on(library: Library, documents: P
 
 def test_other_chunk_sizes_split_again(library: Library, documents: Path) -> None:
     library.index([documents])
-    with Library("lib", profile="tiny", context="headings", chunk_tokens=16) as smaller:
+    with Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings", chunk_tokens=16) as smaller:
         report = smaller.index()
         assert report.changed == 3
         assert report.chunks > 3
-    with Library("lib", profile="tiny") as remembered:
+    with Library("lib", parts=EMBEDS_QUICKLY, profile="tiny") as remembered:
         assert remembered.settings.chunk_tokens == 16
         assert not remembered.index().published
 
@@ -128,9 +122,9 @@ def test_a_users_own_model_is_remembered_by_its_full_path(
     documents: Path, embed_model: InstalledModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = os.path.relpath(embed_model.path)
-    Library("lib", profile="tiny", context="headings", embed_model=own).index([documents])
+    Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings", embed_model=own).index([documents])
     monkeypatch.chdir(documents)
-    with Library("../lib") as library:
+    with Library("../lib", parts=EMBEDS_QUICKLY) as library:
         assert library.settings.embed_model == str(embed_model.path)
         assert library.search("boat")
 
@@ -159,12 +153,12 @@ def test_search_before_index(library: Library) -> None:
 
 def test_chunks_too_large_for_the_embedder_are_refused(documents: Path) -> None:
     with pytest.raises(LibraryError, match="--chunk-tokens 254"):
-        Library("lib", profile="tiny", context="headings", chunk_tokens=500).index([documents])
+        Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings", chunk_tokens=500).index([documents])
 
 
 def test_a_question_with_another_embedder_is_refused(library: Library, documents: Path) -> None:
     library.index([documents])
-    generation = current_generation(library.folder)
+    generation = Generations(library.folder).live()
     assert generation
     fingerprint = {**generation.manifest["fingerprint"], "embedder": "other", "embedder_name": "bge-small-en-v1.5"}
     write_manifest(generation.folder, {**generation.manifest, "fingerprint": fingerprint})
@@ -173,17 +167,17 @@ def test_a_question_with_another_embedder_is_refused(library: Library, documents
 
 
 def test_a_second_writer_is_told_who_writes(library: Library, documents: Path) -> None:
-    with library._writer(), pytest.raises(LibraryError, match=f"process {os.getpid()}"):
-        Library("lib", profile="tiny", context="headings").index([documents])
+    with library.writing(create=True), pytest.raises(LibraryError, match=f"process {os.getpid()}"):
+        Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings").index([documents])
 
 
 def test_a_reader_finds_every_passage_while_a_writer_supersedes_them(library: Library, documents: Path) -> None:
     library.index([documents])
     before = library.search("boat harbour", top=20)
-    store = Store(library.folder / "library.sqlite3")
+    store = Store(library.folder)
     for document in store.documents():
         store.supersede(document.id)
-    generation = current_generation(library.folder)
+    generation = Generations(library.folder).live()
     assert generation
     store.purge(generation.chunk_ids())
     assert library.search("boat harbour", top=20) == before
@@ -204,7 +198,7 @@ def test_contexts_are_written_kept_and_resumed(documents: Path) -> None:
     (documents / "long.md").write_text(
         "# Tides\n\n" + "".join(f"## Day {n}\n\nHigh water at {n}:00.\n\n" for n in range(8))
     )
-    library = Library("lib", profile="tiny", chunk_tokens=24)
+    library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", chunk_tokens=24)
 
     def stop(progress: Progress) -> None:
         if progress.stage == "contextualize" and progress.done == 3:
@@ -224,13 +218,12 @@ def test_contexts_are_written_kept_and_resumed(documents: Path) -> None:
     assert (again.contexts, again.published) == ({}, False)
 
     written = [passage for passage in library.search("tide day high water", top=20) if passage.context_kind == "llm"]
-    vectors = Store(library.folder / "library.sqlite3")
     assert all(passage.context.startswith("This chunk") for passage in written)
-    assert len(list(vectors.chunks())) == report.chunks
+    assert len(list(Store(library.folder).chunks())) == report.chunks
 
 
 def test_an_edit_writes_only_the_contexts_it_touches(documents: Path) -> None:
-    library = Library("lib", profile="tiny")
+    library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny")
     library.index([documents])
     before = contexts(library)
     (documents / "boat.txt").write_text("The zeppelin leaves at noon.")
@@ -239,29 +232,9 @@ def test_an_edit_writes_only_the_contexts_it_touches(documents: Path) -> None:
     assert len(contexts(library)) == len(before) + 1
 
 
-def test_many_contexts_are_worth_a_calibration(documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-
-    def make_engine(model: LlamaModel, settings: EngineSettings | None) -> SharedPrefixEngine:
-        made.append(settings)
-        return SharedPrefixEngine(model, context_tokens=2048, settings=settings)
-
-    chosen = EngineSettings(sequences=3, batch_tokens=64)
-    monkeypatch.setattr("local_rag.indexing.indexer.make_engine", make_engine)
-    monkeypatch.setattr("local_rag.indexing.indexer.stored_settings", lambda _path: None)
-    monkeypatch.setattr("local_rag.indexing.indexer.calibrate", lambda _model, _report: chosen)
-    with Library(".local-rag", profile="tiny") as opened:
-        opened.index([documents])
-    (documents / "new.md").write_text("# Tide\n\nThe tide is high at noon.\n")
-    monkeypatch.setattr("local_rag.indexing.indexer._WORTH_CALIBRATING", 1)
-    with Library(".local-rag") as opened:
-        opened.index()
-    assert made == [None, chosen]
-
-
 def test_copies_of_a_document_share_their_contexts(documents: Path) -> None:
     (documents / "copy.md").write_text((documents / "ireland.md").read_text())
-    with Library(".local-rag", profile="tiny") as opened:
+    with Library(".local-rag", parts=EMBEDS_QUICKLY, profile="tiny") as opened:
         report = opened.index([documents])
         assert sum(report.contexts.values()) == report.chunks - 1
         found = opened.search("Parents get 26 weeks at half pay", top=2, rerank=False)
@@ -269,39 +242,48 @@ def test_copies_of_a_document_share_their_contexts(documents: Path) -> None:
     assert found[0].context == found[1].context
 
 
-def test_a_first_generation_is_published_before_contexts(documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_generation_is_published_before_contexts(documents: Path) -> None:
     for number in range(25):
         (documents / f"{number}.md").write_text(f"# Page {number}\n\nText of page {number}.\n")
-    library = Library("lib", profile="tiny")
+    library = Library("lib", parts=QUICK, profile="tiny")
     published = []
 
-    def stop(self: Indexer, deadline: float) -> None:
-        published.append(current_generation(library.folder))
-        raise Interrupted
+    def stop(progress: Progress) -> None:
+        if progress.stage == "contextualize":
+            published.append(Generations(library.folder).live())
+            raise Interrupted
 
-    monkeypatch.setattr(Indexer, "_contextualize", stop)
     with pytest.raises(Interrupted):
-        library.index([documents])
+        library.index([documents], progress=stop)
     assert published[0] is not None
     assert published[0].manifest["generated_contexts"] == 0
     assert first_path(library, "boat harbour") == "boat.txt"
 
 
+def test_an_index_is_published_again_as_contexts_come_in(documents: Path) -> None:
+    for number in range(25):
+        (documents / f"{number}.md").write_text(f"# Page {number}\n\nText of page {number}.\n")
+    library = Library("lib", parts=QUICK, profile="tiny", publish_seconds=1e-9)
+    seen = set()
+    library.index([documents], progress=lambda _progress: seen.add(Generations(library.folder).live_name()))
+    assert len(seen) > 3
+
+
 def test_a_killed_publish_leaves_the_old_generation_whole(library: Library, documents: Path) -> None:
     library.index([documents])
-    old = current_generation(library.folder)
+    old = Generations(library.folder).live_name()
     (library.folder / "generations" / "000002.tmp" / "keywords").mkdir(parents=True)
     assert first_path(library, "boat harbour") == "boat.txt"
     (documents / "new.md").write_text("Kites are flown on Sundays.")
     library.index()
-    assert current_generation(library.folder) != old
+    assert Generations(library.folder).live_name() != old
     assert first_path(library, "kites sundays") == "new.md"
     assert not list((library.folder / "generations").glob("*.tmp"))
 
 
 def test_a_damaged_generation_is_named(library: Library, documents: Path) -> None:
     library.index([documents])
-    generation = current_generation(library.folder)
+    generation = Generations(library.folder).live()
     assert generation
     (generation.folder / "manifest.json").write_text("{")
     with pytest.raises(LibraryError, match="damaged"):
@@ -322,10 +304,11 @@ def test_the_library_is_private(library: Library, documents: Path) -> None:
 
 
 def test_vectors_are_stored_once_a_text(library: Library, documents: Path) -> None:
-    (documents / "copy.txt").write_text((documents / "boat.txt").read_text())
     library.index([documents])
-    store = Store(library.folder / "library.sqlite3")
-    vector = np.arange(4, dtype=np.float32)
-    store.put_vectors(["k"], vector.reshape(1, -1))
-    assert store.vector("k").tolist() == vector.tolist()
-    assert store.known_vectors(["k", "absent"]) == {"k"}
+    before = library.status().cached["cached_vectors"]
+    copy = documents / "copy"
+    copy.mkdir()
+    (copy / "boat.txt").write_text((documents / "boat.txt").read_text())
+    report = library.index([documents])
+    assert report.added == 1
+    assert library.status().cached["cached_vectors"] == before

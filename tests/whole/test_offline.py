@@ -8,9 +8,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
 
+from local_rag import Library
+from local_rag.cli.main import COMMANDS, cli
+from local_rag.cli.options import Command, FetchingCommand
 from local_rag.models.registry import default_models_directory
+from tests.conftest import Run
+from tests.fakes import EMBEDS_QUICKLY
 
 CLI = [sys.executable, "-c", "from local_rag.cli.main import main; main()"]
 MODELS = default_models_directory()
@@ -41,7 +47,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_the_hook_refuses_every_way_out_of_python(attempt: str) -> None:
-    done = python(f"import socket; from local_rag.offline import go_offline; go_offline(); {attempt}")
+    done = python(f"import socket; from local_rag.offline import close; close(native_code=False); {attempt}")
     assert done.returncode == 1
     assert "was refused, since nothing may leave this machine" in done.stderr.splitlines()[-1]
 
@@ -49,9 +55,9 @@ def test_the_hook_refuses_every_way_out_of_python(attempt: str) -> None:
 def test_this_machine_stays_within_reach() -> None:
     code = """
 import socket
-from local_rag.offline import go_offline
-go_offline()
-go_offline()
+from local_rag.offline import close
+close(native_code=False)
+close(native_code=False)
 server = socket.create_server(("127.0.0.1", 0))
 socket.create_connection(("localhost", server.getsockname()[1])).close()
 socket.create_connection(("127.1", server.getsockname()[1])).close()
@@ -66,7 +72,7 @@ assert right.recv(1) == b"x"
 def test_native_code_and_children_get_no_socket() -> None:
     code = """
 import ctypes, socket, subprocess, sys, threading
-from local_rag.offline import go_offline, open_ways
+from local_rag.offline import close, open_ways
 started = threading.Event()
 results = []
 def wait():
@@ -75,7 +81,7 @@ def wait():
 thread = threading.Thread(target=wait)
 thread.start()
 assert open_ways(), "before, every way is open"
-go_offline(native_code=True)
+close()
 assert open_ways() == []
 started.set()
 thread.join()
@@ -95,6 +101,21 @@ def test_commands_close_the_network_before_they_begin(arguments: list[str], tmp_
 @pytest.mark.parametrize("arguments", [["scrape", "http://127.0.0.1:1/", "--delay", "0"], ["models", "pull", "no"]])
 def test_the_two_commands_that_fetch_do_not(arguments: list[str], tmp_path: Path) -> None:
     assert not closes_the_network(arguments, tmp_path)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_says_what_it_may_reach(name: str) -> None:
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    leaves = found.commands.values() if isinstance(found, click.Group) else [found]
+    assert all(isinstance(leaf, Command) for leaf in leaves)
+    fetching = {f"{name} {leaf.name}" for leaf in leaves if isinstance(leaf, FetchingCommand)}
+    assert fetching == {"models": {"models pull"}, "scrape": {"scrape scrape"}}.get(name, set())
+
+
+def test_a_command_in_another_program_closes_nothing(documents: Path, run: Run) -> None:
+    assert run("status").exit_code == 1
+    sys.audit("socket.gethostbyname", "another.invalid")  # which the hook, once added, would refuse for good
 
 
 def closes_the_network(arguments: list[str], folder: Path) -> bool:
@@ -203,12 +224,10 @@ def test_nothing_is_written_outside_the_library_and_the_models_folder(demo: Demo
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022])
-def test_a_library_is_private_whatever_the_umask(umask: int, documents: Path, fake_embedder: object) -> None:
-    from local_rag import Library
-
+def test_a_library_is_private_whatever_the_umask(umask: int, documents: Path) -> None:
     before = os.umask(umask)
     try:
-        library = Library("lib", profile="tiny", context="headings")
+        library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings")
         library.index([documents])
     finally:
         os.umask(before)

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -19,22 +20,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 from local_rag import Library
-from local_rag.store.generation import current_generation
+from local_rag.library import Parts
+from local_rag.store.generation import Generations
 from local_rag.store.schema import crc32
-from tests.whole.crash.command import QuickEmbedder
+from tests.fakes import EMBEDS_QUICKLY
 
 ROOT = Path(__file__).parents[3]
 QUESTIONS = ("How long is the leave?", "When does the boat leave the harbour?", "Who feeds the goats on Sunday?")
 _SETTINGS = ("--profile", "tiny", "--chunk-tokens", "48")
 # Everything that may lie in a library, however it was interrupted.
 _KNOWN = {"library.sqlite3", "library.sqlite3-wal", "library.sqlite3-shm", "library.sqlite3-journal"} | {
-    "lock", "lock.pid", "settings.toml", "settings.tmp", "CURRENT", "CURRENT.tmp", "generations",
+    "lock", "lock.pid", "settings.toml", "CURRENT", "generations",
 }  # fmt: skip
+
+_LEFTOVER = re.compile(r"\.(?:settings\.toml|CURRENT)\.\d+\.tmp")
 
 
 def build_faults(folder: Path) -> Path:
@@ -98,6 +101,8 @@ class Trial:
             "CRASH_FOLDER": str(library),
             "CRASH_LOG": str(self._log),
             "CRASH_MODELS": "real" if self._real else "quick",
+            # From one publish to the next no time at all, so that publishes are interrupted too.
+            "LOCAL_RAG_PUBLISH_SECONDS": "600" if self._real else "0.05",
             **{f"CRASH_{name.upper()}": str(value) for name, value in crash.items()},
         }
         if "LOCAL_RAG_MODELS" in os.environ:
@@ -139,7 +144,7 @@ class Trial:
         if not self.library.exists():
             return {"contexts": 0, "vectors": 0}
         shutil.copytree(self.library, copy)
-        unknown = {path.name for path in copy.iterdir()} - _KNOWN
+        unknown = {path.name for path in copy.iterdir() if not _LEFTOVER.fullmatch(path.name)} - _KNOWN
         assert not unknown, f"unknown files: {unknown}"
         stored: dict[str, set[str]] = {"contexts": set(), "vectors": set()}
         database = copy / "library.sqlite3"
@@ -166,11 +171,11 @@ class Trial:
         """Search the copy: every passage of the live generation is there."""
         if not (copy / "CURRENT").exists():
             return
-        generation = current_generation(copy)
+        generation = Generations(copy).live()
         assert generation is not None
         assert generation.damage() == []
         expected = min(200, len(generation.chunk_ids()))
-        with quick_searches(real=self._real), Library(copy) as library:
+        with Library(copy, parts=Parts() if self._real else EMBEDS_QUICKLY) as library:
             for question in QUESTIONS:
                 found = library.search(question, top=200)
                 assert len(found) == expected, f"{len(found)} passages instead of {expected}"
@@ -186,10 +191,10 @@ class Trial:
                 "LEFT JOIN contexts ON contexts.key = context_key "
                 "LEFT JOIN vectors ON vectors.key = vector_key WHERE live ORDER BY path, position"
             ).fetchall()
-        generation = current_generation(library)
+        generation = Generations(library).live()
         assert generation is not None
         assert generation.damage() == []
-        assert generation.chunk_ids().tolist() == [row[0] for row in rows]
+        assert generation.chunk_ids() == [row[0] for row in rows]
         files = {
             str(path.relative_to(generation.folder)): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in sorted(generation.folder.rglob("*"))
@@ -276,13 +281,6 @@ def kill_repeatedly(trial: Trial, choose: random.Random, kills: int, *, rounds_o
                 trial.check()
             trial.compare_with_undisturbed_run()
             trial.change_documents(choose)
-
-
-@contextlib.contextmanager
-def quick_searches(*, real: bool = False) -> Iterator[None]:
-    """Let this process search with the fake embedder that the subprocess indexed with."""
-    with contextlib.nullcontext() if real else patch("local_rag.models.embedder.SentenceEmbedder", QuickEmbedder):
-        yield
 
 
 def _kind_of_file(path: Path, library: Path) -> str:

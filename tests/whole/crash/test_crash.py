@@ -12,13 +12,13 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import LibraryError
+from tests.fakes import EMBEDS_QUICKLY
 from tests.whole.crash.harness import (
     QUESTIONS,
     Trial,
     build_faults,
     check_sentence,
     kill_repeatedly,
-    quick_searches,
     small_disk,
     was_killed,
     write_documents,
@@ -98,19 +98,13 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, faults: P
 def writer(trial: Trial) -> Iterator["subprocess.Popen[str]"]:
     """A process that writes contexts slowly."""
     write_documents(trial.documents, 30)
-    code = (
-        "import time, tests.whole.crash.command as command; command.install_quick_models()\n"
-        "import local_rag.indexing.indexer as index\n"
-        "quick = index.write_contexts; index._FEW_CONTEXTS = 0\n"
-        "def slow(*arguments):\n"
-        "    for written in quick(*arguments):\n"
-        "        time.sleep(0.02)\n"
-        "        yield written\n"
-        "index.write_contexts = slow\n"
-        "from local_rag.cli.main import main; main()"
+    command = [sys.executable, "-m", "tests.whole.crash.command", "index", str(trial.documents)]
+    process = subprocess.Popen(
+        [*command, "--library", str(trial.library), "--profile", "tiny"],
+        env=os.environ | {"CRASH_SLOW": "0.02", "LOCAL_RAG_PUBLISH_SECONDS": "0.05"},
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    command = [sys.executable, "-c", code, "index", str(trial.documents), "--library", str(trial.library)]
-    process = subprocess.Popen([*command, "--profile", "tiny"], stderr=subprocess.PIPE, text=True)
     yield process
     process.kill()
     process.communicate()
@@ -119,7 +113,7 @@ def writer(trial: Trial) -> Iterator["subprocess.Popen[str]"]:
 def test_readers_see_whole_indexes_while_a_writer_publishes(trial: Trial, writer: "subprocess.Popen[str]") -> None:
     generations: set[str] = set()
     searches = 0
-    with quick_searches(), Library(trial.library, profile="tiny") as library:
+    with Library(trial.library, parts=EMBEDS_QUICKLY, profile="tiny") as library:
         while writer.poll() is None:
             try:
                 found = library.search(QUESTIONS[searches % 3], top=500)
@@ -128,9 +122,8 @@ def test_readers_see_whole_indexes_while_a_writer_publishes(trial: Trial, writer
                     raise
                 continue  # nothing is published yet
             searches += 1
-            assert library._searcher is not None
-            generations.add(library._searcher.generation.folder.name)
-            assert len(found) == len(library._searcher.generation.chunk_ids())
+            generations.add(library.manifest()["content"])
+            assert len(found) == len({passage.chunk_id for passage in found}) > 0
     assert writer.returncode == 0
     assert len(generations) > 1
     assert searches > len(generations)

@@ -1,0 +1,199 @@
+"""Fakes for all that takes long or needs a model: given to a library as its parts, never put in the place of names."""
+
+import hashlib
+import itertools
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from local_rag.indexing.contextualize import ContextJob
+from local_rag.indexing.work import EmbeddingJob, LocalWorkers, Note, WrittenContext
+from local_rag.library import Parts
+from local_rag.llama.generator import Counts, Request, Token
+from local_rag.records import ContextKind, InstalledModel
+
+_IN_FLIGHT = 4
+
+
+class FakeEmbedder:
+    """Hash the words of a text into a vector, so that texts that share words are near."""
+
+    loaded = 0
+
+    def __init__(self, model: InstalledModel) -> None:
+        type(self).loaded += 1
+        self._seed = model.identity
+
+    def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
+        return np.stack([self.embed_query(text) for text in texts])
+
+    def embed_query(self, text: str) -> np.ndarray:
+        vector = np.full(64, 1e-6, dtype=np.float32)
+        for word in text.lower().split():
+            vector[hashlib.sha256(f"{self._seed}{word}".encode()).digest()[0] % 64] += 1
+        normalised: np.ndarray = vector / np.linalg.norm(vector)
+        return normalised
+
+
+class FakeReranker:
+    """Score texts by a function; count the texts that were scored."""
+
+    def __init__(self, score: Callable[[str, str], float], *, fused_weight: float = 0.0) -> None:
+        self._score, self.fused_weight = score, fused_weight
+        self.scored = 0
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        self.scored += len(texts)
+        return [self._score(question, text) for text in texts]
+
+
+class FakeVocabulary:
+    """A vocabulary whose tokens are characters."""
+
+    context_length = 8192
+    shares_prefix = True
+
+    def __init__(self, path: Path = Path("fake.gguf")) -> None:
+        self.path = path
+
+    def tokenize(self, text: str, *, special: bool = False) -> list[int]:
+        return [ord(character) for character in text]
+
+    def piece(self, token: int) -> bytes:
+        return chr(token).encode()
+
+    def detokenize(self, tokens: list[int]) -> str:
+        return "".join(map(chr, tokens))
+
+    def chat_frame(self, system: str) -> tuple[str, str]:
+        return f"{system}\n", "\n"
+
+
+class FakeGenerator:
+    """Reply to prompts by a function of their text, and say Yes to those of which another one says so."""
+
+    def __init__(
+        self,
+        reply: Callable[[str], str] = lambda _prompt: "",
+        holds: Callable[[str], bool] = lambda _prompt: True,
+        *,
+        context_tokens: int = 8192,
+    ) -> None:
+        self.model, self.counts, self.context_tokens = FakeVocabulary(), Counts(), context_tokens
+        self._reply, self._holds = reply, holds
+        self.prompts: list[str] = []
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Token]:
+        for request in requests:
+            for token in self.model.tokenize(self._reply(self._text(request))):
+                yield Token(request.key, token)
+            yield Token(request.key, None, whole=True)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[str, list[int], bool]]:
+        for request in requests:
+            yield request.key, self.model.tokenize(self._reply(self._text(request))), True
+
+    def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray:
+        says = "Y" if self._holds(self._text(Request("", prefix, suffix, 1))) else "N"
+        probabilities = np.full(256, -30.0)
+        probabilities[ord(says)] = -0.01
+        return probabilities
+
+    def _text(self, request: Request) -> str:
+        text = self.model.detokenize([*list(request.prefix)[: request.start], *request.suffix])
+        self.prompts.append(text)
+        return text
+
+
+class QuickVocabulary(FakeVocabulary):
+    """A vocabulary that tells the lengths of texts in words."""
+
+    context_length = 2048
+
+    def tokenize(self, text: str, *, special: bool = False) -> list[int]:
+        return [0] * len(text.split())
+
+
+class QuickWorkers(LocalWorkers):
+    """Workers that read for real, embed with the fake, and write contexts at once and always alike."""
+
+    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Generator[WrittenContext]:
+        """Take some jobs at once and end them in another order, as the engine does."""
+        waiting = iter(jobs)
+        while batch := list(itertools.islice(waiting, _IN_FLIGHT)):
+            for job in reversed(batch):
+                kind: ContextKind = "llm" if int(job.key[:2], 16) > 20 else "headings"
+                text = f"This chunk belongs to part {job.key[:12]}." if kind == "llm" else ""
+                yield WrittenContext(job.key, text, kind)
+
+
+def journaling(workers: type[LocalWorkers], journal: Callable[[str, Iterable[str]], None]) -> type[LocalWorkers]:
+    """Let workers call `journal` with table and keys of each result as soon as whoever asked for it has stored it.
+
+    A generator goes on when its reader comes back for the next result, which is after the last one was stored.
+    """
+
+    class JournalingWorkers(workers):  # type: ignore[valid-type,misc]
+        def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Generator[WrittenContext]:
+            for written in super().write_contexts(jobs, expected, note):
+                yield written
+                journal("contexts", [written.key])
+
+        def embed(self, jobs: Iterable[EmbeddingJob], note: Note) -> Generator[tuple[Sequence[str], np.ndarray]]:
+            for keys, vectors in super().embed(jobs, note):
+                yield keys, vectors
+                journal("vectors", keys)
+
+    return JournalingWorkers
+
+
+class FakeIndex:
+    """An index of given rankings, in chunk ids."""
+
+    def __init__(self, dense: Sequence[int], keywords: Sequence[int], name: str = "000001") -> None:
+        self.name, self.manifest = name, dict[str, Any]()
+        self._dense, self._keywords = dense, keywords
+
+    def open(self) -> None:
+        pass
+
+    def chunk_ids(self) -> Sequence[int]:
+        return sorted({*self._dense, *self._keywords})
+
+    def dense(self, vector: np.ndarray, top: int, allowed: Collection[int] | None = None) -> list[tuple[int, float]]:
+        return self._ranked(self._dense, top, allowed)
+
+    def keywords(
+        self, terms: Sequence[str], top: int, allowed: Collection[int] | None = None
+    ) -> list[tuple[int, float]]:
+        return self._ranked(self._keywords, top, allowed)
+
+    def damage(self) -> list[str]:
+        return []
+
+    @staticmethod
+    def _ranked(ids: Sequence[int], top: int, allowed: Collection[int] | None) -> list[tuple[int, float]]:
+        kept = [one for one in ids if allowed is None or one in allowed]
+        return [(one, 1 / rank) for rank, one in enumerate(kept[:top], start=1)]
+
+
+@contextmanager
+def quick_vocabulary(path: Path) -> Iterator[QuickVocabulary]:
+    yield QuickVocabulary(path)
+
+
+def generating(generator: FakeGenerator) -> Callable[..., Any]:
+    """Return a stand-in for `open_engine` that opens this generator."""
+
+    @contextmanager
+    def open_engine(_path: Path, **_options: object) -> Iterator[FakeGenerator]:
+        yield generator
+
+    return open_engine
+
+
+EMBEDS_QUICKLY = Parts(load_embedder=FakeEmbedder)
+QUICK = Parts(load_embedder=FakeEmbedder, open_vocabulary=quick_vocabulary, make_workers=QuickWorkers)

@@ -1,0 +1,55 @@
+"""A library made by version 0.1.0, at commit 866d648, with contexts and vectors by the tiny models, is still good."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from local_rag import Library
+from local_rag.library import Parts
+
+MADE = Path(__file__).parents[1] / "data" / "library-0.1.0"
+
+
+@pytest.fixture
+def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the library and its documents, at another place than the one they were indexed at."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(MADE, tmp_path, dirs_exist_ok=True)
+    with closing(sqlite3.connect("library/library.sqlite3")) as connection:
+        for table in ("roots", "documents"):
+            connection.execute(f"UPDATE {table} SET path = ? || path", (str(tmp_path),))
+        connection.commit()
+    return tmp_path
+
+
+def never(*_arguments: object, **_options: object) -> NoReturn:
+    raise AssertionError("something was computed again")
+
+
+def test_it_is_opened_and_nothing_is_computed_again(before: Path) -> None:
+    with Library("library", parts=Parts(load_embedder=never, open_engine=never)) as library:
+        assert library.settings.profile == "tiny"
+        assert library.status().stale == ()
+        report = library.index()
+    assert (report.unchanged, report.chunks, report.published) == (3, 3, False)
+    assert (report.contexts, report.skipped) == ({}, [])
+
+
+def test_it_is_searched(before: Path) -> None:
+    with Library("library") as library:
+        (passage,) = library.search("When does the ship sail?", top=1)
+    assert passage.path == str(before / "documents" / "boat.txt")
+    assert passage.context_kind in {"llm", "headings"}
+
+
+def test_a_changed_document_costs_only_its_own(before: Path) -> None:
+    (before / "documents" / "boat.txt").write_text("The zeppelin leaves at noon.")
+    with Library("library") as library:
+        report = library.index()
+        assert (report.changed, report.unchanged) == (1, 2)
+        assert sum(report.contexts.values()) == 1
+        assert library.status().cached["cached_vectors"] <= 3 + 2
