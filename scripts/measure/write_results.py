@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from local_rag.evaluation.evaluate import compare, load_report, stage_values
+from local_rag.evaluation.evaluate import compare_reports, load_report, stage_values
 from local_rag.evaluation.metrics import METRICS, paired_test
 
 INTRODUCTION = """\
@@ -88,7 +88,7 @@ def write_dataset(name: str, reports: Sequence[dict[str, Any]]) -> Iterator[str]
     rows = []
     for index, report in enumerate(reports):
         for other in reports[:index]:
-            differences = compare(report, other)["stages"]
+            differences = compare_reports(report, other)["stages"]
             for stage, metrics in differences.items():
                 cells = [
                     f"{number(metric, metrics[metric]['difference'], '+')} (p = {metrics[metric]['p']:.3f})"
