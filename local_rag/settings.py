@@ -21,21 +21,42 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, env_prefix="LOCAL_RAG_", extra="ignore")
 
-    profile: str = "starter"
-    context_model: str = ""
-    answer_model: str = ""
-    embed_model: str = ""
-    rerank_model: str = ""
-    context: Literal["llm", "headings", "none"] = "llm"
-    chunker: Literal["auto", "fixed", "recursive", "markdown", "code"] = "auto"
-    chunk_tokens: int = Field(default=0, ge=0, description="0: what the embedder's input leaves beside the context")
-    overlap: int = Field(default=0, ge=0)
-    dense_weight: float = Field(default=0.7, ge=0)
-    keyword_weight: float = Field(default=1.0, ge=0)
-    rrf_k: int = Field(default=10, ge=1)
+    profile: str = Field(default="starter", description="the models to use wherever none is named below")
+    context_model: str = Field(
+        default="", description="the model that writes contexts: a name of `local-rag models list` or a GGUF file"
+    )
+    answer_model: str = Field(
+        default="", description="the model that answers: a name of `local-rag models list` or a GGUF file"
+    )
+    embed_model: str = Field(
+        default="", description="the embedder: a name of `local-rag models list` or a sentence-transformers folder"
+    )
+    rerank_model: str = Field(
+        default="", description="the reranker: a name of `local-rag models list` or a cross-encoder folder"
+    )
+    context: Literal["llm", "headings", "none"] = Field(
+        default="llm",
+        description="what situates a chunk: title and headings with a generated sentence, those two alone, or nothing",
+    )
+    chunker: Literal["auto", "fixed", "recursive", "markdown", "code"] = Field(
+        default="auto", description="how documents are split; `auto` goes by the kind of file"
+    )
+    chunk_tokens: int = Field(
+        default=0,
+        ge=0,
+        description="the largest chunk, in tokens of the embedder; 0: what its input leaves beside title and headings",
+    )
+    overlap: int = Field(default=0, ge=0, description="tokens that neighbouring chunks share")
+    dense_weight: float = Field(default=0.7, ge=0, description="the weight of dense search in fusion")
+    keyword_weight: float = Field(default=1.0, ge=0, description="the weight of keyword search in fusion")
+    rrf_k: int = Field(
+        default=10, ge=1, description="k of reciprocal rank fusion: rank r of a list counts weight / (k + r)"
+    )
     pool: int = Field(default=150, ge=1, description="candidates of each list")
     rerank_candidates: int = Field(default=0, ge=0, description="passages to rerank; 0: as many as fit rerank_seconds")
-    rerank_seconds: float = Field(default=3.0, gt=0)
+    rerank_seconds: float = Field(
+        default=3.0, gt=0, description="seconds that reranking may take where rerank_candidates is 0"
+    )
     passages: int = Field(default=20, ge=1, description="passages kept after reranking")
 
     @classmethod
