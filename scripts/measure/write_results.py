@@ -1,14 +1,19 @@
-"""Write docs/results.md from the JSON that runs left in docs/measurements.
+"""Write docs/results.md, and the README's table of results, from the JSON that runs left in docs/measurements.
 
-    .venv/bin/python scripts/measure/write_results.py [--measurements FOLDER] [--output FILE]
+    .venv/bin/python scripts/measure/write_results.py [--measurements FOLDER] [--output FILE] [--readme FILE]
 
-It reads eval-DATASET-CONTEXT[-NOTE].json (`local-rag eval DATASET --json`), tuning-*.json (tune_retrieval.py,
-tune_contexts.py, tune_reranker.py), search-latency.json (bench_search.py) and rerank-speed.json (bench_rerank.py),
-whichever are there. The questions in docs/measurements are hashes: the sets are not ours.
+Where only one of the two files is named, only that one is written. The README's table stands between two comments.
+For the page it reads eval-DATASET-CONTEXT[-NOTE].json (`local-rag eval DATASET --json`), tuning-*.json
+(tune_retrieval.py, tune_contexts.py, tune_reranker.py), search-latency.json (bench_search.py) and rerank-speed.json
+(bench_rerank.py), whichever are there; for the table eval-codebases-llm.json, answers.json (eval_answers.py),
+index-handbook.json, contexts-*.json (bench_contextualize.py) and reliability-crash.json (crash_test.py). The questions
+in docs/measurements are hashes: the sets are not ours.
 """
 
 import argparse
 import json
+import re
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -194,13 +199,77 @@ def write_rerank_speed(report: dict[str, Any]) -> Iterator[str]:
     yield table(["model", "load s", "s for all", "pairs a second", "by default"], rows)
 
 
+def readme_rows(measurements: Path) -> Iterator[list[str]]:
+    """Yield the rows of the README's table: what, what was measured, where all figures are."""
+
+    def read(pattern: str) -> Any:
+        return json.loads(next(measurements.glob(pattern)).read_text(encoding="utf-8"))
+
+    found = load_report(measurements / "eval-codebases-llm.json")
+    recall = found["stages"]["reranked"]
+    yield [
+        "finding passages",
+        f"{found['questions']} questions on {found['chunks']} chunks of source code: {recall['recall@10']:.0f} % of "
+        f"the right chunks are among the first 10, {recall['recall@20']:.0f} % among the first 20",
+        "[results](docs/results.md#codebases)",
+    ]
+    asked = read("answers.json")["all"]
+    yield [
+        "answering",
+        f"{asked['answerable']} questions that the documents answer: {asked['right_answer']} got every fact asked for, "
+        f"{asked['answered'] - asked['right_answer']} got less or something else, "
+        f"{asked['answerable'] - asked['answered']} were refused; {asked['unanswerable']} that they do not answer: "
+        f"{asked['refused']} were refused",
+        "[answers](docs/how-it-works.md#answers)",
+    ]
+    indexed, written = read("index-handbook.json"), read("contexts-*.json")
+    yield [
+        "indexing",
+        f"a handbook of {indexed['pages']} pages in {indexed['seconds']} s without generated contexts; with them "
+        f"{written['cut']['seconds_per_chunk']['engine']:.1f} s a chunk, or "
+        f"{written['optimized']['cut']['seconds_per_chunk']['engine']:.1f} s after `local-rag models optimize`",
+        "[engine](docs/engine.md#how-fast-it-is)",
+    ]
+    crashed = read("reliability-crash.json")["figures"]
+    kinds = ("contexts", "vectors")
+    finished = sum(crashed[f"{kind}_acknowledged"] for kind in kinds)
+    lost = sum(max(0, crashed[f"{kind}_acknowledged"] - crashed[f"{kind}_in_the_end"]) for kind in kinds)
+    yield [
+        "not losing work",
+        f"`index` was killed {crashed['kills']} times, {crashed['faults']} writes failed, {crashed['full_disks']} "
+        f"disks were full: {lost} of {finished} finished contexts and vectors were lost",
+        "[reliability](docs/reliability.md#crashes)",
+    ]
+
+
+def write_readme(readme: Path, measurements: Path) -> None:
+    """Put the table between the two comments of the README."""
+    rows = table(["what", "measured", "all figures"], list(readme_rows(measurements)))
+    pattern = r"(<!-- results: .*? -->\n).*?(<!-- end of results -->)"
+    text = readme.read_text(encoding="utf-8")
+    filled, count = re.subn(pattern, lambda found: f"{found[1]}{rows}\n\n{found[2]}", text, flags=re.DOTALL)
+    if count != 1:
+        sys.exit(f"The comments of `results` stand {count} times in {readme} instead of once; restore them.")
+    readme.write_text(filled, encoding="utf-8")
+
+
 def main() -> None:
-    """Write the page."""
+    """Write what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    docs = Path(__file__).parents[2] / "docs"
-    parser.add_argument("--measurements", type=Path, default=docs / "measurements")
-    parser.add_argument("--output", type=Path, default=docs / "results.md")
+    checkout = Path(__file__).parents[2]
+    parser.add_argument("--measurements", type=Path, default=checkout / "docs" / "measurements")
+    parser.add_argument("--output", type=Path, help="the page; docs/results.md where neither file is named")
+    parser.add_argument("--readme", type=Path, help="the README; README.md where neither file is named")
     arguments = parser.parse_args()
+    both = not arguments.output and not arguments.readme
+    if output := arguments.output or (both and checkout / "docs" / "results.md"):
+        write_page(output, arguments.measurements)
+    if readme := arguments.readme or (both and checkout / "README.md"):
+        write_readme(readme, arguments.measurements)
+
+
+def write_page(output: Path, measurements: Path) -> None:
+    """Write the page."""
     parts = [INTRODUCTION.rstrip()]
 
     def key(report: dict[str, Any]) -> tuple[str, str]:
@@ -208,7 +277,7 @@ def main() -> None:
 
     order = ("none", "headings", "llm")
     reports = []
-    for path in sorted(arguments.measurements.glob("eval-*.json")):
+    for path in sorted(measurements.glob("eval-*.json")):
         report = load_report(path)
         report["note"] = path.stem.removeprefix(f"eval-{report['dataset']}-{report['context']}").strip("-")
         reports.append(report)
@@ -224,10 +293,10 @@ def main() -> None:
         ("rerank-speed.json", write_rerank_speed),
     )
     for file, write in others:
-        if (arguments.measurements / file).exists():
-            parts += write(json.loads((arguments.measurements / file).read_text()))
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text("\n\n".join(parts) + "\n")
+        if (measurements / file).exists():
+            parts += write(json.loads((measurements / file).read_text()))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text("\n\n".join(parts) + "\n")
 
 
 if __name__ == "__main__":

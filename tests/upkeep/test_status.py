@@ -48,7 +48,7 @@ def stale(library: Library) -> dict[str, str]:
     return {one.reason: one.command for one in library.status().stale}
 
 
-# What a change costs: the table in the README, line by line.
+# What a change costs: the table in docs/library-folder.md, line by line.
 
 
 def cost(library: Library, **changed: object) -> tuple[int, int, IndexReport]:
