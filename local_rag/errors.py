@@ -20,8 +20,8 @@ class LibraryError(LocalRagError):
 class DamagedLibraryError(LibraryError):
     """Report a store or an index that is not as it was written; `reason` is what was found, without the remedy."""
 
-    def __init__(self, message: str, *, reason: str) -> None:
-        super().__init__(message)
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason}; {remedy}.")
         self.reason = reason
 
 

@@ -207,9 +207,7 @@ class Library:
         embed_model = find(settings, "embed")
         require_same(index.manifest["fingerprint"], make_fingerprint(settings, embed_model, None))
         if damage := index.damage():
-            raise DamagedLibraryError(
-                f"The index is damaged: {damage[0]}; run `local-rag repair` to build it again.", reason=damage[0]
-            )
+            raise DamagedLibraryError(f"The index is damaged: {damage[0]}", "run `local-rag repair` to build it again")
         index.open()
         if self._store is None:
             self._store = self._open.enter_context(closing(Store(self.folder)))

@@ -10,31 +10,17 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[1]
 PACKAGE = CHECKOUT / "local_rag"
 
-# Top floor first; what pyproject.toml tells import-linter counts instead as soon as it stands there.
-FLOORS = (
-    "cli",
-    "web | mcp | openai | evaluation",
-    "library",
-    "upkeep | bundle | cluster",
-    "indexing | asking",
-    "llama",
-    "models",
-    "reading | store | scraping | offline",
-    "settings",
-    "records : errors : files : keys : machine : display",
-)
-
 
 def floors() -> list[tuple[list[str], bool]]:
     """Return the rooms of each floor, top floor first, and whether they may know each other."""
     data = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = data.get("tool", {}).get("importlinter", {}).get("contracts", ())
-    layers = next((contract["layers"] for contract in contracts if contract["type"] == "layers"), FLOORS)
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     present = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     present -= {"__init__"}
     found = [([name.split(".")[-1] for name in re.findall(r"[\w.]+", layer)], ":" in layer) for layer in layers]
     if homeless := present - {name for names, _ in found for name in names}:
-        sys.exit(f"No floor is given to local_rag/{', '.join(sorted(homeless))}; give one in {Path(__file__).name}.")
+        sys.exit(f"No floor is given to local_rag/{', '.join(sorted(homeless))}; give one in pyproject.toml.")
     return [([name for name in names if name in present], known) for names, known in found]
 
 

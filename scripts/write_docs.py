@@ -23,7 +23,7 @@ from rooms import CHECKOUT, PACKAGE, docstring_of, numbered_floors, room_imports
 from local_rag.cli.main import cli
 from local_rag.models.registry import ModelEntry, WheelSource, load_registry
 from local_rag.settings import SETTINGS_FILE, Settings
-from local_rag.upkeep.doctor import memory_needed
+from local_rag.upkeep.checks import memory_needed
 
 COMMAND = ".venv/bin/python scripts/write_docs.py"
 COLUMNS = 80

@@ -17,14 +17,8 @@ from local_rag.errors import ModelError
 from local_rag.llama.optimize import damaged_copies
 from local_rag.llama.optimize import optimize as optimize_model
 from local_rag.models.pull import pull as pull_model
-from local_rag.models.registry import (
-    ModelEntry,
-    Registry,
-    default_models_directory,
-    load_registry,
-    missing_files,
-    resolve,
-)
+from local_rag.models.registry import ModelEntry, Registry, default_models_directory, load_registry, missing_files
+from local_rag.models.registry import resolve as resolve_model
 from local_rag.models.registry import verify as verify_model
 
 models_option = click.option(
@@ -126,7 +120,7 @@ def optimize(name: str) -> None:
     The copy is made from the pulled file, timed beside it, and kept where it is faster; contexts are then written with
     it. Contexts that were written before stay as they are.
     """
-    model = resolve(name, "context")
+    model = resolve_model(name, "context")
     click.echo(f"Copying {model.name} and timing both, about a minute ...", err=True)
     result = optimize_model(model)
     click.echo(
@@ -146,7 +140,7 @@ def path(name: str, directory: Path | None) -> None:
     """Print where a pulled model is: the GGUF file, or the folder."""
     registry = load_registry()
     (entry,) = _choose(registry, (name,), profiles=False)
-    click.echo(resolve(name, entry.roles[0], models_directory=directory, registry=registry).path)
+    click.echo(resolve_model(name, entry.roles[0], models_directory=directory, registry=registry).path)
 
 
 def _choose(registry: Registry, names: tuple[str, ...], profiles: bool = True) -> list[ModelEntry]:

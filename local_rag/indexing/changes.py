@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from local_rag.files import document_sha256
@@ -99,38 +100,25 @@ def _moved(new: Sequence[Found], gone: Sequence[StoredDocument]) -> tuple[Found,
     return tuple(moved)
 
 
-@dataclass(frozen=True, slots=True)
-class FolderChanges:
-    """The changes below some files and folders, and the files there that are no documents."""
+def compare_folders(store: Store, roots: Sequence[Path], split_key: str | None) -> tuple[Changes, list[Skipped]]:
+    """Compare the files below roots with the store, without a `split_key` as if each were split as it was.
 
-    changes: Changes
-    skipped: tuple[Skipped, ...]
-    roots: tuple[Path, ...]
-
-
-def compare_folders(store: Store, roots: Sequence[Path], split_key: str | None) -> FolderChanges:
-    """Compare the files below roots with the store; without a `split_key` each is split as it was."""
-    present = tuple(root for root in roots if root.exists())
+    Returns the changes, and the files that are no documents.
+    """
     known = {document.path: document for document in store.documents()}
     files, skipped = [], []
-    for item in walk(present, exclude=[store.folder, *store.excluded()]):
+    for item in walk([root for root in roots if root.exists()], exclude=[store.folder, *store.excluded()]):
         if isinstance(item, Skipped):
             skipped.append(item)
             continue
         stored = known.get(str(item))
         key = split_key if split_key is not None else stored.split_key if stored else ""
-        files.append(_found(item, key))
+        files.append(Found(item, *size_and_time(item), key, partial(document_sha256, item)))
 
     def below_a_root(stored: StoredDocument) -> bool:
         return any(Path(stored.path).is_relative_to(root) for root in roots)
 
-    changes = compare_documents(known, files, below_a_root)
-    return FolderChanges(changes, tuple(skipped), present)
-
-
-def _found(path: Path, split_key: str) -> Found:
-    size, modified_ns = size_and_time(path)
-    return Found(path, size, modified_ns, split_key, lambda: document_sha256(path))
+    return compare_documents(known, files, below_a_root), skipped
 
 
 def size_and_time(path: Path) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from local_rag.indexing.fingerprint import make_fingerprint
 from local_rag.indexing.vectors import default_chunk_tokens, embedded_text, embedder_identity, vector_key
 from local_rag.indexing.work import EmbeddingJob, Workers
 from local_rag.keys import key_of
-from local_rag.llama.generator import Counts, Vocabulary
+from local_rag.llama.generator import Vocabulary
 from local_rag.models.embedder import TOKENIZER_FILE, input_tokens
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import Splitting
@@ -102,16 +102,16 @@ class Indexer:
         """Read and split what is new or changed; drop what is gone."""
         splitting = self.splitting()
         split_key = self.split_key(splitting)
-        found = compare_folders(self._store, roots, split_key)
-        unread = self._read(found.changes, splitting, split_key)
-        for stored, touched in found.changes.touched:
+        changes, skipped = compare_folders(self._store, roots, split_key)
+        unread = self._read(changes, splitting, split_key)
+        for stored, touched in changes.touched:
             self._store.touch_document(stored.id, touched.modified_ns)
-        for stored in found.changes.gone:
+        for stored in changes.gone:
             self._store.supersede(stored.id)
         known_skips = [(item, *size_and_time(item.path)) for item in unread]
         self._store.put_skipped(roots, known_skips)
-        self.report.skipped = [*found.skipped, *unread]
-        self.report.unchanged = found.changes.unchanged
+        self.report.skipped = [*skipped, *unread]
+        self.report.unchanged = changes.unchanged
 
     def _read(self, changes: Changes, splitting: Splitting, split_key: str) -> list[Skipped]:
         """Read and store what changed; return what cannot be read, whose earlier version is dropped."""
@@ -176,22 +176,20 @@ class Indexer:
     def _contextualize(self, deadline: float) -> None:
         """Write missing contexts until the deadline, storing each the moment it is finished."""
         assert self._context_model is not None
-        report, total, done, spent = self.report, self._contexts_to_write(), 0, Counts()
-        started = time.monotonic()
+        total, done, started = self._contexts_to_write(), 0, time.monotonic()
+        counts, report = self._workers.counts, self.report
         with self._open_vocabulary(self._context_model.path) as vocabulary:
-            jobs = self._jobs(vocabulary, deadline)
-            with closing(self._workers.write_contexts(jobs, total, self._note("contextualize", total))) as results:
+            jobs, note = self._jobs(vocabulary, deadline), self._note("contextualize", total)
+            with closing(self._workers.write_contexts(jobs, total, note)) as results:
                 for written in results:
                     self._store.put_context(written.key, written.text, written.kind)
                     done += 1
-                    spent += written.spent
                     report.contexts[written.kind] = report.contexts.get(written.kind, 0) + 1
-                    report.tokens_evaluated += written.spent.evaluated
-                    report.tokens_reused += written.spent.reused
-                    report.tokens_generated += written.spent.generated
-                    detail = _speed(done, spent, time.monotonic() - started)
-                    self._progress(Progress("contextualize", min(done, total), total, detail))
-        report.warning = self._workers.warning
+                    share = counts.reused / max(1, counts.prompt)
+                    speed = f"{done / (time.monotonic() - started):.2f} chunks/s, {share:.0%} of prompt tokens reused"
+                    self._progress(Progress("contextualize", min(done, total), total, speed))
+        report.tokens_evaluated, report.tokens_reused = counts.evaluated, counts.reused
+        report.tokens_generated, report.warning = counts.generated, self._workers.warning
 
     def _note(self, stage: Stage, total: int) -> Callable[[str], None]:
         return lambda remark: self._progress(Progress(stage, 0, total, remark))
@@ -276,9 +274,3 @@ class Indexer:
                 done += len(keys)
                 speed = f"{done / (time.monotonic() - started):.0f} chunks/s"
                 self._progress(Progress("embed", done, len(missing), speed))
-
-
-def _speed(done: int, spent: Counts, seconds: float) -> str:
-    tokens = spent.evaluated + spent.generated
-    share = spent.reused / max(1, spent.prompt)
-    return f"{done / seconds:.2f} chunks/s, {tokens / seconds:.0f} tokens/s, {share:.0%} of prompt tokens reused"

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Generator as Stream
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -47,20 +47,21 @@ class EmbeddingJob:
 
 @dataclass(frozen=True, slots=True)
 class WrittenContext:
-    """A finished context, and the tokens that were spent since the one before it."""
+    """A finished context with its key in the store."""
 
     key: str
     text: str
     kind: ContextKind
-    spent: Counts = field(default_factory=Counts)
 
 
 class Workers(Protocol):
     """Whoever does the work; each method yields finished things in any order.
 
-    `warning` says in a sentence what makes the work dearer than it should be, if anything does.
+    `counts` are the tokens that contexts have cost so far; `warning` is a sentence on what makes them dearer than they
+    should be, if anything does.
     """
 
+    counts: Counts
     warning: str
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
@@ -86,7 +87,7 @@ class LocalWorkers:
     ) -> None:
         self._embed_model, self._context_model = embed_model, context_model
         self._load_embedder, self._open_engine = load_embedder, open_engine
-        self.warning = ""
+        self.counts, self.warning = Counts(), ""
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
         """Read one file after another."""
@@ -115,11 +116,9 @@ class LocalWorkers:
                     f"{self._context_model.name} has layers that cannot share a prefix, so every chunk costs a whole "
                     "document; choose a model that attends fully (Llama, Qwen2.5, SmolLM2)."
                 )
-            before = Counts()
+            engine.counts = self.counts
             for key, text, kind in write_contexts(jobs, engine):
-                now = replace(engine.counts)
-                yield WrittenContext(key, text, kind, now - before)
-                before = now
+                yield WrittenContext(key, text, kind)
 
     def embed(self, jobs: Iterable[EmbeddingJob], note: Note) -> Stream[tuple[Sequence[str], np.ndarray]]:
         """Embed in batches; the model is loaded for the first one and freed after the last."""

@@ -1,7 +1,7 @@
 """What a generator of text is given and gives, and what it must be able to do: a fake needs no more."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -54,12 +54,6 @@ class Counts:
     def reused(self) -> int:
         """Count the prompt tokens that were taken from the KV cache instead."""
         return max(0, self.prompt - self.evaluated)
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
-
-    def __sub__(self, other: "Counts") -> "Counts":
-        return Counts(*(one - two for one, two in zip(astuple(self), astuple(other), strict=True)))
 
 
 class Vocabulary(Protocol):

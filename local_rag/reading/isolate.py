@@ -16,7 +16,6 @@ import sys
 import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from local_rag.errors import ReadError
@@ -52,9 +51,7 @@ class IsolatedReader:
     def __enter__(self) -> "IsolatedReader":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     @property

@@ -247,8 +247,7 @@ class Store:
         """Return one vector, float32."""
         row = self.connection.execute("SELECT vector, checksum FROM vectors WHERE key = ?", (key,)).fetchone()
         if crc32(row[0]) != row[1]:
-            reason = "A stored vector is damaged"
-            raise DamagedLibraryError(f"{reason}; run `local-rag repair` to have it made again.", reason=reason)
+            raise DamagedLibraryError("A stored vector is damaged", "run `local-rag repair` to have it made again")
         return np.frombuffer(row[0], dtype=np.float32)
 
     def plan_vectors(self, keys: Iterable[tuple[int, str]]) -> None:

@@ -103,16 +103,14 @@ class Generations:
         path = folder / "manifest.json"
         if not name.isdigit() or not folder.is_dir():
             reason = f"{pointer} names no index (but {name!r})"
-            raise DamagedLibraryError(f"{reason}; run `local-rag repair` to build one.", reason=reason)
+            raise DamagedLibraryError(reason, "run `local-rag repair` to build one")
         try:
             manifest = json.loads(path.read_bytes())
             if "checksum" in manifest and manifest.pop("checksum") != _checksum(manifest):
                 raise ValueError("it has changed since it was written")
         except (OSError, ValueError, TypeError, AttributeError) as error:
             reason = f"{path} is damaged ({error})"
-            raise DamagedLibraryError(
-                f"{reason}; run `local-rag repair` to build the index again.", reason=reason
-            ) from None
+            raise DamagedLibraryError(reason, "run `local-rag repair` to build the index again") from None
         return Generation(folder, manifest)
 
     def publish(self, rows: IndexRows, manifest: Mapping[str, Any]) -> None:

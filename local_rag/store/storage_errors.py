@@ -42,7 +42,7 @@ def storage_errors(folder: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code not in _SQLITE_ADVICE:
             raise DamagedLibraryError(
-                f"The library in {folder} is damaged ({error}); run `local-rag repair`.", reason=str(error)
+                f"The library in {folder} is damaged ({error})", "run `local-rag repair`"
             ) from error
         raise _unusable(folder, str(error), _SQLITE_ADVICE[code]) from error
     except OSError as error:

@@ -17,20 +17,8 @@ from local_rag.store.database import STORE_FILE, Store
 from local_rag.store.generation import Generations
 from local_rag.store.maintenance import check_pages, find_damage
 from local_rag.store.storage_errors import storage_errors
-from local_rag.upkeep.checks import (
-    CheckResult,
-    check_cores,
-    check_decoding,
-    check_disk,
-    check_fingerprint,
-    check_integrity,
-    check_llama,
-    check_memory,
-    check_model,
-    check_offline,
-    check_privacy,
-    memory_needed,
-)
+from local_rag.upkeep import checks
+from local_rag.upkeep.checks import CheckResult, memory_needed
 
 _LIBRARY_BYTES = 1000**3
 
@@ -38,8 +26,8 @@ _LIBRARY_BYTES = 1000**3
 def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str | None) -> Iterator[CheckResult]:
     """Check what a complete installation can: llama.cpp, the network's seal, the machine, the models, the library."""
     printed, problem = run_probe()
-    yield check_llama(version("llama-cpp-python"), printed, processor(), processor_flags(), problem)
-    yield check_offline(open_ways)
+    yield checks.check_llama(version("llama-cpp-python"), printed, processor(), processor_flags(), problem)
+    yield checks.check_offline(open_ways)
     folder = folder.resolve()
     try:
         settings = resolve_settings(folder, **given)
@@ -48,15 +36,15 @@ def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str |
         yield CheckResult("settings", "failed", str(error), f"local-rag index --library {folder} --profile starter")
         return
     known = load_registry().models
-    yield check_cores(physical_cores())
+    yield checks.check_cores(physical_cores())
     needed = memory_needed({role: _weight(name, known) for role, name in names.items()})
-    yield check_memory(settings.profile, needed, *memory())
+    yield checks.check_memory(settings.profile, needed, *memory())
     installed: dict[Role, InstalledModel] = {}
     for name in dict.fromkeys(names.values()):
         yield from _check_model(name, [role for role in FORMATS if names.get(role) == name], installed)
     absent = sum(_weight(name, known) for name in set(names.values()) - {model.name for model in installed.values()})
     for place, room in ((default_models_directory(), absent), (folder, _LIBRARY_BYTES)):
-        yield check_disk(place, free_bytes(place), room)
+        yield checks.check_disk(place, free_bytes(place), room)
     yield from _check_library(folder, settings, installed)
 
 
@@ -67,22 +55,22 @@ def _check_model(name: str, roles: Sequence[Role], installed: dict[Role, Install
     try:
         model = resolve(name, roles[0], registry=registry)
     except ModelError as error:
-        yield check_model(name, roles, str(error), f"local-rag models pull {name}")
+        yield checks.check_model(name, roles, str(error), f"local-rag models pull {name}")
         return
     damage = verify(entry, models_directory=models_directory) if entry else ()
     remedy = entry.pull_command(models_directory) if entry else "local-rag models list"
-    yield check_model(name, roles, "; ".join(damage), remedy, hashed=entry is not None)
+    yield checks.check_model(name, roles, "; ".join(damage), remedy, hashed=entry is not None)
     if not damage:
         installed |= dict.fromkeys(roles, model)
         if model.path.is_file():
-            yield check_decoding(name, probe_model(model.path))
+            yield checks.check_decoding(name, probe_model(model.path))
 
 
 def _check_library(folder: Path, settings: Settings, installed: Mapping[Role, InstalledModel]) -> Iterator[CheckResult]:
     if not (folder / STORE_FILE).exists():
         yield CheckResult("library", "ok", f"none in {folder} yet; `local-rag index FOLDER` makes one")
         return
-    yield check_privacy(folder, folder.stat().st_mode)
+    yield checks.check_privacy(folder, folder.stat().st_mode)
     complaints, live = list[str](), None
     try:
         with storage_errors(folder):
@@ -94,10 +82,10 @@ def _check_library(folder: Path, settings: Settings, installed: Mapping[Role, In
             complaints += live.damage() if live else []
     except LibraryError as error:
         complaints.append(str(error))
-    yield check_integrity(folder, complaints)
+    yield checks.check_integrity(folder, complaints)
     if live is not None and "embed" in installed:
         wanted = make_fingerprint(settings, installed["embed"], installed.get("context"))
-        yield check_fingerprint(differences(live.manifest["fingerprint"], wanted))
+        yield checks.check_fingerprint(differences(live.manifest["fingerprint"], wanted))
 
 
 def _weight(name: str, models: Mapping[str, ModelEntry]) -> int:

@@ -114,7 +114,7 @@ def _usable(settings: Settings, role: Role) -> InstalledModel | None:
 
 def _changed_files(store: Store) -> list[Stale]:
     """Compare the files below the roots with what was read; those that could not be read are no news."""
-    changes = compare_folders(store, store.roots(), split_key=None).changes
+    changes, _ = compare_folders(store, store.roots(), split_key=None)
     skipped = store.skipped()
     new = [one for one in (*changes.new, *changes.moved) if skipped.get(str(one.path)) != (one.size, one.modified_ns)]
     found = {
