@@ -19,7 +19,7 @@ COMMANDS = {
     "index": "Index folders and files; run again after they change.",
     "models": "List, pull and verify the models.",
     "remove": "Take documents out of the library.",
-    "repair": "Mend a damaged library.",
+    "repair": "Check the library, and build again what is damaged.",
     "scrape": "Fetch web pages as Markdown files to index.",
     "search": "Find the passages that fit a question.",
     "status": "Show what the library holds, and what is stale and why.",

@@ -213,10 +213,10 @@ class Indexer:
             asked |= self._store.known_contexts(keys)
             for job in jobs:
                 if job.key not in asked:
-                    if time.monotonic() > deadline:
-                        return
                     asked.add(job.key)
                     yield job
+                    if time.monotonic() > deadline:
+                        return
 
     def publish(self, *, anew: bool = False) -> None:
         """Embed what has no vector yet and publish a generation; only `anew` if the live one is already the same."""
