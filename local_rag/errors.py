@@ -13,6 +13,10 @@ class ReadError(LocalRagError):
     """Report a document that cannot be read; the run goes on without it."""
 
 
+class UnopenedError(ReadError):
+    """Report a document that cannot be opened this time, which another run may be able to."""
+
+
 class LibraryError(LocalRagError):
     """Report a library that is missing, locked, damaged or made with other settings."""
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -21,8 +21,8 @@ from local_rag.models.embedder import Embedder, SentenceEmbedder
 from local_rag.models.reranker import Reranker, load_reranker
 from local_rag.offline import set_switches
 from local_rag.records import Answer, InstalledModel, Passage, Progress
-from local_rag.settings import Settings, remember_settings, resolve_settings, said_now
-from local_rag.store.database import Store
+from local_rag.settings import SETTINGS_FILE, Settings, index_settings, resolve_settings, said_now, was_written_by_index
+from local_rag.store.database import OWN_FILES, Store, is_library, remembered_settings
 from local_rag.store.generation import Generations
 from local_rag.store.storage_errors import storage_errors
 from local_rag.upkeep.clean import Cleaning, Removal, clean, find_documents, remove
@@ -57,10 +57,10 @@ class Library:
     def __init__(self, folder: Path | str = DEFAULT_FOLDER, *, parts: Parts = Parts(), **settings: Any) -> None:
         set_switches()
         self.folder = Path(folder).resolve()
-        self.settings: Settings = resolve_settings(self.folder, **settings)
+        self._indexes = Generations(self.folder)
+        self.settings: Settings = resolve_settings(self.folder, self._remembered(), **settings)
         self._given = said_now(**settings)
         self._parts = parts
-        self._indexes = Generations(self.folder)
         self._open = ExitStack()
         self._searcher: Searcher | None = None
         self._answerer: Answerer | None = None
@@ -75,6 +75,8 @@ class Library:
     def close(self) -> None:
         """Free the models and close the store."""
         self._open.close()
+        if self._store is not None:
+            self._store.close()
         self._searcher = self._answerer = self._store = None
 
     def index(self, paths: Iterable[Path | str] = (), *, progress: Callable[[Progress], None] = _ignore) -> IndexReport:
@@ -82,7 +84,10 @@ class Library:
         with self._locked(), closing(Store(self.folder, create=True)) as store:
             roots = _roots(store, paths)  # before the models: a mistyped path matters more than one not pulled
             indexer = self._indexer(store, progress)
-            remember_settings(self.folder, self.settings, *find_for_index(self.settings))
+            indexer.splitting()  # refuses what cannot be; only then are the settings remembered
+            store.remember(index_settings(self.settings, *find_for_index(self.settings)))
+            if was_written_by_index(self.folder / SETTINGS_FILE):
+                (self.folder / SETTINGS_FILE).unlink()
             store.add_roots(roots)
             store.include(roots)
             return indexer.run(roots)
@@ -113,13 +118,21 @@ class Library:
         )
 
     def remove(
-        self, paths: Iterable[Path | str], *, dry_run: bool = False, progress: Callable[[Progress], None] = _ignore
+        self,
+        paths: Iterable[Path | str],
+        *,
+        erase: bool = False,
+        dry_run: bool = False,
+        progress: Callable[[Progress], None] = _ignore,
     ) -> Removal:
-        """Take documents, or all below a folder, out of the library and publish an index without them."""
+        """Take documents, or all below a folder, out of the library and publish an index without them.
+
+        With `erase` nothing of them is left in any file of the library, neither contexts nor vectors.
+        """
         with self.writing(progress) as (store, indexer):
             removal = find_documents(store, paths)
             if not dry_run:
-                remove(store, self._indexes, indexer, removal)
+                remove(store, self._indexes, indexer, removal, erase=erase)
             return removal
 
     def clean(self, *, dry_run: bool = False) -> Cleaning:
@@ -130,8 +143,10 @@ class Library:
     def repair(self, *, progress: Callable[[Progress], None] = _ignore) -> list[str]:
         """Mend what a crash or a failing disk has left behind; return what was done, one sentence each."""
         with self._locked(create=False):
+            remembered = self._remembered()
             done = repair_store(self.folder)
             with closing(Store(self.folder)) as store:
+                store.remember(remembered)
                 return done + repair_index(store, self._indexes, self._indexer(store, progress))
 
     def status(self) -> Status:
@@ -150,7 +165,7 @@ class Library:
                 searcher = self._open_searcher()
                 trace = searcher.trace(question, top=top, rerank=rerank)
                 # The store keeps every chunk of the live generation: if this is still the one, none was missing.
-                if self._indexes.live_name() == searcher.index.name:
+                if self._indexes.live_stamp() == searcher.index.stamp:
                     return trace
 
     def ask(
@@ -186,16 +201,16 @@ class Library:
         return "rerank" in chosen(self.settings)
 
     def _open_searcher(self) -> Searcher:
-        """Open the live generation; one that was published since the last question is opened instead of the old."""
+        """Open the live index; one that was published since the last question is opened instead of the old."""
         while True:
-            name = self._indexes.live_name()
-            if self._searcher is not None and self._searcher.index.name == name:
+            stamp = self._indexes.live_stamp()
+            if self._searcher is not None and stamp and self._searcher.index.stamp == stamp:
                 return self._searcher
             try:
                 self._searcher = self._make_searcher()
             except (LibraryError, OSError):
-                # A writer may have replaced this generation and removed it while it was being opened.
-                if self._indexes.live_name() == name:
+                # A writer may have replaced this index and removed it while it was being opened.
+                if self._indexes.live_stamp() == stamp:
                     raise
 
     def _make_searcher(self) -> Searcher:
@@ -209,10 +224,21 @@ class Library:
         if damage := index.damage():
             raise DamagedLibraryError(f"The index is damaged: {damage[0]}", "run `local-rag repair` to build it again")
         index.open()
-        if self._store is None:
-            self._store = self._open.enter_context(closing(Store(self.folder)))
+        # The store may be another file than the one the index before was made from: a salvaged one, or a new library's.
+        if self._store is not None:
+            self._store.close()
+        self._store = Store(self.folder)
         reranker = self._parts.load_reranker(find(settings, "rerank")) if "rerank" in chosen(settings) else None
         return Searcher(index, self._store, self.settings, self._parts.load_embedder(embed_model), reranker)
+
+    def _remembered(self) -> dict[str, Any]:
+        """Return the settings of the last `index`: from the store, or where that is damaged from the live index."""
+        if remembered := remembered_settings(self.folder):
+            return remembered
+        with suppress(LibraryError, OSError):
+            live = self._indexes.live()
+            return dict(live.manifest.get("settings", {})) if live else {}
+        return {}
 
     @contextmanager
     def _locked(self, *, create: bool = True) -> Iterator[None]:
@@ -221,10 +247,16 @@ class Library:
             raise LibraryError(f"There is no library in {self.folder}; make one with `local-rag index PATH`.")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            others = [] if is_library(self.folder) else [path.name for path in self.folder.iterdir()]
         except OSError as error:
             raise LibraryError(
                 f"The library {self.folder} cannot be made ({error}); name another with `--library`."
             ) from None
+        if strangers := sorted(set(others) - OWN_FILES):
+            raise LibraryError(
+                f"{self.folder} holds other things ({strangers[0]}) and no library; name an empty or a new folder with "
+                "`--library`."
+            )
         owner = self.folder / "lock.pid"
         with storage_errors(self.folder):
             lock = FileLock(self.folder / "lock", timeout=0)
@@ -245,13 +277,12 @@ class Library:
 
 def _roots(store: Store, paths: Iterable[Path | str]) -> list[Path]:
     """Return what to index: the paths given, which exist or once did, or all that were ever given."""
-    roots = [Path(path).expanduser().resolve() for path in paths] or store.roots()
-    if not roots:
+    known = store.roots()
+    roots = [Path(path).expanduser().resolve() for path in paths]
+    if not roots and not known:
         raise LibraryError("The library has no documents yet; name a folder: `local-rag index FOLDER`.")
-    missing = [path for path in roots if not path.exists()]
-    if missing:
-        known = [Path(document.path) for document in store.documents()]
-        for path in missing:
-            if not any(name.is_relative_to(path) for name in known):
-                raise LibraryError(f"{path} does not exist; name a file or folder that does.")
-    return roots
+    for path in roots:
+        documents = (Path(document.path) for document in store.documents())
+        if not path.exists() and path not in known and not any(one.is_relative_to(path) for one in documents):
+            raise LibraryError(f"{path} does not exist; name a file or folder that does.")
+    return roots or known

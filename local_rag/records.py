@@ -126,10 +126,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file that was left out, and why."""
+    """A file that was left out, and why.
+
+    `kept` says that its last good version stays in the index; `lasting` that reading it again will not help.
+    """
 
     path: Path
     reason: str
+    kept: bool = False
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

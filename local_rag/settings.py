@@ -1,14 +1,24 @@
 """One frozen Settings object, resolved once from flags, environment, the library's own file and defaults."""
 
+import difflib
 import json
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from local_rag.errors import LibraryError
-from local_rag.files import write_whole
 from local_rag.records import ContextMode, InstalledModel
 
 SETTINGS_FILE = "settings.toml"
@@ -42,28 +52,25 @@ class Settings(BaseSettings):
     passages: int = Field(20, ge=1, description="passages kept after reranking")
     publish_seconds: float = Field(600.0, gt=0, description="from one publish to the next, as contexts come in")
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Let flags win over the environment, and that over the library's file."""
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
+def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyType({}), **flags: Any) -> Settings:
+    """Resolve the settings of a library; flags that are None were not given.
 
-def resolve_settings(folder: Path, **flags: Any) -> Settings:
-    """Resolve the settings of a library; flags that are None were not given."""
+    Flags win over the environment, that over the user's own `settings.toml`, and that over what is `remembered`.
+    """
     given = {name: value for name, value in flags.items() if value is not None}
     path = folder / SETTINGS_FILE
 
     class LibrarySettings(Settings):
         model_config = ConfigDict(toml_file=path)  # type: ignore[assignment,typeddict-unknown-key]
 
+        @classmethod
+        def settings_customise_sources(cls, *_: Any, **sources: Any) -> tuple[PydanticBaseSettingsSource, ...]:
+            kept = InitSettingsSource(cls, {name: value for name, value in remembered.items() if name in REMEMBERED})
+            return sources["init_settings"], sources["env_settings"], TomlConfigSettingsSource(cls), kept
+
     try:
+        _refuse_unknown(path)
         return LibrarySettings(**given)
     except ValidationError as error:
         first = error.errors()[0]
@@ -72,8 +79,18 @@ def resolve_settings(folder: Path, **flags: Any) -> Settings:
             f"The setting {name} cannot be {first['input']!r} ({first['msg']}); "
             f"correct the flag, the variable LOCAL_RAG_{name.upper()} or {path}."
         ) from None
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise LibraryError(f"{path} cannot be read ({error}); correct it or delete it.") from None
+
+
+def _refuse_unknown(path: Path) -> None:
+    """Raise LibraryError for a line of a settings file that names no setting."""
+    names = list(tomllib.loads(path.read_text(encoding="utf-8"))) if path.is_file() else []
+    for name in names:
+        if name not in Settings.model_fields:
+            close = difflib.get_close_matches(name, Settings.model_fields, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "docs/settings.md lists them."
+            raise LibraryError(f"{path} names {name!r}, which is no setting; {hint}")
 
 
 def said_now(**flags: Any) -> frozenset[str]:
@@ -87,10 +104,11 @@ def index_settings(settings: Settings, *models: InstalledModel | None) -> dict[s
     return values | {f"{model.role}_model": model.name for model in models if model and values[f"{model.role}_model"]}
 
 
-def remember_settings(folder: Path, settings: Settings, *models: InstalledModel | None) -> None:
-    """Write what shapes the index next to it.
-
-    JSON's strings and numbers are also TOML's.
-    """
-    lines = [f"{name} = {json.dumps(value)}\n" for name, value in index_settings(settings, *models).items()]
-    write_whole(folder / SETTINGS_FILE, "# Written by `local-rag index`.\n" + "".join(lines))
+def was_written_by_index(path: Path) -> bool:
+    """Say whether a settings file is, to the byte, one that `index` wrote before it remembered settings elsewhere."""
+    with suppress(OSError, ValueError):
+        text = path.read_text(encoding="utf-8")
+        values = tomllib.loads(text)
+        lines = [f"{name} = {json.dumps(values[name])}\n" for name in REMEMBERED if name in values]
+        return text == "# Written by `local-rag index`.\n" + "".join(lines) and len(lines) == len(values) > 0
+    return False

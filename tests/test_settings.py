@@ -3,23 +3,48 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import LibraryError
-from local_rag.settings import remember_settings, resolve_settings
+from local_rag.settings import resolve_settings, said_now, was_written_by_index
 
 
-def test_flags_win_over_environment_over_file_over_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_win_over_environment_over_file_over_what_is_remembered_over_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert resolve_settings(tmp_path).profile == "starter"
-    remember_settings(tmp_path, resolve_settings(tmp_path, profile="tiny", chunk_tokens=50, context="headings"))
-    remembered = resolve_settings(tmp_path)
-    assert (remembered.profile, remembered.chunk_tokens, remembered.context) == ("tiny", 50, "headings")
+    remembered = {"profile": "tiny", "chunk_tokens": 50, "context": "headings", "passages": 3}
+    found = resolve_settings(tmp_path, remembered)
+    assert (found.profile, found.chunk_tokens, found.context) == ("tiny", 50, "headings")
+    assert found.passages == 20, "only what shapes the index is remembered"
+    (tmp_path / "settings.toml").write_text('profile = "laptop"\n')
+    assert resolve_settings(tmp_path, remembered).profile == "laptop"
     monkeypatch.setenv("LOCAL_RAG_PROFILE", "small")
-    assert resolve_settings(tmp_path).profile == "small"
-    assert resolve_settings(tmp_path, profile="laptop").profile == "laptop"
-    assert resolve_settings(tmp_path, profile=None).profile == "small"
+    assert resolve_settings(tmp_path, remembered).profile == "small"
+    assert resolve_settings(tmp_path, remembered, profile="starter").profile == "starter"
+    assert resolve_settings(tmp_path, remembered, profile=None).profile == "small"
+    assert said_now(profile=None, overlap=2) == {"profile", "overlap"}
 
 
-def test_only_what_shapes_the_index_is_remembered(tmp_path: Path) -> None:
-    remember_settings(tmp_path, resolve_settings(tmp_path, passages=3))
-    assert resolve_settings(tmp_path).passages == 20
+def test_an_unknown_name_is_refused_with_the_nearest_known_one(tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text('anwser_model = "x"\n')
+    with pytest.raises(LibraryError, match=r"names 'anwser_model', which is no setting; did you mean 'answer_model'\?"):
+        resolve_settings(tmp_path)
+    (tmp_path / "settings.toml").write_text("xyzzy = 1\n")
+    with pytest.raises(LibraryError, match=r"xyzzy.*docs/settings.md"):
+        resolve_settings(tmp_path)
+
+
+def test_only_a_file_that_index_wrote_counts_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text('# Written by `local-rag index`.\nprofile = "tiny"\nchunk_tokens = 64\n')
+    assert was_written_by_index(path)
+    for changed in (
+        '# Mine.\nprofile = "tiny"\n',
+        '# Written by `local-rag index`.\nprofile = "tiny"\nanswer_model = "x"\n',
+        "# Written by `local-rag index`.\nprofile = 'tiny'\n",
+        '# Written by `local-rag index`.\nprofile = "tiny"  # mine\n',
+        "# Written by `local-rag index`.\n",
+    ):
+        path.write_text(changed)
+        assert not was_written_by_index(path)
 
 
 @pytest.mark.parametrize(("name", "value"), [("passages", "many"), ("context", "magic"), ("rrf_k", "0")])

@@ -38,5 +38,6 @@ def command(library: Path, dry_run: bool, as_json: bool, **settings: Any) -> Non
     click.echo(f"{verb} {deleted}: {freed}{decimal(max(0, cleaning.bytes))} freed.")
     if cleaning.kept_caches:
         click.echo(
-            "Some vectors are still to be made, so unused ones were kept; run `local-rag index` first.", err=True
+            "All contexts and vectors were kept, as an `index` has yet to run to its end; run `local-rag index`.",
+            err=True,
         )

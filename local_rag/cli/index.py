@@ -13,6 +13,15 @@ from local_rag.indexing.indexer import IndexReport
 from local_rag.records import ContextMode
 from local_rag.settings import Chunker
 
+_SHOWN = 20  # removed paths; all are in the JSON
+_LEAST_TOKENS = 16
+
+
+def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | None) -> int | None:
+    if value and value < _LEAST_TOKENS:
+        raise click.BadParameter(f"{value} is less than {_LEAST_TOKENS}; 0 is the default size.")
+    return value
+
 
 @click.command(cls=Command)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
@@ -27,7 +36,12 @@ from local_rag.settings import Chunker
     type=click.Choice(get_args(Chunker)),
     help="How to split.  [default: auto, by kind of file]",
 )
-@click.option("--chunk-tokens", type=click.IntRange(min=16), help="Largest chunk, in tokens of the embedder.")
+@click.option(
+    "--chunk-tokens",
+    type=click.IntRange(min=0),
+    callback=_chunk_tokens,
+    help="Largest chunk, in tokens of the embedder; 0 for the default again.",
+)
 @click.option("--overlap", type=click.IntRange(min=0), help="Tokens that neighbouring chunks share.  [default: 0]")
 @model_option("context", "write contexts with")
 @model_option("embed", "embed with")
@@ -60,9 +74,20 @@ def _as_text(report: IndexReport) -> str:
         )
     if report.warning:
         lines.append(f"Warning: {report.warning}")
+    lines += [f"Removed: {one_line(display_path(path))}" for path in report.removed_paths[:_SHOWN]]
+    if len(report.removed_paths) > _SHOWN:
+        lines.append(f"  and {len(report.removed_paths) - _SHOWN} more")
+    lines += [
+        f"{one_line(display_path(root))} is not reachable: its documents stay until `local-rag remove` names it."
+        for root in report.unreachable
+    ]
     if report.skipped:
         lines.append(f"Skipped {len(report.skipped)}:")
-        lines += [f"  {one_line(display_path(item.path))}: {one_line(item.reason)}" for item in report.skipped]
+        lines += [
+            f"  {one_line(display_path(item.path))}: {one_line(item.reason)}"
+            + (" (its last good version stays)" if item.kept else "")
+            for item in report.skipped
+        ]
     if not report.published:
         lines.append("The index was up to date.")
     return printable("\n".join(lines))

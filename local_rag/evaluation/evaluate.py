@@ -136,8 +136,7 @@ def index_dataset(
         found = [_found(document, "ready-made" if document.chunks else split_key) for document in dataset.documents]
         known = {stored.path: stored for stored in store.documents()}
         changes = compare_documents(known, found, lambda _stored: True)
-        for gone in changes.gone:
-            store.supersede(gone.id)
+        store.supersede(changes.gone)
         for number, one in enumerate(changes.to_read, start=1):
             progress(Progress("read", number, len(changes.to_read), str(one.path)))
             document = documents[one.path]

@@ -1,11 +1,13 @@
 """Compare documents as they are with those in the store: `index` applies what has changed, `status` shows it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from local_rag.files import document_sha256
+from local_rag.indexing.roots import Roots
 from local_rag.reading.walk import walk
 from local_rag.records import Skipped
 from local_rag.store.database import Store, StoredDocument
@@ -26,14 +28,14 @@ class Found:
 class Changes:
     """What differs between what was found and what is stored.
 
-    `moved` are new documents with the content of one that is gone, each counted once. `touched` are unchanged but for
-    their time, `resplit` but for how they are to be split.
+    `moved` are new documents with the content of one that is gone or out of reach, whose place they take: each is
+    counted once, and then `gone`. `touched` are unchanged but for their time, `resplit` but for how they are split.
     """
 
     new: tuple[Found, ...] = ()
     changed: tuple[Found, ...] = ()
     resplit: tuple[Found, ...] = ()
-    moved: tuple[Found, ...] = ()
+    moved: Mapping[Found, StoredDocument] = field(default_factory=dict)
     gone: tuple[StoredDocument, ...] = ()
     touched: tuple[tuple[StoredDocument, Found], ...] = ()
     unchanged: int = 0
@@ -45,7 +47,10 @@ class Changes:
 
 
 def compare_documents(
-    known: Mapping[str, StoredDocument], found: Iterable[Found], may_be_gone: Callable[[StoredDocument], bool]
+    known: Mapping[str, StoredDocument],
+    found: Iterable[Found],
+    may_be_gone: Callable[[StoredDocument], bool],
+    may_be_replaced: Callable[[StoredDocument], bool] = lambda _stored: False,
 ) -> Changes:
     """Compare documents found with those known by their paths; of the others those are gone that may be."""
     kinds: dict[str, list[Found]] = {"new": [], "changed": [], "resplit": []}
@@ -59,14 +64,15 @@ def compare_documents(
         elif stored is not None:
             unchanged += 1
             touched += [(stored, one)] if kind == "touched" else []
-    gone = tuple(stored for path, stored in known.items() if path not in seen and may_be_gone(stored))
-    moved = _moved(kinds["new"], gone)
+    missing = [stored for path, stored in known.items() if path not in seen]
+    gone = [stored for stored in missing if may_be_gone(stored)]
+    moved = _moved(kinds["new"], [*gone, *(stored for stored in missing if may_be_replaced(stored))])
     return Changes(
         new=tuple(one for one in kinds["new"] if one not in moved),
         changed=tuple(kinds["changed"]),
         resplit=tuple(kinds["resplit"]),
         moved=moved,
-        gone=gone,
+        gone=(*gone, *(stored for stored in moved.values() if stored not in gone)),
         touched=tuple(touched),
         unchanged=unchanged,
     )
@@ -84,41 +90,36 @@ def _kind(stored: StoredDocument, found: Found) -> str:
     return "unchanged" if stored.split_key == found.split_key else "resplit"
 
 
-def _moved(new: Sequence[Found], gone: Sequence[StoredDocument]) -> tuple[Found, ...]:
-    """Match each document that is gone with at most one new one of the same content."""
-    left: dict[int, list[str]] = {}
-    for stored in gone:
-        left.setdefault(stored.size, []).append(stored.sha256)
-    moved = []
+def _moved(new: Sequence[Found], missing: Sequence[StoredDocument]) -> dict[Found, StoredDocument]:
+    """Match each document that is missing with at most one new one of the same content."""
+    left: dict[int, list[StoredDocument]] = {}
+    for stored in missing:
+        left.setdefault(stored.size, []).append(stored)
+    moved = {}
     for one in new:
-        if hashes := left.get(one.size):
-            try:
-                hashes.remove(one.sha256())
-            except (OSError, ValueError):
-                continue
-            moved.append(one)
-    return tuple(moved)
+        with suppress(OSError):
+            same = (stored for stored in left.get(one.size, ()) if stored.sha256 == one.sha256())
+            if (match := next(same, None)) is not None:
+                moved[one] = match
+                left[one.size].remove(match)
+    return moved
 
 
-def compare_folders(store: Store, roots: Sequence[Path], split_key: str | None) -> tuple[Changes, list[Skipped]]:
-    """Compare the files below roots with the store, without a `split_key` as if each were split as it was.
+def compare_folders(store: Store, given: Sequence[Path], split_key: str | None) -> tuple[Changes, list[Skipped], Roots]:
+    """Compare the files below some roots with the store, without a `split_key` as if each were split as it was.
 
-    Returns the changes, and the files that are no documents.
+    Returns the changes, the files that are no documents, and the roots with what can be said of them.
     """
     known = {document.path: document for document in store.documents()}
-    files, skipped = [], []
-    for item in walk([root for root in roots if root.exists()], exclude=[store.folder, *store.excluded()]):
+    roots, files, skipped = Roots(store, given, known), [], []
+    for item in walk(roots.present, exclude=[store.folder, *store.excluded()]):
         if isinstance(item, Skipped):
             skipped.append(item)
             continue
         stored = known.get(str(item))
         key = split_key if split_key is not None else stored.split_key if stored else ""
         files.append(Found(item, *size_and_time(item), key, partial(document_sha256, item)))
-
-    def below_a_root(stored: StoredDocument) -> bool:
-        return any(Path(stored.path).is_relative_to(root) for root in roots)
-
-    return compare_documents(known, files, below_a_root), skipped
+    return compare_documents(known, files, roots.may_be_gone, roots.is_out_of_reach), skipped, roots
 
 
 def size_and_time(path: Path) -> tuple[int, int]:

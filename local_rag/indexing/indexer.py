@@ -7,9 +7,9 @@ again as contexts come in: `ask` never has to wait for the last one.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,8 @@ class IndexReport:
     moved: int = 0
     removed: int = 0
     unchanged: int = 0
+    removed_paths: list[Path] = field(default_factory=list)
+    unreachable: list[Path] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     chunks: int = 0
     contexts: dict[str, int] = field(default_factory=dict)
@@ -98,45 +100,49 @@ class Indexer:
             self._contextualize(time.monotonic() + self._settings.publish_seconds)
             self.publish()
 
-    def _read_folders(self, roots: Sequence[Path]) -> None:
+    def _read_folders(self, given: Sequence[Path]) -> None:
         """Read and split what is new or changed; drop what is gone."""
         splitting = self.splitting()
         split_key = self.split_key(splitting)
-        changes, skipped = compare_folders(self._store, roots, split_key)
-        unread = self._read(changes, splitting, split_key)
-        for stored, touched in changes.touched:
-            self._store.touch_document(stored.id, touched.modified_ns)
-        for stored in changes.gone:
-            self._store.supersede(stored.id)
-        known_skips = [(item, *size_and_time(item.path)) for item in unread]
-        self._store.put_skipped(roots, known_skips)
-        self.report.skipped = [*skipped, *unread]
-        self.report.unchanged = changes.unchanged
+        changes, skipped, roots = compare_folders(self._store, given, split_key)
+        known_bad = self._store.skipped()
+        unread, waiting = list[Skipped](), dict[Path, Found]()
+        for found in changes.to_read:
+            before = known_bad.get(str(found.path))
+            if before and before[:3] == (found.size, found.modified_ns, split_key):
+                unread.append(Skipped(found.path, before[3], lasting=True))
+            else:
+                waiting[found.path] = found
+        unread += self._read(waiting, changes, splitting, split_key)
+        kept = {found.path for found in (*changes.changed, *changes.resplit)}
+        unread = [replace(item, kept=item.path in kept) for item in unread]
+        self._store.touch_documents((stored.id, found.modified_ns) for stored, found in changes.touched)
+        self._store.supersede(changes.gone)
+        self._store.see_roots(roots.devices(), roots.forgotten)
+        bad = [(item, *size_and_time(item.path), split_key if item.lasting else "") for item in unread]
+        gone = [path for path in known_bad if roots.root_of(Path(path)) in roots.looked_at]
+        self._store.put_skipped([*gone, *map(str, waiting)], bad)
+        report, moved_from = self.report, set(changes.moved.values())
+        report.skipped, report.unchanged = [*skipped, *unread], changes.unchanged
+        report.removed_paths = sorted(Path(stored.path) for stored in changes.gone if stored not in moved_from)
+        report.removed = len(report.removed_paths)
+        report.unreachable = sorted(roots.unreachable)
 
-    def _read(self, changes: Changes, splitting: Splitting, split_key: str) -> list[Skipped]:
-        """Read and store what changed; return what cannot be read, whose earlier version is dropped."""
-        known = {document.path: document for document in self._store.documents()}
-        waiting, unread = {found.path: found for found in changes.to_read}, list[Skipped]()
-        moved, total = set(changes.moved), len(waiting)
+    def _read(
+        self, waiting: Mapping[Path, Found], changes: Changes, splitting: Splitting, split_key: str
+    ) -> Iterator[Skipped]:
+        """Read and store what is new or changed; yield what cannot be read."""
+        moved = {found.path for found in changes.moved}
+        changed = {found.path for found in (*changes.changed, *changes.resplit)}
         with closing(self._workers.read(list(waiting), splitting)) as results:
             for number, (path, result) in enumerate(results, start=1):
-                self._progress(Progress("read", number, total, path.name))
-                stored = known.get(str(path))
+                self._progress(Progress("read", number, len(waiting), path.name))
                 if isinstance(result, Skipped):
-                    unread.append(result)
-                    if stored:
-                        self._store.supersede(stored.id)
-                        self.report.removed += 1
+                    yield result
                     continue
                 self._put(waiting[path], result, split_key)
-                if stored:
-                    self.report.changed += 1
-                elif waiting[path] in moved:
-                    self.report.moved += 1
-                else:
-                    self.report.added += 1
-        self.report.removed += len(changes.gone) - self.report.moved
-        return unread
+                kind = "changed" if path in changed else "moved" if path in moved else "added"
+                setattr(self.report, kind, getattr(self.report, kind) + 1)
 
     def _put(self, found: Found, read: ReadFile, split_key: str) -> None:
         self._store.put_document(

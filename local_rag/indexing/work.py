@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from local_rag.errors import ReadError
+from local_rag.errors import ReadError, UnopenedError
 from local_rag.indexing.contextualize import ContextJob, context_room, write_contexts
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.llama.calibrate import calibrate, stored_settings
@@ -96,7 +96,8 @@ class LocalWorkers:
                 try:
                     yield path, reader.read(path)
                 except (ReadError, OSError) as error:
-                    yield path, Skipped(path, str(error))
+                    lasting = isinstance(error, ReadError) and not isinstance(error, UnopenedError)
+                    yield path, Skipped(path, str(error), lasting=lasting)
 
     def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Stream[WrittenContext]:
         """Write many contexts at a time, in batches fitted to this machine where there are many to write."""

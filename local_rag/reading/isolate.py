@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from local_rag.errors import ReadError
+from local_rag.errors import ReadError, UnopenedError
 from local_rag.reading.read import parse, read_bytes
 from local_rag.reading.split import Splitting
 from local_rag.records import Chunk, Document, Heading
@@ -89,7 +89,7 @@ class IsolatedReader:
             raise ReadError(f"crashes the reader ({signal.Signals(-status).name if status < 0 else f'exit {status}'})")
         fields = json.loads(answer)
         if "reason" in fields:
-            raise ReadError(fields["reason"])
+            raise (UnopenedError if fields.get("unopened") else ReadError)(fields["reason"])
         return _file_of(path, fields)
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -130,7 +130,7 @@ def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
         document = parse(path, data)
         chunks = splitting.split(document)
     except ReadError as error:
-        return {"reason": str(error)}
+        return {"reason": str(error), "unopened": isinstance(error, UnopenedError)}
     except MemoryError:
         return {"reason": "takes too much memory to read"}
     except RecursionError:

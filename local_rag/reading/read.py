@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from local_rag.errors import ReadError
+from local_rag.errors import ReadError, UnopenedError
 from local_rag.files import open_regular
 from local_rag.reading.decode import clean, decode
 from local_rag.reading.formats import CONVERTED, convert
@@ -29,7 +29,7 @@ def read_bytes(path: Path) -> bytes:
         with open_regular(path) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise ReadError(f"cannot be opened ({error.strerror})") from error
+        raise UnopenedError(f"cannot be opened ({error.strerror})") from error
     if len(data) > MAX_BYTES:
         raise ReadError(f"larger than the limit of {MAX_BYTES / 2**20:.1f} MiB")
     return data

@@ -9,10 +9,11 @@ next step, and each row has a checksum.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from local_rag.store.storage_errors import storage_errors
 
 STORE_FILE = "library.sqlite3"
 SALVAGED_FILE = "library.sqlite3.salvaged"
+# What may lie in a folder before there is a store in it, from a run that was killed or by the user's own hand.
+OWN_FILES = frozenset({"lock", "lock.pid", "settings.toml", "history.sqlite3", f"{STORE_FILE}-journal"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ class Store:
                 # A generation may name no chunk that a power cut could take back.
                 self.connection.execute("PRAGMA synchronous = FULL")
                 self.connection.execute("PRAGMA foreign_keys = ON")
+                self.connection.execute("PRAGMA secure_delete = FAST")
                 migrate(self.connection)
             except BaseException:
                 self.connection.close()
@@ -105,9 +109,29 @@ class Store:
         """Return the paths that `index` was given so far."""
         return [Path(row[0]) for row in self.connection.execute("SELECT path FROM roots ORDER BY path")]
 
+    def root_devices(self) -> dict[Path, int | None]:
+        """Return each root with the device it was last seen on."""
+        return {Path(path): device for path, device in self.connection.execute("SELECT path, device FROM roots")}
+
     def add_roots(self, paths: Iterable[Path]) -> None:
         """Remember paths to index again."""
-        self.connection.executemany("INSERT OR IGNORE INTO roots VALUES (?)", [(str(path),) for path in paths])
+        with self.transaction():
+            self.connection.executemany(
+                "INSERT OR IGNORE INTO roots (path) VALUES (?)", [(str(path),) for path in paths]
+            )
+
+    def see_roots(self, devices: Mapping[Path, int], forgotten: Iterable[Path]) -> None:
+        """Record on which device each root is, and forget those that are gone."""
+        with self.transaction():
+            rows = [(device, str(path)) for path, device in devices.items()]
+            self.connection.executemany("UPDATE roots SET device = ?1 WHERE path = ?2 AND device IS NOT ?1", rows)
+            self.connection.executemany("DELETE FROM roots WHERE path = ?", [(str(path),) for path in forgotten])
+
+    def remember(self, settings: Mapping[str, Any]) -> None:
+        """Store the settings that an index is made with."""
+        with self.transaction():
+            rows = [(name, json.dumps(value)) for name, value in settings.items()]
+            self.connection.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?)", rows)
 
     def documents(self) -> list[StoredDocument]:
         """Return all live documents."""
@@ -153,13 +177,16 @@ class Store:
                 ],
             )  # fmt: skip
 
-    def touch_document(self, document_id: int, modified_ns: int) -> None:
-        """Record that an unchanged document's file has another time."""
-        self.connection.execute("UPDATE documents SET modified_ns = ? WHERE id = ?", (modified_ns, document_id))
+    def touch_documents(self, times: Iterable[tuple[int, int]]) -> None:
+        """Record that files of unchanged documents have other times, as (document id, nanoseconds)."""
+        with self.transaction():
+            self.connection.executemany("UPDATE documents SET modified_ns = ?2 WHERE id = ?1", times)
 
-    def supersede(self, document_id: int) -> None:
-        """Take a document out of the next generation."""
-        self.connection.execute("UPDATE documents SET live = 0 WHERE id = ?", (document_id,))
+    def supersede(self, documents: Iterable[StoredDocument]) -> None:
+        """Take documents out of the next generation."""
+        rows = [(document.id,) for document in documents]
+        with self.transaction():
+            self.connection.executemany("UPDATE documents SET live = 0 WHERE id = ?", rows)
 
     def purge(self, published: Iterable[int]) -> None:
         """Delete superseded documents, except those whose chunks the live generation still names."""
@@ -257,20 +284,19 @@ class Store:
                 "UPDATE chunks SET vector_key = ?2 WHERE id = ?1 AND vector_key IS NOT ?2", keys
             )
 
-    def put_skipped(self, below: Sequence[Path], skipped: Iterable[tuple[Skipped, int, int]]) -> None:
-        """Remember which files below these paths could not be read, each with size and time."""
-        before = [path for path in self.skipped() if any(Path(path).is_relative_to(folder) for folder in below)]
+    def put_skipped(self, looked_at: Iterable[str], skipped: Iterable[tuple[Skipped, int, int, str]]) -> None:
+        """Remember which of the files looked at could not be read, each with size, time and the reader that failed."""
         with self.transaction():
-            self.connection.executemany("DELETE FROM skipped WHERE path = ?", [(path,) for path in before])
+            self.connection.executemany("DELETE FROM skipped WHERE path = ?", [(path,) for path in looked_at])
             self.connection.executemany(
-                "INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?)",
-                [(str(item.path), size, modified_ns, item.reason) for item, size, modified_ns in skipped],
+                "INSERT OR REPLACE INTO skipped (path, size, modified_ns, reason, split_key) VALUES (?, ?, ?, ?, ?)",
+                [(str(item.path), size, time, item.reason, split_key) for item, size, time, split_key in skipped],
             )
 
-    def skipped(self) -> dict[str, tuple[int, int]]:
-        """Return size and time of the files that could not be read, by path."""
-        rows = self.connection.execute("SELECT path, size, modified_ns FROM skipped")
-        return {path: (size, modified_ns) for path, size, modified_ns in rows}
+    def skipped(self) -> dict[str, tuple[int, int, str, str]]:
+        """Return size, time, reader and reason of the files that could not be read, by path."""
+        rows = self.connection.execute("SELECT path, size, modified_ns, split_key, reason FROM skipped")
+        return {path: (size, time, split_key, reason) for path, size, time, split_key, reason in rows}
 
     def excluded(self) -> list[Path]:
         """Return the paths below a root that were removed from the library."""
@@ -283,8 +309,8 @@ class Store:
     def remove(self, documents: Iterable[StoredDocument], roots: Iterable[Path], excluded: Iterable[Path]) -> None:
         """Supersede documents, forget roots and exclude paths, all or nothing."""
         with self.transaction():
-            for document in documents:
-                self.supersede(document.id)
+            rows = [(document.id,) for document in documents]
+            self.connection.executemany("UPDATE documents SET live = 0 WHERE id = ?", rows)
             self.connection.executemany("DELETE FROM roots WHERE path = ?", [(str(path),) for path in roots])
             self.connection.executemany("INSERT OR IGNORE INTO excluded VALUES (?)", [(str(p),) for p in excluded])
 
@@ -293,3 +319,17 @@ def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:
     identifier, document_id, path, title, position, start, end, text, headings, page, line, end_line, *rest = row
     chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), page, line, end_line)  # type: ignore[arg-type]
     return StoredChunk(identifier, document_id, path, title, chunk, *rest)  # type: ignore[arg-type]
+
+
+def is_library(folder: Path) -> bool:
+    """Say whether a folder holds a store, or what a repair has left of one."""
+    return any((folder / name).exists() for name in (STORE_FILE, SALVAGED_FILE))
+
+
+def remembered_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings that a library was last indexed with, none where there is no library that can be read."""
+    try:
+        with closing(sqlite3.connect(f"{(folder / STORE_FILE).as_uri()}?mode=ro", uri=True)) as connection:
+            return {name: json.loads(value) for name, value in connection.execute("SELECT * FROM remembered")}
+    except (sqlite3.Error, ValueError):
+        return {}

@@ -27,12 +27,8 @@ class Generation:
 
     def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
+        self.stamp = _stamp(folder)
         self._ids: np.ndarray | None = None
-
-    @property
-    def name(self) -> str:
-        """Return the number that names the folder."""
-        return self.folder.name
 
     def open(self) -> None:
         """Load ids and both indexes."""
@@ -94,6 +90,10 @@ class Generations:
         pointer = self._folder / "CURRENT"
         return pointer.read_text(errors="replace").strip() if pointer.exists() else ""
 
+    def live_stamp(self) -> str:
+        """Return what tells the live generation from every other, also from one of the same number made later."""
+        return _stamp(self._folder / "generations" / self.live_name())
+
     def live(self) -> Generation | None:
         """Return the live generation, or None before the first publish; its files are not looked at."""
         name, pointer = self.live_name(), self._folder / "CURRENT"
@@ -118,7 +118,8 @@ class Generations:
         generations = self._folder / "generations"
         generations.mkdir(exist_ok=True)
         for leftover in generations.glob("*.tmp"):
-            shutil.rmtree(leftover)
+            if leftover.stem.isdigit():
+                shutil.rmtree(leftover)
         before = self.live_name()
         numbers = [int(name) for name in (before, *(folder.name for folder in generations.iterdir())) if name.isdigit()]
         name = f"{max(numbers, default=0) + 1:06}"
@@ -137,6 +138,14 @@ class Generations:
         for folder in generations.iterdir():
             if folder.name.isdigit() and folder.name not in {name, before}:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stamp(folder: Path) -> str:
+    try:
+        status = (folder / "manifest.json").stat()
+    except (OSError, ValueError):
+        return ""
+    return f"{folder.name} {status.st_ino} {status.st_mtime_ns}"
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:

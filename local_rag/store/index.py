@@ -31,8 +31,8 @@ class Index(Protocol):
     """A published index, which never changes; `manifest` says what shaped it."""
 
     @property
-    def name(self) -> str:
-        """Return what tells this index from those before and after it."""
+    def stamp(self) -> str:
+        """Return what tells this index from every other one."""
 
     @property
     def manifest(self) -> Mapping[str, Any]:
@@ -61,6 +61,9 @@ class Indexes(Protocol):
 
     def live_name(self) -> str:
         """Return the name of the live index, empty before the first publish."""
+
+    def live_stamp(self) -> str:
+        """Return the stamp of the live index, empty where there is none."""
 
     def live(self) -> Index | None:
         """Return the live index, or None before the first publish; raise DamagedLibraryError if it is unusable."""

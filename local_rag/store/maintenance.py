@@ -4,7 +4,7 @@ import sqlite3
 from collections import Counter
 
 from local_rag.store.database import Store
-from local_rag.store.index import Indexes
+from local_rag.store.index import Index, Indexes
 
 _COUNTS = {
     "documents": "SELECT count(*) FROM documents WHERE live",
@@ -31,29 +31,40 @@ def count_context_kinds(store: Store) -> dict[str, int]:
     return {str(kind): int(count) for kind, count in rows}
 
 
-def orphaned_contexts(store: Store) -> dict[str, int]:
-    """Return key and bytes of each context that no chunk wants.
+def is_unfinished(store: Store, live: Index | None) -> bool:
+    """Say whether an `index` is still to be run to its end: before, nobody knows which contexts and vectors are needed.
 
-    None is orphaned while a run that was stopped has yet to say which contexts some documents want.
+    So it is where the live index holds other chunks than the store, or a chunk lacks its vector, or the context that
+    the index is made with. A repair that could save no document leaves such a library too.
     """
-    plans = store.connection.execute("SELECT count(DISTINCT context_plan) FROM documents WHERE live").fetchone()[0]
+    if live is None:
+        return True
+    rows = store.connection.execute(
+        "SELECT chunks.id, vectors.key IS NULL, contexts.key IS NULL OR context_plan = '' FROM chunks "
+        "JOIN documents ON documents.id = document_id LEFT JOIN vectors ON vectors.key = vector_key "
+        "LEFT JOIN contexts ON contexts.key = context_key WHERE live"
+    ).fetchall()
+    with_contexts = live.manifest["fingerprint"]["context"] == "llm"
+    lacking = any(no_vector or (no_context and with_contexts) for _, no_vector, no_context in rows)
+    return lacking or {row[0] for row in rows} != set(live.chunk_ids())
+
+
+def orphaned_contexts(store: Store) -> dict[str, int]:
+    """Return key and bytes of each context that no chunk wants."""
     rows = store.connection.execute(
         "SELECT key, length(text) FROM contexts WHERE key NOT IN "
         "(SELECT context_key FROM chunks WHERE context_key IS NOT NULL)"
     )
-    return dict(rows) if plans <= 1 else {}
+    return dict(rows)
 
 
 def orphaned_vectors(store: Store) -> dict[str, int]:
-    """Return key and bytes of each vector that no chunk wants; none while some chunk's is not known yet."""
-    unknown = store.connection.execute(
-        "SELECT 1 FROM chunks JOIN documents ON documents.id = document_id WHERE live AND vector_key IS NULL"
-    ).fetchone()
+    """Return key and bytes of each vector that no chunk wants."""
     rows = store.connection.execute(
         "SELECT key, length(vector) FROM vectors WHERE key NOT IN "
         "(SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL)"
     )
-    return dict(rows) if not unknown else {}
+    return dict(rows)
 
 
 def find_damage(store: Store) -> dict[str, list[str]]:
@@ -117,6 +128,6 @@ def check_pages(store: Store) -> list[str]:
 
 
 def compact(store: Store) -> None:
-    """Give the space of deleted rows back to the disk."""
+    """Give the space of deleted rows back to the disk, with nothing of them left in the file."""
     store.connection.execute("VACUUM")
     store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

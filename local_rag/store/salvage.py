@@ -56,7 +56,7 @@ def switch(folder: Path) -> None:
 def _copy_paths(source: sqlite3.Connection, target: sqlite3.Connection, table: str) -> int:
     select = f"SELECT rowid, path FROM {table} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"  # noqa: S608  a constant
     rows = [(path,) for _, path in _read(source, select, 2**32) if _is_text(path)]
-    target.executemany(f"INSERT OR IGNORE INTO {table} VALUES (CAST(? AS TEXT))", rows)  # noqa: S608
+    target.executemany(f"INSERT OR IGNORE INTO {table} (path) VALUES (CAST(? AS TEXT))", rows)  # noqa: S608
     return len(rows)
 
 

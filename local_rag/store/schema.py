@@ -61,6 +61,13 @@ CREATE TABLE skipped (
     reason TEXT NOT NULL
 );
 """,
+    # 3: `device` tells a root from the empty place where it was mounted; `split_key` says under which reader a file
+    # could not be read, empty where another try may help; `remembered` are the settings of the last `index`.
+    """
+ALTER TABLE roots ADD COLUMN device INTEGER;
+ALTER TABLE skipped ADD COLUMN split_key TEXT NOT NULL DEFAULT '';
+CREATE TABLE remembered (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+""",
 )
 SCHEMA_VERSION = len(STEPS)
 

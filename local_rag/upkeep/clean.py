@@ -1,6 +1,8 @@
 """Take documents out of a library, and delete what nothing in it needs any more."""
 
+import itertools
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +13,22 @@ from local_rag.files import folder_bytes
 from local_rag.indexing.indexer import Indexer
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.index import Indexes
-from local_rag.store.maintenance import compact, count_rows, drop, orphaned_contexts, orphaned_vectors, purge_superseded
+from local_rag.store.maintenance import (
+    compact,
+    count_rows,
+    drop,
+    is_unfinished,
+    orphaned_contexts,
+    orphaned_vectors,
+    purge_superseded,
+)
+
+# Nothing is deleted but what this program makes: by the names it gives.
+_OLDER = re.compile(r"\d{6,}(?:\.tmp)?")
+_LEFTOVER = re.compile(
+    r"library\.sqlite3\.(?:damaged(?:-wal|-shm)?|salvaged\.tmp.*)|\.(?:CURRENT|settings\.toml)\.\d+\.tmp"
+    r"|CURRENT\.tmp|settings\.tmp"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,33 +78,44 @@ def find_documents(store: Store, paths: Iterable[Path | str]) -> Removal:
     return Removal(tuple(gone.values()), tuple(sorted(forgotten)), tuple(sorted(excluded)))
 
 
-def remove(store: Store, indexes: Indexes, indexer: Indexer, removal: Removal) -> None:
-    """Take the documents out, publish an index without them, then delete their text."""
+def remove(store: Store, indexes: Indexes, indexer: Indexer, removal: Removal, *, erase: bool = False) -> None:
+    """Take the documents out, publish an index without them, then delete their text.
+
+    With `erase` nothing of them is left in any file: contexts and vectors that no other document wants go as well, and
+    so do older indexes and damaged copies. Deleted rows are overwritten.
+    """
+    if erase and is_unfinished(store, indexes.live()):
+        raise LibraryError(
+            "An `index` has yet to run to its end, and only then can be told which contexts are of these documents; run "
+            "`local-rag index`, then erase."
+        )
     store.remove(removal.documents, removal.roots, removal.excluded)
     if indexes.live_name():
-        indexer.publish()
+        indexer.publish(anew=erase)
     purge_superseded(store, indexes)
+    if erase:
+        drop(store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))})
+        _delete(*_leftovers(store.folder, indexes.live_name()))
+        compact(store)
 
 
 def clean(store: Store, indexes: Indexes, *, dry_run: bool) -> Cleaning:
     """Delete all generations but the live one, orphaned contexts and vectors, superseded documents and leftovers."""
-    folder, live = store.folder, indexes.live_name()
-    folders = sorted(path for path in (folder / "generations").glob("*") if path.name != live)
-    leftovers = sorted(path for pattern in ("*.tmp", "*.damaged*") for path in folder.glob(pattern))
+    folder = store.folder
+    folders, leftovers = _leftovers(folder, indexes.live_name())
     before = folder_bytes(folder)
     superseded = count_rows(store)["superseded_documents"]
     if not dry_run:
         purge_superseded(store, indexes)
-    contexts, vectors = orphaned_contexts(store), orphaned_vectors(store)
+    kept = is_unfinished(store, indexes.live())
+    contexts, vectors = ({}, {}) if kept else (orphaned_contexts(store), orphaned_vectors(store))
     freed = sum(folder_bytes(path) for path in (*folders, *leftovers)) + sum((contexts | vectors).values())
     if not dry_run:
         drop(store, {"contexts": list(contexts), "vectors": list(vectors)})
-        for path in (*folders, *leftovers):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        _delete(folders, leftovers)
         compact(store)
         superseded -= count_rows(store)["superseded_documents"]
         freed = before - folder_bytes(folder)
-    rows = count_rows(store)
     return Cleaning(
         generations=tuple(path.name for path in folders if path.suffix != ".tmp"),
         leftovers=tuple(path.name for path in (*leftovers, *(path for path in folders if path.suffix == ".tmp"))),
@@ -95,5 +123,17 @@ def clean(store: Store, indexes: Indexes, *, dry_run: bool) -> Cleaning:
         contexts=len(contexts),
         vectors=len(vectors),
         bytes=freed,
-        kept_caches=rows["chunks_with_vectors"] < rows["chunks"],
+        kept_caches=kept,
     )
+
+
+def _leftovers(folder: Path, live: str) -> tuple[list[Path], list[Path]]:
+    """Return older and unfinished indexes, and what killed runs and repairs have left behind."""
+    folders = sorted(path for path in (folder / "generations").glob("*") if _OLDER.fullmatch(path.name))
+    leftovers = sorted(path for path in folder.iterdir() if _LEFTOVER.fullmatch(path.name))
+    return [path for path in folders if path.name != live], leftovers
+
+
+def _delete(*groups: Iterable[Path]) -> None:
+    for path in itertools.chain(*groups):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()

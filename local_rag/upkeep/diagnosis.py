@@ -13,7 +13,7 @@ from local_rag.models.choice import chosen
 from local_rag.models.registry import FORMATS, ModelEntry, default_models_directory, load_registry, resolve, verify
 from local_rag.records import InstalledModel, Role
 from local_rag.settings import Settings, resolve_settings
-from local_rag.store.database import STORE_FILE, Store
+from local_rag.store.database import STORE_FILE, Store, remembered_settings
 from local_rag.store.generation import Generations
 from local_rag.store.maintenance import check_pages, find_damage
 from local_rag.store.storage_errors import storage_errors
@@ -30,7 +30,7 @@ def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str |
     yield checks.check_offline(open_ways)
     folder = folder.resolve()
     try:
-        settings = resolve_settings(folder, **given)
+        settings = resolve_settings(folder, remembered_settings(folder), **given)
         names = chosen(settings)
     except LibraryError as error:
         yield CheckResult("settings", "failed", str(error), f"local-rag index --library {folder} --profile starter")

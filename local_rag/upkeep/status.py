@@ -1,5 +1,6 @@
 """Say what a library holds, what shaped it, and what is stale and why."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 from local_rag.errors import DamagedLibraryError, ModelError
 from local_rag.files import folder_bytes
-from local_rag.indexing.changes import compare_folders
+from local_rag.indexing.changes import Changes, Found, compare_folders
 from local_rag.indexing.contextualize import context_plan
 from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.models.choice import chosen, find
@@ -33,7 +34,7 @@ class Status:
 
     `contexts` counts those of the chunks by kind (llm, repaired, headings), and as `missing` those still to be written.
     `generations` maps each published index to its size in bytes. `models` are names by role, `fingerprint` is that of
-    the live index, `disk` holds sizes in bytes.
+    the live index, `disk` holds sizes in bytes. `unreachable` are roots that held documents and cannot be reached.
     """
 
     library: str
@@ -48,6 +49,7 @@ class Status:
     generations: Mapping[str, int]
     live_generation: str
     disk: Mapping[str, int]
+    unreachable: tuple[str, ...]
     stale: tuple[Stale, ...]
 
 
@@ -79,7 +81,15 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
         if embed_model:
             now = make_fingerprint(settings, embed_model, context_model)
             stale += [Stale(f"changed: {change}", "local-rag index") for change in differences(fingerprint, now)]
-    stale += _changed_files(store)
+    changes, _, roots = compare_folders(store, store.roots(), split_key=None)
+    stale += _changed_files(changes, store.skipped())
+    stale += [
+        Stale(
+            f"{root} is not reachable: its documents stay until it is back, or removed",
+            f"local-rag remove {shlex.quote(str(root))}",
+        )
+        for root in sorted(roots.unreachable)
+    ]
     if missing:
         stale.append(Stale(f"{missing} contexts are still to be written", "local-rag index"))
     folder, generations = store.folder, store.folder / "generations"
@@ -100,6 +110,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
             "generations": folder_bytes(generations) if generations.is_dir() else 0,
             "library": folder_bytes(folder),
         },
+        unreachable=tuple(map(str, sorted(roots.unreachable))),
         stale=tuple(stale),
     )
 
@@ -112,14 +123,15 @@ def _usable(settings: Settings, role: Role) -> InstalledModel | None:
         return None
 
 
-def _changed_files(store: Store) -> list[Stale]:
-    """Compare the files below the roots with what was read; those that could not be read are no news."""
-    changes, _ = compare_folders(store, store.roots(), split_key=None)
-    skipped = store.skipped()
-    new = [one for one in (*changes.new, *changes.moved) if skipped.get(str(one.path)) != (one.size, one.modified_ns)]
+def _changed_files(changes: Changes, unread: Mapping[str, tuple[int, int, str, str]]) -> list[Stale]:
+    """Say which files differ from what was read; those that could not be read as they are now are no news."""
+
+    def is_news(one: Found) -> bool:
+        return unread.get(str(one.path), (0, 0))[:2] != (one.size, one.modified_ns)
+
     found = {
-        "new": [one.path for one in sorted(new, key=lambda one: one.path.parts)],
-        "changed": [one.path for one in changes.changed],
+        "new": sorted(one.path for one in (*changes.new, *changes.moved) if is_news(one)),
+        "changed": [one.path for one in changes.changed if is_news(one)],
         "gone": [Path(stored.path) for stored in changes.gone],
     }
     return [

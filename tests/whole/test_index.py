@@ -175,8 +175,7 @@ def test_a_reader_finds_every_passage_while_a_writer_supersedes_them(library: Li
     library.index([documents])
     before = library.search("boat harbour", top=20)
     store = Store(library.folder)
-    for document in store.documents():
-        store.supersede(document.id)
+    store.supersede(store.documents())
     generation = Generations(library.folder).live()
     assert generation
     store.purge(generation.chunk_ids())

@@ -1,0 +1,81 @@
+"""Say which of the indexed files and folders can be reached, and to which of them a document belongs.
+
+A folder that held documents and is missing, or empty, or another disk with none of them, is not reachable: an unmounted
+drive looks just so. Its documents are not gone, then; only `remove` takes them out. A file is judged by its folder.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from local_rag.errors import LibraryError
+from local_rag.store.database import Store, StoredDocument
+
+
+class Roots:
+    """The roots that are looked at: those given, and every known one below them."""
+
+    def __init__(self, store: Store, given: Iterable[Path], documents: Mapping[str, StoredDocument]) -> None:
+        asked, self._documents, self._devices = set(given), documents, store.root_devices()
+        for path in asked:
+            if path.is_relative_to(store.folder):
+                raise LibraryError(f"{path} is the folder of the library itself; name the folder of the documents.")
+        self._known = asked | self._devices.keys()
+        self._held: dict[Path, list[Path]] = {}
+        for name in documents:
+            if (root := self.root_of(Path(name))) is not None:
+                self._held.setdefault(root, []).append(Path(name))
+        self.looked_at = {path for path in self._known if path in asked or not asked.isdisjoint(path.parents)}
+        self.unreachable = {path for path in self._held if not self._is_reachable(path)}
+        self.present = sorted(path for path in self.looked_at - self.unreachable if _exists(path))
+        self.forgotten = {
+            path for path in self.looked_at - self.unreachable if self._was_file(path) and not _exists(path)
+        }
+
+    def root_of(self, document: Path) -> Path | None:
+        """Return the innermost root that holds a document."""
+        return next((path for path in (document, *document.parents) if path in self._known), None)
+
+    def may_be_gone(self, document: StoredDocument) -> bool:
+        """Say whether a document that is not found is gone: its root is looked at and can be reached."""
+        root = self.root_of(Path(document.path))
+        return root in self.looked_at and root not in self.unreachable
+
+    def is_out_of_reach(self, document: StoredDocument) -> bool:
+        """Say whether a document's root cannot be reached."""
+        return self.root_of(Path(document.path)) in self.unreachable
+
+    def devices(self) -> dict[Path, int]:
+        """Return the device of each root that is there."""
+        return {path: device for path in self.present if (device := _device(self._folder(path))) is not None}
+
+    def _was_file(self, root: Path) -> bool:
+        return str(root) in self._documents
+
+    def _folder(self, root: Path) -> Path:
+        return root.parent if self._was_file(root) or root.is_file() else root
+
+    def _is_reachable(self, root: Path) -> bool:
+        folder = self._folder(root)
+        device, before = _device(folder), self._devices.get(root)
+        if device is None or _is_empty(folder):
+            return False
+        return before in (None, device) or any(map(_exists, self._held[root]))
+
+
+def _exists(path: Path) -> bool:
+    with suppress(OSError):
+        return path.exists()
+    return False
+
+
+def _device(folder: Path) -> int | None:
+    with suppress(OSError):
+        return folder.stat().st_dev
+    return None
+
+
+def _is_empty(folder: Path) -> bool:
+    with suppress(OSError):
+        return next(folder.iterdir(), None) is None
+    return True

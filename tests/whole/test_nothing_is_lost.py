@@ -1,0 +1,141 @@
+"""What a user made or waited for stays: settings, contexts that a repair saved, files that are not ours."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from local_rag import Library
+from local_rag.errors import LibraryError
+from local_rag.records import Progress
+from local_rag.store.database import Store
+from tests.conftest import Run
+from tests.fakes import EMBEDS_QUICKLY, QUICK
+
+
+def make(**settings: object) -> Library:
+    return Library("lib", parts=QUICK, profile="tiny", **settings)
+
+
+def cached(library: Library) -> tuple[int, int]:
+    found = library.status().cached
+    return found["cached_contexts"], found["cached_vectors"]
+
+
+def test_clean_after_repair_keeps_what_repair_saved(documents: Path, run: Run) -> None:
+    make().index([documents])
+    before = cached(make())
+    path = Path("lib/library.sqlite3")
+    with closing(Store(Path("lib"))) as store:
+        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        page = store.connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'documents'").fetchone()[0]
+        size = store.connection.execute("PRAGMA page_size").fetchone()[0]
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * size : page * size] = b"\xff" * size
+    path.write_bytes(data)
+    assert run("repair", "--library", "lib", parts=QUICK).exit_code == 0
+    result = run("clean", "--library", "lib", parts=QUICK)
+    assert "an `index` has yet to run to its end" in result.stderr
+    assert cached(make()) == before
+    report = make().index([documents])
+    assert report.contexts == {}, "nothing that was saved was written again"
+
+
+def test_clean_keeps_contexts_while_documents_read_anew_wait_for_their_plan(documents: Path) -> None:
+    make().index([documents])
+    before = cached(make())
+
+    def stop(progress: Progress) -> None:
+        if progress.stage == "publish":
+            raise KeyboardInterrupt
+
+    for path in documents.rglob("*.*"):
+        path.write_text(path.read_text() + "\nAnd more.\n")
+    with pytest.raises(KeyboardInterrupt):
+        make().index(progress=stop)
+    cleaning = make().clean()
+    assert (cleaning.contexts, cleaning.vectors, cleaning.kept_caches) == (0, 0, True)
+    assert cached(make()) >= before
+
+
+def test_the_users_settings_stay_as_they_are(documents: Path) -> None:
+    mine = '# Mine.\nanswer_model = "smollm2-135m-instruct"\npassages = 7\ndense_weight = 0.1\n'
+    Path("lib").mkdir()
+    Path("lib/settings.toml").write_text(mine)
+    make(chunk_tokens=32).index([documents])
+    assert Path("lib/settings.toml").read_text() == mine
+    library = Library("lib", parts=QUICK)
+    assert (library.settings.passages, library.settings.chunk_tokens, library.settings.profile) == (7, 32, "tiny")
+
+
+def test_flags_of_a_run_that_was_refused_are_not_remembered(documents: Path, run: Run) -> None:
+    make(context="headings").index([documents])
+    with pytest.raises(LibraryError, match="--chunk-tokens 254"):
+        make(chunk_tokens=400).index()
+    assert Library("lib", parts=QUICK).index().published is False
+    assert run("index", "--library", "lib", "--chunk-tokens", "32").exit_code == 0
+    assert Library("lib").settings.chunk_tokens == 32
+    assert run("index", "--library", "lib", "--chunk-tokens", "0").exit_code == 0
+    assert Library("lib").settings.chunk_tokens == 0
+    assert run("index", "--library", "lib", "--chunk-tokens", "7").exit_code == 2
+
+
+def test_clean_deletes_only_names_of_its_own(documents: Path, run: Run) -> None:
+    make(context="headings").index([documents])
+    (documents / "new.md").write_text("# New\n\nA new one.\n")
+    make(context="headings").index()
+    mine = ["draft.tmp/thesis.txt", "report.damaged.txt", "generations/photos/cat.jpg", "generations/old.tmp/x"]
+    for name in mine:
+        (Path("lib") / name).parent.mkdir(parents=True, exist_ok=True)
+        (Path("lib") / name).write_text("mine")
+    cleaned = json.loads(run("clean", "--library", "lib", "--json").stdout)
+    assert (len(cleaned["generations"]), cleaned["leftovers"]) == (1, [])
+    (documents / "boat.txt").unlink()
+    make(context="headings").index()
+    assert [name for name in mine if not (Path("lib") / name).exists()] == []
+
+
+def test_an_open_library_sees_that_another_was_made_in_its_place(documents: Path) -> None:
+    (documents / "boat.txt").write_text("Trains leave at nine.\n")
+    make(context="headings").index([documents])
+    with Library("lib", parts=EMBEDS_QUICKLY) as reader:
+        assert "Trains" in reader.search("trains leave", top=1)[0].text
+        for path in sorted(Path("lib").rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        (documents / "boat.txt").write_text("Planes leave at noon.\n")
+        make(context="headings").index([documents])
+        found = reader.search("planes leave", top=1)[0].text
+        assert "Planes" in found
+        assert not any("Trains" in passage.text for passage in reader.search("trains leave", top=50))
+
+
+def bytes_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_erase_leaves_nothing_of_a_document_in_any_file(documents: Path, run: Run) -> None:
+    secret = "Zanzibarquartz"
+    (documents / "secret.md").write_text(f"# {secret}\n\n{secret} glows in the dark.\n")
+    make().index([documents])
+    (documents / "new.md").write_text("# New\n\nSo that there are two indexes.\n")
+    make().index([documents])
+    with closing(Store(Path("lib"))) as store:
+        keys = store.connection.execute(
+            "SELECT context_key, vector FROM chunks JOIN vectors ON vectors.key = vector_key WHERE text LIKE ?",
+            (f"%{secret}%",),
+        ).fetchall()
+        contexts = [
+            store.connection.execute("SELECT text FROM contexts WHERE key = ?", (key,)).fetchone()[0] for key, _ in keys
+        ]
+    assert secret.encode() in bytes_of(Path("lib"))
+    Path("lib/library.sqlite3.damaged").write_text(secret)
+    result = run("remove", documents / "secret.md", "--erase", "--library", "lib", parts=QUICK)
+    assert "Nothing of them is left" in result.stdout
+    left = bytes_of(Path("lib"))
+    assert secret.encode() not in left
+    assert secret.lower().encode() not in left
+    assert all(vector not in left for _, vector in keys)
+    assert all(text.encode() not in left for text in contexts if text)
+    with Library("lib", parts=EMBEDS_QUICKLY) as library:
+        assert len(library.search("boat leave", top=50)) == library.status().chunks > 0
