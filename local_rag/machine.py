@@ -47,6 +47,34 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(existing).free
 
 
+def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
+    """Name the file system that a folder is on, as Linux calls it; empty where that cannot be told."""
+    found, longest = "", -1
+    with suppress(OSError):
+        for line in mounts.read_text(errors="replace").splitlines():
+            _, place, kind, *_ = line.split(" ")
+            place = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), place)
+            if folder.resolve().is_relative_to(place) and len(place) > longest:
+                found, longest = kind, len(place)
+    return found
+
+
+def is_network(kind: str) -> bool:
+    """Say whether a file system is another machine's."""
+    return kind.removeprefix("fuse.") in {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "afs",
+        "ceph",
+        "lustre",
+        "sshfs",
+    }
+
+
 def _of_processor(field: str) -> str:
     with suppress(OSError):
         found = re.search(rf"^{field}\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)

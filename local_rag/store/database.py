@@ -8,18 +8,22 @@ next step, and each row has a checksum.
 """
 
 import json
+import os
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from local_rag.errors import DamagedLibraryError, LibraryError
+from local_rag.machine import file_system, is_network
 from local_rag.records import Chunk, Document, Skipped
-from local_rag.store.schema import crc32, migrate, refuse_newer, schema_version
+from local_rag.store.schema import SCHEMA_VERSION, crc32, migrate, refuse_newer, schema_version
 from local_rag.store.storage_errors import storage_errors
 
 STORE_FILE = "library.sqlite3"
@@ -62,7 +66,10 @@ FROM chunks JOIN documents ON documents.id = document_id LEFT JOIN contexts ON c
 
 
 class Store:
-    """Open the SQLite file in a library's folder; `create` makes it when it is missing."""
+    """Open the SQLite file in a library's folder; `create` makes it when it is missing.
+
+    One that may not be written, on a stick or of another owner, is read in place, or from a copy where that fails.
+    """
 
     def __init__(self, folder: Path, *, create: bool = False) -> None:
         self.folder = folder
@@ -72,25 +79,46 @@ class Store:
         missing = f"There is no library in {folder}; make one with `local-rag index PATH`."
         if not path.exists() and not create:
             raise LibraryError(missing)
+        self._copy: TemporaryDirectory[str] | None = None
         with storage_errors(folder):
-            self.connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+            writable = create or all(os.access(place, os.W_OK) for place in (folder, path))
+            self.connection = _connect(path) if writable else self._connect_to_read(path)
             try:
                 refuse_newer(self.connection, path)
                 if not create and not schema_version(self.connection):
                     raise LibraryError(missing)
-                self.connection.execute("PRAGMA journal_mode = WAL")
+                if writable or self._copy:
+                    # On a network file system processes cannot share the memory that a write-ahead log needs.
+                    journal = "DELETE" if is_network(file_system(folder)) else "WAL"
+                    self.connection.execute(f"PRAGMA journal_mode = {journal}")
                 # A generation may name no chunk that a power cut could take back.
                 self.connection.execute("PRAGMA synchronous = FULL")
                 self.connection.execute("PRAGMA foreign_keys = ON")
                 self.connection.execute("PRAGMA secure_delete = FAST")
                 migrate(self.connection)
             except BaseException:
-                self.connection.close()
+                self.close()
                 raise
+
+    def _connect_to_read(self, path: Path) -> sqlite3.Connection:
+        """Open a file that may not be written: in place, or a copy of it with its log or that is to be migrated."""
+        log = path.with_name(f"{STORE_FILE}-wal")
+        if not (log.exists() and log.stat().st_size):
+            connection = _connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1")
+            if schema_version(connection) in (0, SCHEMA_VERSION):
+                return connection
+            connection.close()
+        self._copy = TemporaryDirectory(prefix="local-rag-")
+        for file in (path, log):
+            if file.exists():
+                shutil.copyfile(file, Path(self._copy.name) / file.name)
+        return _connect(Path(self._copy.name) / path.name)
 
     def close(self) -> None:
         """Close the file."""
         self.connection.close()
+        if self._copy:
+            self._copy.cleanup()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -319,6 +347,10 @@ def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:
     identifier, document_id, path, title, position, start, end, text, headings, page, line, end_line, *rest = row
     chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), page, line, end_line)  # type: ignore[arg-type]
     return StoredChunk(identifier, document_id, path, title, chunk, *rest)  # type: ignore[arg-type]
+
+
+def _connect(path: Path | str) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=30, isolation_level=None, uri=isinstance(path, str))
 
 
 def is_library(folder: Path) -> bool:

@@ -131,6 +131,14 @@ def check_privacy(folder: Path, mode: int) -> CheckResult:
     return CheckResult("library", "ok", f"{folder} is private to its user")
 
 
+def check_file_system(folder: Path, kind: str, is_network: bool) -> CheckResult:
+    """Say where a library is on another machine's disk, which is slower and locks less surely."""
+    if is_network:
+        message = f"{folder} is on a network file system ({kind}): one machine at a time may write to it"
+        return CheckResult("file system", "warning", message, "local-rag index --library A_LOCAL_FOLDER")
+    return CheckResult("file system", "ok", kind or "local")
+
+
 def check_integrity(folder: Path, complaints: Sequence[str]) -> CheckResult:
     """Require a whole store and a whole index."""
     if complaints:

@@ -86,8 +86,8 @@ def remove(store: Store, indexes: Indexes, indexer: Indexer, removal: Removal, *
     """
     if erase and is_unfinished(store, indexes.live()):
         raise LibraryError(
-            "An `index` has yet to run to its end, and only then can be told which contexts are of these documents; run "
-            "`local-rag index`, then erase."
+            "An `index` has yet to run to its end, and before nobody knows which contexts are of these documents; "
+            "run `local-rag index`, then erase."
         )
     store.remove(removal.documents, removal.roots, removal.excluded)
     if indexes.live_name():

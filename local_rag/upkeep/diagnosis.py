@@ -8,7 +8,7 @@ from pathlib import Path
 from local_rag.errors import LibraryError, ModelError
 from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.llama.probe import probe_model, run_probe
-from local_rag.machine import free_bytes, memory, physical_cores, processor, processor_flags
+from local_rag.machine import file_system, free_bytes, is_network, memory, physical_cores, processor, processor_flags
 from local_rag.models.choice import chosen
 from local_rag.models.registry import FORMATS, ModelEntry, default_models_directory, load_registry, resolve, verify
 from local_rag.records import InstalledModel, Role
@@ -71,6 +71,7 @@ def _check_library(folder: Path, settings: Settings, installed: Mapping[Role, In
         yield CheckResult("library", "ok", f"none in {folder} yet; `local-rag index FOLDER` makes one")
         return
     yield checks.check_privacy(folder, folder.stat().st_mode)
+    yield checks.check_file_system(folder, kind := file_system(folder), is_network(kind))
     complaints, live = list[str](), None
     try:
         with storage_errors(folder):

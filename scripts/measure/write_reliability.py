@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[2] / "docs"
-_ORDER = ("crash", "inputs", "injection")
+_ORDER = ("crash", "soak", "inputs", "injection")
 
 
 def main() -> None:

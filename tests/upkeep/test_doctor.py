@@ -51,6 +51,8 @@ Results = Callable[..., dict[str, dict[str, str]]]
         (checks.check_decoding("m", "dies with SIGSEGV"), "failed", "SIGSEGV"),
         (checks.check_privacy(Path("lib"), 0o40700), "ok", "private"),
         (checks.check_privacy(Path("lib"), 0o40750), "warning", "mode 750"),
+        (checks.check_file_system(Path("lib"), "ext4", False), "ok", "ext4"),
+        (checks.check_file_system(Path("lib"), "nfs4", True), "warning", "network file system (nfs4)"),
         (checks.check_integrity(Path("lib"), []), "ok", "whole"),
         (checks.check_integrity(Path("lib"), ["row missing"]), "failed", "row missing"),
         (checks.check_fingerprint([]), "ok", "these settings"),
@@ -150,7 +152,7 @@ def test_a_whole_installation_passes(indexed: Path, results: Results) -> None:
     found = results()
     assert {name for name, result in found.items() if result["severity"] == "failed"} == set()
     wanted = {"Python", "packages", "llama.cpp", "offline", "cores", "memory", "context and answer model", "decoding"}
-    assert wanted | {"embed model", "disk", "library", "integrity", "fingerprint"} == set(found)
+    assert wanted | {"embed model", "disk", "library", "file system", "integrity", "fingerprint"} == set(found)
 
 
 def test_every_check_is_one_line(indexed: Path, run: Run) -> None:

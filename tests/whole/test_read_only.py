@@ -1,0 +1,81 @@
+"""A library that may not be written can be searched and asked."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from local_rag import Library
+from local_rag.library import Parts
+from local_rag.machine import file_system, is_network
+from local_rag.store.database import Store
+from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, FakeGenerator, generating
+from tests.whole.crash.harness import small_disk
+from tests.whole.test_library_of_before import MADE
+
+
+@pytest.fixture
+def stick(documents: Path, tmp_path: Path) -> Iterator[Path]:
+    """A library on a disk of its own, which is then read-only."""
+    with small_disk(tmp_path / "stick", "64m") as disk:
+        library = disk.path / "lib"
+        Library(library, parts=EMBEDS_QUICKLY, profile="tiny", context="headings").index([documents])
+        yield library
+
+
+def protect(stick: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", stick.parent], check=True)
+    assert not os.access(stick, os.W_OK)
+
+
+def search_and_ask(library: Path) -> str:
+    generator = FakeGenerator(lambda _prompt: "At seven. [1]")
+    parts = Parts(load_embedder=FakeEmbedder, open_engine=generating(generator))
+    with Library(library, parts=parts) as opened:
+        assert opened.status().documents == 3
+        assert len(opened.search("boat harbour", top=50)) == opened.status().chunks
+        return opened.ask("When does the boat leave?").text
+
+
+def test_it_is_searched_and_asked_in_place(stick: Path) -> None:
+    with closing(sqlite3.connect(stick / "library.sqlite3")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    protect(stick)
+    before = {path: path.read_bytes() for path in stick.rglob("*") if path.is_file()}
+    assert search_and_ask(stick).startswith("At seven.")
+    assert {path: path.read_bytes() for path in stick.rglob("*") if path.is_file()} == before
+
+
+def test_what_stands_in_its_log_is_seen_too(stick: Path, tmp_path: Path) -> None:
+    with closing(Store(stick)) as store:
+        store.connection.execute("UPDATE documents SET title = 'In the log'")
+        for file in stick.glob("library.sqlite3*"):
+            shutil.copy(file, tmp_path)
+    for name in ("library.sqlite3", "library.sqlite3-wal"):
+        shutil.copy(tmp_path / name, stick)
+    assert (stick / "library.sqlite3-wal").stat().st_size
+    protect(stick)
+    with Library(stick, parts=EMBEDS_QUICKLY) as library:
+        assert {passage.title for passage in library.search("boat", top=9)} == {"In the log"}
+
+
+def test_one_of_the_version_before_is_read_from_a_copy(stick: Path) -> None:
+    shutil.rmtree(stick)
+    shutil.copytree(MADE / "library", stick)
+    protect(stick)
+    with closing(Store(stick)) as store:
+        assert len(store.documents()) == 3
+
+
+def test_the_file_system_is_told_by_the_longest_mount(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/a / ext4 rw 0 0\nserver:/x {tmp_path}/with\\040space nfs4 rw 0 0\n")
+    assert file_system(tmp_path, mounts) == "ext4"
+    assert file_system(tmp_path / "with space" / "lib", mounts) == "nfs4"
+    assert file_system(tmp_path, tmp_path / "none") == ""
+    assert [is_network(kind) for kind in ("nfs4", "fuse.sshfs", "ext4", "")] == [True, True, False, False]
