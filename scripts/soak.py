@@ -328,8 +328,8 @@ def main(commands: int, seed: int) -> None:
         click.echo(f"No difference in {commands} commands (seed {seed}), {len(soak.model.documents)} documents left.")
         if commands >= _FULL_RUN:
             line = (
-                f"{commands} random commands (seed {seed}) were done on one library, each compared with a simple model of "
-                "what must be found afterwards: no difference."
+                f"{commands} random commands (seed {seed}) were done on a library, each compared with a simple model "
+                "of what must be found afterwards: no difference."
             )
             table = {"header": ["command", "times"], "rows": sorted(soak.done.items())}
             seconds = round(time.monotonic() - started)
