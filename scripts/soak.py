@@ -81,7 +81,10 @@ class Model:
 
     def _is_reachable(self, root: Path) -> bool:
         folder = root.parent if root in self.documents or root.is_file() else root
-        return folder.is_dir() and any(folder.iterdir())
+        if folder.is_dir() and any(folder.iterdir()):
+            return True
+        outer = next((one for one in root.parents if one in self.roots), None)
+        return outer is not None and self._is_reachable(outer)
 
     def _files(self, root: Path) -> list[Path]:
         if root.is_file():

@@ -59,8 +59,10 @@ class Roots:
         folder = self._folder(root)
         device, before = _device(folder), self._devices.get(root)
         if device is None or _is_empty(folder):
-            return False
-        return before in (None, device) or any(map(_exists, self._held[root]))
+            # What lies in another root that is there, on the same disk, was deleted.
+            outer = next((path for path in root.parents if path in self._known), None)
+            return outer is not None and before in (None, _device(outer)) and self._is_reachable(outer)
+        return before in (None, device) or any(map(_exists, self._held.get(root, ())))
 
 
 def _exists(path: Path) -> bool:

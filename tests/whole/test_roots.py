@@ -116,6 +116,13 @@ def test_roots_that_overlap_keep_their_documents(documents: Path) -> None:
     assert names() == {*ALL, "other.md"}
 
 
+def test_a_deleted_folder_of_a_folder_that_is_there_is_gone(documents: Path) -> None:
+    index(documents)
+    shutil.rmtree(documents / "norway")
+    assert index(documents / "norway").removed_paths == [documents / "norway" / "leave.md"]
+    assert (index().unreachable, names()) == ([], ALL - {"leave.md"})
+
+
 def test_removed_paths_are_named(documents: Path, run: Run) -> None:
     index(documents)
     (documents / "boat.txt").unlink()
