@@ -28,32 +28,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from llama_cpp import Llama
+from other_prompts import document_head, quotation
 
 from local_rag.indexing.contextualize import (
     MAX_TOKENS,
     ContextJob,
     context_plan,
-    make_engine,
+    context_room,
     plan_contexts,
     prompt_requests,
 )
 from local_rag.llama.calibrate import measure_rates, stored_settings
-from local_rag.llama.engine import Counts, EngineSettings, Request, SharedPrefixEngine, common_prefix
-from local_rag.llama.model import LlamaModel, physical_cores
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine, common_prefix
+from local_rag.llama.generator import Counts, Request
+from local_rag.llama.model import LlamaModel
 from local_rag.llama.optimize import fastest_file
-from local_rag.llama.probe import processor
-from local_rag.models.embedder import load_tokenizer
+from local_rag.machine import physical_cores, processor
+from local_rag.models.embedder import tokenizer_of
 from local_rag.models.registry import resolve
 from local_rag.reading.read import read
 from local_rag.reading.split import split
 from local_rag.records import Document, InstalledModel
 
 CHUNK_TOKENS = 145
-INSTRUCTION = (
-    "Please give a short succinct context to situate this chunk within the overall document for the purposes of "
-    "improving search retrieval of the chunk. Answer only with the succinct context, in one sentence, and nothing else."
-)
 
 
 class Bench:
@@ -65,10 +62,12 @@ class Bench:
         if optimized and (copy := fastest_file(installed)) != self.path:
             self.models["optimized"] = LlamaModel(copy)
         self.model = self.models["engine"]
+        from llama_cpp import Llama  # after local_rag, which sets how long waiting threads spin
+
         cores = physical_cores()
         self.llama = Llama(str(self.path), n_ctx=8192, n_threads=cores, n_threads_batch=cores, verbose=False)
         self.settings = stored_settings(self.path) or EngineSettings()
-        self.tokenizer = load_tokenizer(resolve("all-minilm-l6-v2", "embed").path)
+        self.tokenizer = tokenizer_of(resolve("all-minilm-l6-v2", "embed"))
         self.document = document
         jobs = self.jobs(document, chunks)
         if len(jobs) < chunks:
@@ -79,19 +78,15 @@ class Bench:
     def jobs(self, document: Document, count: int) -> list[ContextJob]:
         """Plan the contexts of a document's first chunks."""
         chunks = split(document, tokenizer=self.tokenizer, max_tokens=CHUNK_TOKENS)
-        jobs = plan_contexts(document.title, document.text, chunks, model=self.model, plan=context_plan("bench"))
+        jobs = plan_contexts(document.title, document.text, chunks, vocabulary=self.model, plan=context_plan("bench"))
         return jobs[:count]
 
     def repeated(self, jobs: list[ContextJob]) -> Iterator[Request]:
         """Yield prompts that hold the whole document and then the chunk again."""
-        tokenize = self.model.tokenize
-        before, after = self.model.chat_frame("You write short notes that help a search engine find passages.")
-        head = tokenize(f"{before}<document>\n", special=True)
-        prefix = [*head, *tokenize(f"{self.document.title}\n\n{self.document.text}")]
-        between = tokenize("\n</document>\n\nHere is a chunk of this document:\n<chunk>\n")
-        end = tokenize(f"\n</chunk>\n\n{INSTRUCTION}{after}This chunk", special=True)
+        whole = self.model.tokenize(f"{self.document.title}\n\n{self.document.text}")
+        prefix, quote = [*document_head(self.model), *whole], quotation(self.model)
         for job in jobs:
-            yield Request(job.key, prefix, [*between, *tokenize(job.window.pieces[job.piece]), *end], MAX_TOKENS)
+            yield Request(job.key, prefix, quote(job.window.pieces[job.piece]), MAX_TOKENS)
 
     def run_alone(self, requests: list[Request]) -> None:
         """Run variant a: a fresh cache for every prompt."""
@@ -115,13 +110,11 @@ class Bench:
 
     def run_engine(self, requests: list[Request], model: LlamaModel) -> tuple[Counts, dict[str, list[int]]]:
         """Run variant c."""
-        engine = make_engine(model, self.settings)
-        need = len(requests[0].prefix) + self.settings.sequences * max(
-            len(request.suffix) + request.max_tokens for request in requests
-        )
-        if need > engine.context_tokens:  # the usual prompt wants more room than the engine has
-            engine.close()
-            engine = SharedPrefixEngine(model, context_tokens=need, settings=self.settings)
+        sequences = self.settings.sequences
+        longest = max(len(request.suffix) + request.max_tokens for request in requests)
+        # The usual prompt wants more room than local-rag takes.
+        room = max(context_room(model.context_length, sequences), len(requests[0].prefix) + sequences * longest)
+        engine = SharedPrefixEngine(model, context_tokens=room, settings=self.settings)
         texts = {key: tokens for key, tokens, _ in engine.complete(requests)}
         engine.close()
         return engine.counts, texts

@@ -17,8 +17,8 @@ from typing import Any
 
 import click
 
-from local_rag.llama.model import physical_cores
-from local_rag.models.embedder import load_tokenizer
+from local_rag.machine import physical_cores
+from local_rag.models.embedder import tokenizer_of
 from local_rag.models.registry import resolve
 from local_rag.models.reranker import load_reranker, score_within
 from local_rag.records import InstalledModel
@@ -32,7 +32,7 @@ ROUNDS = 3
 def passages(model: InstalledModel) -> list[str]:
     """Make texts of 120 to 280 tokens of the model's own, 200 on average."""
     chance = random.Random(0)
-    tokenizer = load_tokenizer(model.path)
+    tokenizer = tokenizer_of(model)
     words = Path(__file__).read_text(encoding="utf-8").split()
     texts = []
     for number in range(PASSAGES):
@@ -80,7 +80,7 @@ def save_base_size(folder: Path) -> InstalledModel:
     save_xlm_roberta(folder)
     config = XLMRobertaConfig(vocab_size=250002, max_position_embeddings=514, type_vocab_size=1, num_labels=1)
     XLMRobertaForSequenceClassification(config).save_pretrained(folder)
-    return InstalledModel("base", "rerank", folder, "", 512)
+    return InstalledModel(name="base", role="rerank", path=folder, identity="", context_length=512)
 
 
 @click.command()

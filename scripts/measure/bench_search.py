@@ -23,7 +23,7 @@ import numpy as np
 
 from local_rag.asking.fuse import reciprocal_rank_fusion
 from local_rag.settings import Settings
-from local_rag.store.keyword_index import KeywordIndex
+from local_rag.store.keyword_index import KeywordIndex, keyword_tokens
 from local_rag.store.vector_index import VectorIndex, blend_neighbours
 
 DIMENSION = 384
@@ -94,7 +94,7 @@ def ask(folder: Path) -> dict[str, Any]:
         marks = [time.perf_counter()]
         dense = vectors.search(query, settings.pool)
         marks.append(time.perf_counter())
-        found = keywords.search(question, settings.pool) if keywords else dense[::-1]
+        found = keywords.search(keyword_tokens(question), settings.pool) if keywords else dense[::-1]
         marks.append(time.perf_counter())
         reciprocal_rank_fusion(
             {"dense": [row for row, _ in dense], "keyword": [row for row, _ in found]},

@@ -18,7 +18,10 @@ from local_rag import Answer, Library
 
 
 def is_right(text: str, must_include: Sequence[str]) -> bool:
-    """Say whether an answer holds every required string as a whole word, citations and thousands separators aside."""
+    """Say whether an answer holds every required string as words of its own; of a word, an ending may follow.
+
+    Citations and thousands separators are left aside.
+    """
     plain = re.sub(r"(?<=\d)[,\u00a0 ](?=\d{3}\b)", "", re.sub(r"\s*\[[\d, ]+\]", "", text)).lower()
     wanted = [re.sub(r"(?<=\d)[,\u00a0 ](?=\d{3}\b)", "", part).lower() for part in must_include]
     return all(re.search(rf"(?<!\w){re.escape(part)}(?!\d)", plain) for part in wanted)

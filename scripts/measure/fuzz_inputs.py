@@ -3,87 +3,35 @@
     python scripts/measure/fuzz_inputs.py                  # all, and docs/measurements/reliability-inputs.json
     python scripts/measure/fuzz_inputs.py --only deep      # those whose names hold a word, and no file
 
-Files are found, read and split by the program's own `walk`, `IsolatedReader` and `split`; the splitting happens in
-another process too, so that the time and the memory of both can be held to limits and measured.
+Files are found by the program's own `walk`, and read and split by its own `IsolatedReader`, in another process whose
+time and memory are held to limits and measured. What was read is split a second time here, to tell the time that
+splitting takes from that of reading.
 """
 
 import argparse
 import collections
 import json
-import multiprocessing
 import os
-import resource
 import tempfile
 import time
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from local_rag.display import printable
 from local_rag.errors import ReadError
+from local_rag.indexing.vectors import default_chunk_tokens
+from local_rag.models.embedder import TOKENIZER_FILE
 from local_rag.models.registry import resolve
-from local_rag.reading.isolate import IsolatedReader
-from local_rag.reading.split import split
+from local_rag.reading.isolate import IsolatedReader, ReadFile
+from local_rag.reading.read import read
+from local_rag.reading.split import Splitting
 from local_rag.reading.walk import walk
 from local_rag.records import Skipped
 from tests.support.hostile_files import generate
 
 READ_SECONDS = 180.0
-SPLIT_SECONDS = 900.0  # in proportion to the length of a text, which the limit on the size of a file bounds
 MEMORY = 4 * 1024**3
 REPORT = Path("docs/measurements/reliability-inputs.json")
-
-
-def serve(connection: Connection) -> None:
-    """Split what is sent, within the limit of memory; answer with the number of chunks, or what went wrong."""
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(resolve("all-minilm-l6-v2", "embed").path / "tokenizer.json"))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    while True:
-        document = connection.recv()
-        try:
-            chunks = split(document, tokenizer=tokenizer, max_tokens=145)
-            assert all(chunk.text == document.text[chunk.start : chunk.end] for chunk in chunks)
-            connection.send(len(chunks))
-        except BaseException as error:  # noqa: BLE001  whatever it is, it is what this script looks for
-            connection.send(f"{type(error).__name__}: {error}")
-
-
-class Splitter:
-    """A process that splits documents, started again when one has ended it."""
-
-    def __init__(self) -> None:
-        self.peak = 0
-        self._context = multiprocessing.get_context("spawn")
-        self._start()
-
-    def _start(self) -> None:
-        self._connection, theirs = self._context.Pipe()
-        self._process = self._context.Process(target=serve, args=(theirs,), daemon=True)
-        self._process.start()
-        theirs.close()
-
-    @property
-    def pid(self) -> int:
-        """Return the id of the process."""
-        return self._process.pid or 0
-
-    def split(self, document: Any) -> int | str:
-        """Return the number of chunks, or what went wrong."""
-        try:
-            self._connection.send(document)
-            if self._connection.poll(SPLIT_SECONDS):
-                answer: int | str = self._connection.recv()
-                self.peak = max(self.peak, peak_memory(self._process.pid or 0))
-                return answer
-            self._process.kill()
-            answer = f"takes longer than {SPLIT_SECONDS:g} seconds to split"
-        except (EOFError, OSError):
-            self._process.join()
-            answer = f"crashes the splitter (exit {self._process.exitcode})"
-        self._start()
-        return answer
 
 
 def peak_memory(pid: int) -> int:
@@ -105,26 +53,45 @@ def computed(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def examine(path: Path, reader: IsolatedReader, splitter: Splitter) -> dict[str, Any]:
+def examine(path: Path, reader: IsolatedReader, splitting: Splitting) -> dict[str, Any]:
     """Read and split one file; return what became of it, in how many seconds, with how much memory."""
     row: dict[str, Any] = {"name": printable(path.name), "bytes": path.lstat().st_size}
     started, pid = computed(reader.pid), reader.pid
     try:
-        document = reader.read(path)
-        row["read_seconds"] = round(computed(reader.pid) - (started if reader.pid == pid else 0), 2)
-        started = computed(splitter.pid)
-        chunks = splitter.split(document)
-        row["split_seconds"] = round(max(0.0, computed(splitter.pid) - started), 2)
-        row["outcome"] = "indexed" if isinstance(chunks, int) else "PROBLEM"
-        row["detail"] = f"{chunks} chunks" if isinstance(chunks, int) else chunks
+        found = reader.read(path)
+        spent = computed(reader.pid) - (started if reader.pid == pid else 0)
+        seconds, problem = split_again(found, splitting)
+        row["read_seconds"] = round(max(0.0, spent - seconds), 2)
+        row["split_seconds"] = round(seconds, 2)
+        row["outcome"] = "PROBLEM" if problem else "indexed"
+        row["detail"] = problem or f"{len(found.chunks)} chunks"
     except ReadError as error:
         row["read_seconds"] = round(computed(reader.pid) - started, 2) if reader.pid == pid else READ_SECONDS
         row["outcome"], row["detail"] = "refused", str(error)
         if "crashes" in str(error) or "longer than" in str(error) or "memory" in str(error):
             row["outcome"] = "stopped"
-    row["memory"] = max(peak_memory(reader.pid), splitter.peak)
-    splitter.peak = 0
+        elif str(error).startswith("cannot be read (") and is_readable(path):
+            row["outcome"] = "PROBLEM"
+    row["memory"] = peak_memory(reader.pid)
     return row
+
+
+def split_again(found: ReadFile, splitting: Splitting) -> tuple[float, str]:
+    """Return how long splitting computes, in seconds, and what is wrong with the chunks, if anything is."""
+    started = time.process_time()
+    chunks = splitting.split(found.document)
+    seconds = time.process_time() - started
+    wrong = any(chunk.text != found.document.text[chunk.start : chunk.end] for chunk in chunks)
+    return seconds, "wrong chunks" if wrong else "other chunks a second time" if chunks != found.chunks else ""
+
+
+def is_readable(path: Path) -> bool:
+    """Say whether a file that was refused can be read after all, so that it was splitting that failed."""
+    try:
+        read(path)
+    except Exception:  # noqa: BLE001  whatever a parser raises
+        return False
+    return True
 
 
 def report(rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
@@ -160,10 +127,14 @@ def main() -> None:
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as place, IsolatedReader(seconds=READ_SECONDS, memory=MEMORY) as reader:
+    model = resolve("all-minilm-l6-v2", "embed")
+    splitting = Splitting(model.path / TOKENIZER_FILE, default_chunk_tokens(model))
+    with (
+        tempfile.TemporaryDirectory() as place,
+        IsolatedReader(splitting, seconds=READ_SECONDS, memory=MEMORY) as reader,
+    ):
         folder = Path(place) / "hostile"
         written = generate(folder, mutations=arguments.mutations, seed=arguments.seed)
-        splitter = Splitter()
         found = {item.path if isinstance(item, Skipped) else item: item for item in walk([folder])}
         assert {os.fsencode(path) for path in written} == {os.fsencode(path) for path in found}, "each is reported"
         for path, item in found.items():
@@ -173,7 +144,7 @@ def main() -> None:
                 size = path.lstat().st_size
                 rows.append({"name": printable(path.name), "bytes": size, "outcome": "refused", "detail": item.reason})
             else:
-                rows.append(examine(path, reader, splitter))
+                rows.append(examine(path, reader, splitting))
             row = rows[-1]
             spent = row.get("read_seconds", 0) + row.get("split_seconds", 0)
             if spent > 5 or row["outcome"] in ("PROBLEM", "stopped") or arguments.only:  # noqa: PLR2004

@@ -3,29 +3,42 @@
     python scripts/measure/tune_contexts.py DATASET --libraries FOLDER --json docs/measurements/tuning-prompts.json
 
 All chunks of the dataset get a context in each way, by the same model; each way has a library of its own in FOLDER, so
-that a stopped run goes on where it was. The JSON has recall of every stage without reranking, and a paired test of the
-shipped way against each other one, on all questions and on the half for choosing.
+that a stopped run goes on where it was. What a way asks is part of the keys of its contexts, so that they are never
+taken for those of another way. The JSON has recall of every stage without reranking, and a paired test of the shipped
+way against each other one, on all questions and on the half for choosing.
 """
 
 import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Generator as Stream
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
+from typing import Any, Literal
+
+from other_prompts import INSTRUCTION, OPENING, TEXTS, cut_at_chunk, document_head, quotation
 
 from local_rag import Library
 from local_rag.evaluation.dataset import load_dataset
-from local_rag.evaluation.evaluate import compare, evaluate
-from local_rag.indexing import contextualize
-from local_rag.indexing.contextualize import MAX_TOKENS, ContextJob
-from local_rag.indexing.indexer import Progress
-from local_rag.llama.engine import Request
-from local_rag.llama.model import LlamaModel
+from local_rag.evaluation.evaluate import compare_reports, evaluate
+from local_rag.indexing.contextualize import MAX_TOKENS, WINDOW_TOKENS, ContextJob, context_room, repair_context
+from local_rag.indexing.indexer import Indexer, OpenVocabulary
+from local_rag.indexing.work import LocalWorkers, Note, WrittenContext
+from local_rag.keys import key_of
+from local_rag.library import Parts
+from local_rag.llama.calibrate import stored_settings
+from local_rag.llama.engine import EngineSettings
+from local_rag.llama.generator import Request, Vocabulary
+from local_rag.llama.optimize import fastest_file
+from local_rag.models.choice import find_for_index
+from local_rag.records import InstalledModel, Progress
+from local_rag.store.database import Store
+from local_rag.store.generation import Generations
 
 SHIPPED = "shipped"
 QUOTED_WORDS = 12  # at each end of a chunk
+QUOTED_TOKENS = 384  # of a chunk, with the words around it
 SHORTER = (
     "Please give a short context to situate the last chunk within the document for search retrieval, in one sentence."
 )
@@ -35,7 +48,55 @@ NAMES = (
 )
 
 
-def words(chunk: str) -> str:
+@dataclass(frozen=True)
+class Way:
+    """A way to ask for contexts; the defaults are what is shipped.
+
+    A chunk is the last that the model reads, or it is `quoted` behind its window, as contexts are usually asked for:
+    the whole chunk, or the words at both its ends.
+    """
+
+    instruction: str = INSTRUCTION
+    window_tokens: int = WINDOW_TOKENS  # no more than the default
+    quoted: Literal["no", "chunk", "ends"] = "no"
+
+    def model(self, model: InstalledModel) -> InstalledModel:
+        """Return the model under an identity that stands for the way too: it becomes part of every context's key."""
+        return replace(model, identity=key_of(model.identity, TEXTS, QUOTED_WORDS, asdict(self)))
+
+    def vocabulary(self, open_vocabulary: OpenVocabulary) -> OpenVocabulary:
+        """Open vocabularies for which windows are cut to this size."""
+
+        @contextmanager
+        def opened(path: Path) -> Iterator[Vocabulary]:
+            with open_vocabulary(path) as vocabulary:
+                # A window takes half of what a model reads.
+                vocabulary.context_length = min(vocabulary.context_length, 2 * self.window_tokens)
+                yield vocabulary
+
+        return opened
+
+    def room(self, context_length: int, sequences: int) -> int:
+        """Return the KV cells for the prompts."""
+        room = context_room(min(context_length, 2 * self.window_tokens), sequences)
+        return room if self.quoted == "no" else room + sequences * QUOTED_TOKENS
+
+    def prompts(self, jobs: Iterable[ContextJob], model: Vocabulary) -> Iterator[Request]:
+        """Yield the prompt of each job under its key."""
+        if self.quoted == "no":
+            yield from cut_at_chunk(jobs, model, self.instruction)
+            return
+        head, quote = document_head(model), quotation(model, self.instruction)
+        window, prefix = None, list[int]()
+        for job in jobs:
+            if job.window is not window:
+                window = job.window
+                prefix = [*head, *model.tokenize("\n".join((window.head, *window.pieces)))]
+            chunk = window.pieces[job.piece]
+            yield Request(job.key, prefix, quote(chunk if self.quoted == "chunk" else ends(chunk)), MAX_TOKENS)
+
+
+def ends(chunk: str) -> str:
     """Return the first and last words of a chunk."""
     parts = chunk.split()
     if len(parts) <= 2 * QUOTED_WORDS:
@@ -43,41 +104,72 @@ def words(chunk: str) -> str:
     return f"{' '.join(parts[:QUOTED_WORDS])} ... {' '.join(parts[-QUOTED_WORDS:])}"
 
 
-def behind_window(quote: Callable[[str], str]) -> tuple[Any, ...]:
-    """Ask with the whole window and behind it a quotation of the chunk, as contexts are usually asked for."""
-    instruction = contextualize._INSTRUCTION.replace("the last chunk", "this chunk")
-
-    def requests(jobs: Iterable[ContextJob], model: LlamaModel) -> Iterator[Request]:
-        before, after = model.chat_frame(contextualize._SYSTEM)
-        head = model.tokenize(f"{before}<document>\n", special=True)
-        between = model.tokenize("\n</document>\n\nHere is a chunk of this document:\n<chunk>\n")
-        end = model.tokenize(f"\n</chunk>\n\n{instruction}{after}{contextualize._OPENING}", special=True)
-        window, prefix = None, list[int]()
-        for job in jobs:
-            if job.window is not window:
-                window = job.window
-                prefix = [*head, *model.tokenize("\n".join((window.head, *window.pieces)))]
-            chunk = model.tokenize(quote(window.pieces[job.piece]))
-            yield Request(job.key, prefix, [*between, *chunk, *end], MAX_TOKENS)
-
-    return shipped_but(prompt_requests=requests, _SUFFIX_TOKENS=512)
-
-
-def shipped_but(**names: Any) -> tuple[Any, ...]:
-    """Change these names of the context writer."""
-    return tuple(patch.object(contextualize, name, value) for name, value in names.items())
-
-
-NARROWER = {"WINDOW_TOKENS": 1024}
+NARROWER = 1024
 WAYS = {
-    SHIPPED: (),
-    "windows of 1,024 tokens": shipped_but(**NARROWER),
-    "shorter instruction": shipped_but(_INSTRUCTION=SHORTER),
-    "shorter instruction, windows of 1,024 tokens": shipped_but(_INSTRUCTION=SHORTER, **NARROWER),
-    "names asked for": shipped_but(_INSTRUCTION=NAMES),
-    "chunk repeated": behind_window(str),
-    "first and last words repeated": behind_window(words),
+    SHIPPED: None,
+    "windows of 1,024 tokens": Way(window_tokens=NARROWER),
+    "shorter instruction": Way(SHORTER),
+    "shorter instruction, windows of 1,024 tokens": Way(SHORTER, window_tokens=NARROWER),
+    "names asked for": Way(NAMES),
+    "chunk repeated": Way(quoted="chunk"),
+    "first and last words repeated": Way(quoted="ends"),
 }
+
+
+class AskingWorkers(LocalWorkers):
+    """Work as ever, but ask for contexts in another way."""
+
+    def __init__(self, embed_model: InstalledModel, context_model: InstalledModel, way: Way, parts: Parts) -> None:
+        super().__init__(embed_model, context_model, load_embedder=parts.load_embedder, open_engine=parts.open_engine)
+        self.file, self.way, self.open_engine = fastest_file(context_model), way, parts.open_engine
+
+    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Stream[WrittenContext]:
+        """Write many contexts at a time."""
+        note(f"loading {self.file.name}")
+        with self.open_engine(
+            self.file,
+            context_tokens=self.way.room,
+            settings=lambda model: stored_settings(model.path) or EngineSettings(),
+        ) as engine:
+            engine.counts = self.counts
+            for key, tokens, whole in engine.complete(self.way.prompts(jobs, engine.model)):
+                text, kind = repair_context(f"{OPENING}{engine.model.detokenize(tokens)}", whole)
+                yield WrittenContext(key, text, kind)
+
+
+class AskingLibrary(Library):
+    """A library whose contexts are asked for in another way."""
+
+    def __init__(self, folder: Path, way: Way, parts: Parts, **settings: Any) -> None:
+        super().__init__(folder, parts=parts, context="llm", **settings)
+        self.way, self.parts = way, parts
+
+    @contextmanager
+    def writing(
+        self, progress: Callable[[Progress], None] = lambda _progress: None, *, create: bool = False
+    ) -> Iterator[tuple[Store, Indexer]]:
+        """Hold the library's lock; yield its store and an indexer that asks in this way."""
+        embed_model, context_model = find_for_index(self.settings)
+        assert context_model is not None
+        with super().writing(progress, create=create) as (store, _):
+            yield (
+                store,
+                Indexer(
+                    store,
+                    Generations(self.folder),
+                    AskingWorkers(embed_model, context_model, self.way, self.parts),
+                    self.settings,
+                    embed_model=embed_model,
+                    context_model=self.way.model(context_model),
+                    open_vocabulary=self.way.vocabulary(self.parts.open_vocabulary),
+                    progress=progress,
+                ),
+            )
+
+
+def open_library(folder: Path, way: Way | None) -> Library:
+    """Open the library of a way, None being the shipped one."""
+    return AskingLibrary(folder, way, Parts()) if way else Library(folder, context="llm")
 
 
 def main() -> None:
@@ -98,16 +190,14 @@ def main() -> None:
                 print(way, progress.stage, progress.done, progress.total, progress.detail, flush=True)
 
         folder = arguments.libraries / way.replace(" ", "-").replace(",", "")
-        with Library(folder, context="llm") as library, ExitStack() as changes:
-            for change in WAYS[way]:
-                changes.enter_context(change)
+        with open_library(folder, WAYS[way]) as library:
             runs[way] = {
                 part: evaluate(dataset, library, part=part, rerank=False, progress=say) for part in ("all", "choose")
             }
         report[way] = {"recall": {part: run["stages"] for part, run in runs[way].items()}}
         if way != SHIPPED:
             report[way]["shipped_minus_this"] = {
-                part: compare(runs[SHIPPED][part], run)["stages"] for part, run in runs[way].items()
+                part: compare_reports(runs[SHIPPED][part], run)["stages"] for part, run in runs[way].items()
             }
         arguments.json.write_text(json.dumps(report, indent=1) + "\n")
         fused = report[way]["recall"]["all"]["fused"]

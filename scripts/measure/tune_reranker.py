@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from local_rag import Library
-from local_rag.asking.search import passage_text
+from local_rag.asking.search import reranked_text
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.evaluation.evaluate import POOL, Ranker, index_dataset
 from local_rag.evaluation.metrics import METRICS, measure
@@ -46,7 +46,7 @@ def main() -> None:
             if not question.answerable or question.part != "choose":
                 continue
             trace = library.trace(question.text, top=POOL, rerank=False)
-            scores = reranker.score(question.text, [passage_text(one) for one in trace.passages[:CANDIDATES]])
+            scores = reranker.score(question.text, [reranked_text(one) for one in trace.passages[:CANDIDATES]])
             found.append((question, trace.rankings["fused"], np.argsort(-np.asarray(scores), kind="stable").tolist()))
 
     def row(name: str, k: int, weight: float) -> dict[str, Any]:

@@ -10,11 +10,11 @@ what is shipped, which is the first row.
 
 import argparse
 import json
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -23,18 +23,18 @@ from local_rag.asking.fuse import reciprocal_rank_fusion
 from local_rag.evaluation.dataset import Dataset, load_dataset
 from local_rag.evaluation.evaluate import POOL, Ranker, index_dataset
 from local_rag.evaluation.metrics import METRICS, measure
-from local_rag.indexing.contextualize import headings_context
-from local_rag.models import embedder as embed
-from local_rag.models.embedder import SentenceEmbedder, passage_text
+from local_rag.indexing.vectors import EmbeddingTuning, embedded_text
+from local_rag.models.embedder import SentenceEmbedder
 from local_rag.models.registry import resolve
+from local_rag.records import heading_path
 from local_rag.settings import Settings
-from local_rag.store import keyword_index, vector_index
-from local_rag.store.database import STORE_FILE, Store, StoredChunk
-from local_rag.store.keyword_index import KeywordIndex
-from local_rag.store.vector_index import VectorIndex, blend_neighbours
+from local_rag.store.database import Store, StoredChunk
+from local_rag.store.keyword_index import KeywordIndex, KeywordTuning, keyword_tokens
+from local_rag.store.vector_index import VectorIndex, VectorTuning, blend_neighbours
 
 EMBED_MODEL = "all-minilm-l6-v2"
 SHIPPED = Settings()
+KEYWORDS, VECTORS, EMBEDDING = KeywordTuning(), VectorTuning(), EmbeddingTuning()
 
 
 @dataclass(frozen=True)
@@ -43,34 +43,39 @@ class Variant:
 
     name: str
     stages: tuple[str, ...] = ("dense", "keyword")
-    around: float = keyword_index._AROUND
-    block: int = keyword_index._BLOCK_TEXTS
-    neighbour: float = vector_index._NEIGHBOUR
-    k1: float = keyword_index._K1
-    b: float = keyword_index._B
+    keywords: KeywordTuning = KEYWORDS
+    vectors: VectorTuning = VECTORS
     rrf_k: int = SHIPPED.rrf_k
     dense_weight: float = SHIPPED.dense_weight
-    context: float = embed._CONTEXT_WEIGHT
+    context: float = EMBEDDING.context_weight
     keyword_context: bool = True
 
 
+def bm25(**changes: Any) -> KeywordTuning:
+    """Change the keyword search that is shipped."""
+    return replace(KEYWORDS, **changes)
+
+
 BASE = Variant("as shipped")
-BEFORE = replace(BASE, around=0.0, neighbour=0.0, k1=1.5, rrf_k=60, dense_weight=1.0)
+ALONE = VectorTuning(neighbour=0.0)
+BEFORE = replace(BASE, keywords=bm25(around=0.0, k1=1.5), vectors=ALONE, rrf_k=60, dense_weight=1.0)
 VARIANTS = (
     BASE,
     replace(BEFORE, name="neither neighbours nor surroundings, k = 60, equal weights"),
     replace(BASE, name="dense alone", stages=("dense",)),
-    replace(BASE, name="dense alone, no neighbours", stages=("dense",), neighbour=0.0),
+    replace(BASE, name="dense alone, no neighbours", stages=("dense",), vectors=ALONE),
     replace(BASE, name="keyword alone", stages=("keyword",)),
-    replace(BASE, name="keyword alone, no surroundings", stages=("keyword",), around=0.0),
-    *(replace(BASE, name=f"neighbours weigh {weight}", neighbour=weight) for weight in (0.0, 0.15, 0.4)),
-    *(replace(BASE, name=f"surroundings weigh {weight}", around=weight) for weight in (0.0, 0.25, 1.0)),
-    *(replace(BASE, name=f"surroundings of {size} chunks", block=size) for size in (4, 16, 10_000)),
+    replace(BASE, name="keyword alone, no surroundings", stages=("keyword",), keywords=bm25(around=0.0)),
+    *(replace(BASE, name=f"neighbours weigh {weight}", vectors=VectorTuning(weight)) for weight in (0.0, 0.15, 0.4)),
+    *(replace(BASE, name=f"surroundings weigh {weight}", keywords=bm25(around=weight)) for weight in (0.0, 0.25, 1.0)),
+    *(replace(BASE, name=f"surroundings of {size} chunks", keywords=bm25(block_texts=size)) for size in (4, 16, 10**4)),
     *(replace(BASE, name=f"dense weighs {weight}", dense_weight=weight) for weight in (0.3, 0.5, 1.0)),
     *(replace(BASE, name=f"fusion k = {k}", rrf_k=k) for k in (20, 60)),
-    *(replace(BASE, name=f"BM25 k1 = {k1}, b = {b}", k1=k1, b=b) for k1, b in ((0.9, 0.4), (1.5, 0.75), (2.0, 0.9))),
+    *(
+        replace(BASE, name=f"BM25 k1 = {k1}, b = {b}", keywords=bm25(k1=k1, b=b))
+        for k1, b in ((0.9, 0.4), (1.5, 0.75), (2.0, 0.9))
+    ),
 )
-
 
 WITH_CONTEXTS = (
     BASE,
@@ -78,8 +83,8 @@ WITH_CONTEXTS = (
     replace(BASE, name="contexts in the vectors alone", keyword_context=False),
     replace(BASE, name="contexts in the keyword index alone", context=0.0),
     *(replace(BASE, name=f"contexts weigh {weight}", context=weight) for weight in (0.25, 0.5, 1.0)),
-    *(replace(BASE, name=f"neighbours weigh {weight}", neighbour=weight) for weight in (0.0, 0.25, 0.5)),
-    *(replace(BASE, name=f"surroundings weigh {weight}", around=weight) for weight in (0.0, 0.5, 1.0)),
+    *(replace(BASE, name=f"neighbours weigh {weight}", vectors=VectorTuning(weight)) for weight in (0.0, 0.25, 0.5)),
+    *(replace(BASE, name=f"surroundings weigh {weight}", keywords=bm25(around=weight)) for weight in (0.0, 0.5, 1.0)),
     *(replace(BASE, name=f"dense weighs {weight}", dense_weight=weight) for weight in (0.5, 1.0)),
     *(replace(BASE, name=f"fusion k = {k}", rrf_k=k) for k in (5, 20, 60)),
 )
@@ -94,15 +99,14 @@ class Indexed:
         profile, context = ("starter", "llm") if contexts else ("tiny", "headings")
         with Library(folder, profile=profile, context=context) as library:
             chunks = index_dataset(dataset, library, lambda _progress: None)
-            store = Store(library.folder / STORE_FILE)
-        stored: list[StoredChunk] = list(store.chunks())
+        with closing(Store(folder)) as store:
+            stored: list[StoredChunk] = list(store.chunks())
         self.ids = [chunk.id for chunk in stored]
         self.documents = [chunk.document_id for chunk in stored]
-        parts = [(headings_context(chunk.title, chunk.chunk.headings), chunk.chunk.text) for chunk in stored]
+        parts = [(heading_path(chunk.title, chunk.chunk.headings), chunk.chunk.text) for chunk in stored]
         self.texts = ["\n".join(part for part in some if part) for some in parts]
-        store.close()
         embedder = SentenceEmbedder(model)
-        self.vectors = embedder.embed_passages([passage_text(*some, model=model) for some in parts])
+        self.vectors = embedder.embed_passages([embedded_text(*some, model=model) for some in parts])
         self.contexts = [chunk.context if contexts else "" for chunk in stored]
         self.context_vectors = np.zeros_like(self.vectors)
         if situated := [row for row, text in enumerate(self.contexts) if text]:
@@ -113,25 +117,20 @@ class Indexed:
 
     def measure(self, variant: Variant) -> dict[str, Any]:
         """Return the mean of every metric under a variant."""
-        with (
-            patch.multiple(
-                keyword_index, _AROUND=variant.around, _BLOCK_TEXTS=variant.block, _K1=variant.k1, _B=variant.b
-            ),
-            patch.object(vector_index, "_NEIGHBOUR", variant.neighbour),
-        ):
-            vectors = self.vectors + variant.context * self.context_vectors
-            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-            dense = VectorIndex.build(blend_neighbours(vectors, self.documents))
-            pairs = zip(self.contexts if variant.keyword_context else [""] * len(self.texts), self.texts, strict=True)
-            keyword = KeywordIndex.build(["\n".join(pair) for pair in pairs], self.documents)
-            rows = []
-            for question, query in zip(self.questions, self.queries, strict=True):
-                lists = {"dense": dense.search(query, POOL), "keyword": keyword.search(question.text, POOL)}
-                rankings = {name: [row for row, _ in lists[name]] for name in variant.stages}
-                weights = {"dense": variant.dense_weight}
-                fused = reciprocal_rank_fusion(rankings, k=variant.rrf_k, weights=weights)
-                golden, ranks = self.ranker.ranks(question, {"fused": [self.ids[row] for row, _ in fused]})
-                rows.append(measure(ranks["fused"], golden))
+        vectors = self.vectors + variant.context * self.context_vectors
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        dense = VectorIndex.build(blend_neighbours(vectors, self.documents, variant.vectors))
+        pairs = zip(self.contexts if variant.keyword_context else [""] * len(self.texts), self.texts, strict=True)
+        keyword = KeywordIndex.build(["\n".join(pair) for pair in pairs], self.documents, variant.keywords)
+        rows = []
+        for question, query in zip(self.questions, self.queries, strict=True):
+            terms = keyword_tokens(question.text)
+            lists = {"dense": dense.search(query, POOL), "keyword": keyword.search(terms, POOL)}
+            rankings = {name: [row for row, _ in lists[name]] for name in variant.stages}
+            weights = {"dense": variant.dense_weight}
+            fused = reciprocal_rank_fusion(rankings, k=variant.rrf_k, weights=weights)
+            golden, ranks = self.ranker.ranks(question, {"fused": [self.ids[row] for row, _ in fused]})
+            rows.append(measure(ranks["fused"], golden))
         return {"variant": variant.name, **{metric: fmean(row[metric] for row in rows) for metric in METRICS}}
 
 

@@ -92,7 +92,10 @@ def agreement(folders: list[Path], groups: list[dict[str, Any]]) -> tuple[list[f
     """Return the mean reciprocal rank of each folder's model, and how often both put the same passage first."""
     ranks: list[list[float]] = [[], []]
     same = 0
-    models = [OnnxReranker(InstalledModel("trained", "rerank", folder, "", LENGTH)) for folder in folders]
+    models = [
+        OnnxReranker(InstalledModel(name="trained", role="rerank", path=folder, identity="", context_length=LENGTH))
+        for folder in folders
+    ]
     for group in groups:
         texts = ["\n".join(filter(None, passage)) for passage in (group["positive"], *group["negatives"])]
         scores = [np.array(model.score(group["question"], texts)) for model in models]

@@ -24,7 +24,7 @@ from local_rag.errors import ReadError
 from local_rag.models.embedder import SentenceEmbedder
 from local_rag.models.registry import resolve
 from local_rag.reading.read import read
-from local_rag.store.keyword_index import KeywordIndex
+from local_rag.store.keyword_index import KeywordIndex, keyword_tokens
 from local_rag.store.vector_index import VectorIndex
 
 NEGATIVES = 16
@@ -168,7 +168,7 @@ def groups(items: list[Item], embedder: SentenceEmbedder | None) -> Iterator[dic
         dense_lists = [[key for key, _ in index.search(query, NEGATIVES)] for query in queries]
     for (row, question), dense in zip(asked, dense_lists, strict=True):
         item = items[row]
-        sparse = [key for key, _ in keywords.search(question, NEGATIVES)]
+        sparse = [key for key, _ in keywords.search(keyword_tokens(question), NEGATIVES)]
         near = [key for key in of_document[item.document] if key != row]
         random.Random(question).shuffle(near)
         both = [key for pair in zip_longest(dense, sparse) for key in pair if key is not None]

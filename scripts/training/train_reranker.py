@@ -21,7 +21,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import AutoModelForSequenceClassification
 
-from local_rag.llama.model import physical_cores
+from local_rag.machine import physical_cores
 from local_rag.models.registry import default_models_directory
 
 GROUPS = 16  # groups a step
