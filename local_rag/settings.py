@@ -34,23 +34,29 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, env_prefix="LOCAL_RAG_", extra="ignore")
 
-    profile: str = Field("starter", description="the models to use wherever none is named below")
-    context_model: str = Field("", description="writes contexts: a name of `local-rag models list` or a GGUF file")
-    answer_model: str = Field("", description="answers: a name of `local-rag models list` or a GGUF file")
-    embed_model: str = Field("", description="embeds: a name of the list or a sentence-transformers folder")
-    rerank_model: str = Field("", description="reranks: a name of the list or a cross-encoder folder")
-    context: ContextMode = Field("llm", description="situates a chunk: headings and a generated sentence, or less")
-    chunker: Chunker = Field("auto", description="how documents are split; `auto` goes by the kind of file")
-    chunk_tokens: int = Field(0, ge=0, description="the largest chunk; 0: what the embedder has beside the headings")
-    overlap: int = Field(0, ge=0, description="tokens that neighbouring chunks share")
-    dense_weight: float = Field(0.7, ge=0, description="the weight of dense search in fusion")
-    keyword_weight: float = Field(1.0, ge=0, description="the weight of keyword search in fusion")
-    rrf_k: int = Field(10, ge=1, description="k of reciprocal rank fusion: rank r counts weight / (k + r)")
-    pool: int = Field(150, ge=1, description="candidates of each list")
-    rerank_candidates: int = Field(0, ge=0, description="passages to rerank; 0: as many as fit rerank_seconds")
-    rerank_seconds: float = Field(3.0, gt=0, description="what reranking may take where rerank_candidates is 0")
-    passages: int = Field(20, ge=1, description="passages kept after reranking")
-    publish_seconds: float = Field(600.0, gt=0, description="from one publish to the next, as contexts come in")
+    profile: str = Field(default="starter", description="the models to use wherever none is named below")
+    context_model: str = Field(
+        default="", description="writes contexts: a name of `local-rag models list` or a GGUF file"
+    )
+    answer_model: str = Field(default="", description="answers: a name of `local-rag models list` or a GGUF file")
+    embed_model: str = Field(default="", description="embeds: a name of the list or a sentence-transformers folder")
+    rerank_model: str = Field(default="", description="reranks: a name of the list or a cross-encoder folder")
+    context: ContextMode = Field(
+        default="llm", description="situates a chunk: headings and a generated sentence, or less"
+    )
+    chunker: Chunker = Field(default="auto", description="how documents are split; `auto` goes by the kind of file")
+    chunk_tokens: int = Field(
+        default=0, ge=0, description="the largest chunk; 0: what the embedder has beside the headings"
+    )
+    overlap: int = Field(default=0, ge=0, description="tokens that neighbouring chunks share")
+    dense_weight: float = Field(default=0.7, ge=0, description="the weight of dense search in fusion")
+    keyword_weight: float = Field(default=1.0, ge=0, description="the weight of keyword search in fusion")
+    rrf_k: int = Field(default=10, ge=1, description="k of reciprocal rank fusion: rank r counts weight / (k + r)")
+    pool: int = Field(default=150, ge=1, description="candidates of each list")
+    rerank_candidates: int = Field(default=0, ge=0, description="passages to rerank; 0: as many as fit rerank_seconds")
+    rerank_seconds: float = Field(default=3.0, gt=0, description="what reranking may take where rerank_candidates is 0")
+    passages: int = Field(default=20, ge=1, description="passages kept after reranking")
+    publish_seconds: float = Field(default=600.0, gt=0, description="from one publish to the next, as contexts come in")
 
 
 def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyType({}), **flags: Any) -> Settings:

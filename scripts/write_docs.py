@@ -22,6 +22,7 @@ from rooms import CHECKOUT, PACKAGE, docstring_of, numbered_floors, room_imports
 
 from local_rag.cli.main import cli
 from local_rag.models.registry import ModelEntry, WheelSource, load_registry
+from local_rag.records import Role
 from local_rag.settings import SETTINGS_FILE, Settings
 from local_rag.upkeep.checks import memory_needed
 
@@ -204,7 +205,7 @@ def _gigabytes(count: int) -> str:
     return f"{count / 1000**3:.1f} GB"
 
 
-def _source(entries: Mapping[str, ModelEntry]) -> str:
+def _source(entries: Mapping[Role, ModelEntry]) -> str:
     sources = [entry.source for entry in entries.values() if entry.source]
     return "package index" if all(isinstance(source, WheelSource) for source in sources) else "Hugging Face Hub"
 

@@ -129,11 +129,11 @@ class KeywordIndex:
             return []
         scores = self._own.get_scores(tokens)
         scores += self._tuning.around * self._around.get_scores(tokens)[self._block_of]
-        rows = np.arange(len(scores)) if allowed is None else allowed
-        scores = scores[rows]
+        scores = scores if allowed is None else scores[allowed]
         best = np.argpartition(-scores, min(top, len(scores)) - 1)[:top]
-        best = best[np.lexsort((rows[best], -scores[best]))]
-        return [(int(rows[one]), float(scores[one])) for one in best if scores[one] > 0]
+        best = best[np.lexsort((best, -scores[best]))]
+        rows = best if allowed is None else allowed[best]
+        return [(int(row), float(scores[one])) for row, one in zip(rows, best, strict=True) if scores[one] > 0]
 
 
 def _build(tokens: Sequence[list[str]], tuning: KeywordTuning) -> Any:
