@@ -153,8 +153,8 @@ def journaling(workers: type[LocalWorkers], journal: Callable[[str, Iterable[str
 class FakeIndex:
     """An index of given rankings, in chunk ids."""
 
-    def __init__(self, dense: Sequence[int], keywords: Sequence[int], name: str = "000001") -> None:
-        self.name, self.manifest = name, dict[str, Any]()
+    def __init__(self, dense: Sequence[int], keywords: Sequence[int], stamp: str = "1") -> None:
+        self.stamp, self.manifest = stamp, dict[str, Any]()
         self._dense, self._keywords = dense, keywords
 
     def open(self) -> None:

@@ -1,8 +1,19 @@
 import json
+from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
-from local_rag.display import one_line, printable, printable_json
+from local_rag.display import (
+    answer_as_dict,
+    describe_contexts,
+    display_path,
+    one_line,
+    passage_as_lines,
+    printable,
+    printable_json,
+)
+from local_rag.records import Answer, Citation, Hit, Passage, Progress, Skipped
 
 
 @pytest.mark.parametrize(
@@ -44,3 +55,71 @@ def test_json_escapes_controls_and_loses_nothing() -> None:
     assert printable(written) == written
     assert "é" in written
     assert json.loads(printable_json(value, indent=1)) == value
+
+
+PASSAGE = Passage(
+    chunk_id=7,
+    path=str(Path.cwd() / "documents/boat.md"),
+    title="Boat\x1b",
+    text="It leaves\n\nat seven. " + "word " * 99,
+    context="This chunk tells\na time.",
+    context_kind="llm",
+    headings=("Boat", "Times"),
+    page=None,
+    line=3,
+    end_line=5,
+    score=0.5,
+    hits=(Hit("dense", 2, 0.123456), Hit("fused", 1, 0.5)),
+)
+
+
+def test_json_takes_records_and_paths() -> None:
+    value = {
+        "progress": Progress("embed", 1, 2),
+        "skipped": [Skipped(Path("/a/b"), "empty")],
+        "map": MappingProxyType({"a": 1}),
+    }
+    read = json.loads(printable_json(value))
+    assert read["progress"] == {"stage": "embed", "done": 1, "total": 2, "detail": ""}
+    assert (read["skipped"][0]["path"], read["skipped"][0]["reason"], read["map"]) == ("/a/b", "empty", {"a": 1})
+
+
+def test_an_answer_for_json_names_its_citations_and_how_each_passage_was_found() -> None:
+    answer = Answer("When?", "At seven [2].", True, (Citation(2, PASSAGE),), (PASSAGE, PASSAGE), (9,), 1.5)
+    read = json.loads(printable_json(answer_as_dict(answer)))
+    assert (read["answer"], read["answered"], read["removed_citations"], read["log_odds"]) == (
+        answer.text,
+        True,
+        [9],
+        1.5,
+    )
+    (citation,) = read["citations"]
+    assert {**read["passages"][1], "number": 2} == citation
+    assert citation["location"] == "documents/boat.md:3"
+    assert citation["ranks"] == {"dense": {"rank": 2, "score": 0.123456}, "fused": {"rank": 1, "score": 0.5}}
+
+
+def test_a_passage_for_people_is_a_line_each_for_place_headings_beginning_and_reasons() -> None:
+    place, headings, beginning, *rest = passage_as_lines(PASSAGE)
+    assert (place, headings, rest) == ("documents/boat.md:3", "Boat\ufffd > Boat > Times", [])
+    assert beginning.startswith("It leaves at seven. word")
+    assert beginning.endswith("word ...")
+    assert len(beginning) <= 325
+    assert passage_as_lines(PASSAGE, explain=True)[3:] == (
+        "dense #2 (0.1235), fused #1 (0.5)",
+        "context (llm): This chunk tells a time.",
+    )
+
+
+def test_paths_below_the_working_directory_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert display_path(tmp_path / "a" / "b.md") == "a/b.md"
+    assert display_path(f"{tmp_path}/a.pdf page 3") == "a.pdf page 3"
+    assert display_path(f"{tmp_path}-other/a.md") == f"{tmp_path}-other/a.md"
+
+
+def test_only_the_kinds_of_contexts_that_there_are_are_counted() -> None:
+    assert describe_contexts({"headings": 2, "llm": 5, "repaired": 0}) == [
+        "5 as generated",
+        "2 replaced by the headings",
+    ]

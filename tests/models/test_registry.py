@@ -13,7 +13,8 @@ import local_rag
 from local_rag.cli.models import command
 from local_rag.errors import ModelError
 from local_rag.models import registry as models
-from local_rag.models.registry import FORMATS, WheelSource, load_registry, resolve, verify
+from local_rag.models.registry import FORMATS, HubSource, WheelSource, load_registry, missing_files, resolve, verify
+from local_rag.records import InstalledModel, Role
 
 REGISTRY = load_registry()
 MIB = 1024 * 1024
@@ -178,7 +179,7 @@ def test_pull_command_names_only_an_unusual_folder(monkeypatch: pytest.MonkeyPat
         ("./no/such.gguf", "context", "There is no model and no file called './no/such.gguf'"),
     ],
 )
-def test_resolve_refuses_names(tmp_path: Path, name: str, role: str, message: str) -> None:
+def test_resolve_refuses_names(tmp_path: Path, name: str, role: Role, message: str) -> None:
     with pytest.raises(ModelError, match=re.escape(message)):
         resolve(name, role, models_directory=tmp_path)
 
@@ -197,7 +198,7 @@ def test_own_gguf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.PTH", "model.pkl", "model.ckpt"])
 @pytest.mark.parametrize("role", ["answer", "embed"])
-def test_pickles_are_refused(tmp_path: Path, name: str, role: str) -> None:
+def test_pickles_are_refused(tmp_path: Path, name: str, role: Role) -> None:
     (tmp_path / name).write_bytes(b"GGUF")
     with pytest.raises(ModelError, match="may be a pickle, which can run code"):
         resolve(str(tmp_path / name), role)
@@ -207,13 +208,14 @@ def test_files_and_folders_of_the_wrong_kind(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "folder")
     not_gguf = tmp_path / "model.gguf"
     not_gguf.write_bytes(b"GGML and more")
-    for path, role, message in [
+    cases: list[tuple[Path, Role, str]] = [
         (folder, "context", "is a folder, but the context model must be a GGUF file"),
         (not_gguf, "answer", "is not a GGUF file"),
         (folder / "model.safetensors", "embed", "is a file, but the embed model must be a folder"),
         (folder, "rerank", "holds no cross-encoder model"),
         (tmp_path, "embed", "holds no sentence-transformers model"),
-    ]:
+    ]
+    for path, role, message in cases:
         with pytest.raises(ModelError, match=message):
             resolve(str(path), role)
 
@@ -299,7 +301,7 @@ def test_command_verify_names_the_damage_and_the_mending_command(tmp_path: Path)
     assert f"all-minilm-l6-v2: {folder / 'config.json'} is damaged" in result.stdout
 
 
-def test_command_verify_accepts_what_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_of_ones_own_is_read_resolved_and_verified(tmp_path: Path) -> None:
     registry = tmp_path / "registry.toml"
     sha256 = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
     registry.write_text(f"""
@@ -310,20 +312,39 @@ def test_command_verify_accepts_what_is_whole(tmp_path: Path, monkeypatch: pytes
         format = "gguf"
         licence = "MIT"
         context_length = 512
+        answered_log_odds = 0.5
         hub = {{ repository = "a/b", revision = "main" }}
         files = [{{ name = "foo.gguf", bytes = 3, sha256 = "{sha256}" }}]
     """)
     mine = load_registry(registry)
-    monkeypatch.setattr(models, "load_registry", lambda: mine)
-    nothing = CliRunner().invoke(command, ["verify", "--models", str(tmp_path)])
-    assert str(nothing.exception) == f"No model is pulled to {tmp_path}; run `local-rag models pull`."
+    foo = mine.models["foo"]
+    assert (foo.source, mine.profiles) == (HubSource("a/b", "main"), {"mine": {"answer": "foo"}})
+    assert missing_files(foo, tmp_path) == ("foo.gguf",)
+    assert verify(foo, models_directory=tmp_path) == (f"{tmp_path}/foo/foo.gguf is missing",)
     (tmp_path / "foo").mkdir()
     (tmp_path / "foo/foo.gguf").write_text("foo")
-    for names in ([], ["foo"], ["mine"]):
+    assert verify(foo, models_directory=tmp_path) == missing_files(foo, tmp_path) == ()
+    assert resolve("foo", "answer", models_directory=tmp_path, registry=mine) == InstalledModel(
+        name="foo",
+        role="answer",
+        path=tmp_path / "foo/foo.gguf",
+        identity=sha256,
+        context_length=512,
+        answered_log_odds=0.5,
+    )
+
+
+def test_commands_accept_what_is_whole(tmp_path: Path) -> None:
+    nothing = CliRunner().invoke(command, ["verify", "--models", str(tmp_path)])
+    assert str(nothing.exception) == f"No model is pulled to {tmp_path}; run `local-rag models pull`."
+    for name in ("all-minilm-l6-v2", "smollm2-135m-instruct"):
+        (tmp_path / name).symlink_to(models.default_models_directory() / name)
+    for names in ([], ["tiny"], ["all-minilm-l6-v2", "smollm2-135m-instruct"]):
         result = CliRunner().invoke(command, ["verify", *names, "--models", str(tmp_path)])
-        assert (result.exit_code, result.stdout) == (0, "foo: whole\n")
-    path = CliRunner().invoke(command, ["path", "foo", "--models", str(tmp_path)])
-    assert path.stdout == f"{tmp_path}/foo/foo.gguf\n"
+        assert result.exit_code == 0
+        assert sorted(result.stdout.splitlines()) == ["all-minilm-l6-v2: whole", "smollm2-135m-instruct: whole"]
+    path = CliRunner().invoke(command, ["path", "smollm2-135m-instruct", "--models", str(tmp_path)])
+    assert path.stdout == f"{tmp_path}/smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf\n"
 
 
 @pytest.mark.parametrize("arguments", [["pull", "nonsense"], ["verify", "nonsense"], ["path", "tiny"]])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from local_rag.errors import ReadError
 from local_rag.reading.decode import decode
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings
-from local_rag.reading.read import read
+from local_rag.reading.read import as_document, read
 from local_rag.records import Document, Heading
 
 
@@ -91,6 +91,16 @@ def test_markdown_keeps_every_line_and_offset(tmp_path: Path) -> None:
 )
 def test_titles(tmp_path: Path, name: str, content: str, title: str) -> None:
     assert read_text(tmp_path, name, content).title == title
+
+
+def test_a_text_is_what_its_suffix_says_or_what_it_is_said_to_be() -> None:
+    assert [as_document(Path(name), "# A\n").kind for name in ("a.MDX", "a.PY", "a.txt")] == [
+        "markdown",
+        "code",
+        "text",
+    ]
+    said = as_document(Path("a.txt"), "# A\n", title="Named", kind="markdown")
+    assert (said.kind, said.title, outline(said)) == ("markdown", "Named", [(1, "A")])
 
 
 def test_a_thematic_break_is_no_front_matter() -> None:

@@ -2,23 +2,33 @@
 
 import errno
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from local_rag.errors import LibraryError
+from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.records import Chunk, Document, Skipped
-from local_rag.store.database import Store
-from local_rag.store.maintenance import check_pages, count_rows, find_damage, orphaned_contexts, orphaned_vectors
-from local_rag.store.schema import SCHEMA_VERSION, STEPS, crc32
+from local_rag.store.database import STORE_FILE, Store, remembered_settings
+from local_rag.store.maintenance import (
+    check_pages,
+    count_rows,
+    find_damage,
+    is_unfinished,
+    orphaned_contexts,
+    orphaned_vectors,
+)
+from local_rag.store.schema import SCHEMA_VERSION, STEPS, crc32, migrate
 from local_rag.store.storage_errors import storage_errors
+from tests.fakes import FakeIndex
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "library.sqlite3", create=True)
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store(tmp_path, create=True)) as store:
+        yield store
 
 
 def put(store: Store, name: str, text: str = "one two") -> int:
@@ -27,9 +37,10 @@ def put(store: Store, name: str, text: str = "one two") -> int:
     return next(one.id for one in store.documents() if one.path == f"/documents/{name}")
 
 
-def first_version(path: Path) -> None:
+def first_version(folder: Path) -> None:
     """Make a library as version 1 made it, with a row in each table."""
-    with closing(sqlite3.connect(path)) as connection:
+    folder.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(folder / STORE_FILE)) as connection:
         connection.executescript(STEPS[0] + "PRAGMA user_version = 1;")
         connection.executescript(
             "INSERT INTO roots VALUES ('/documents');"
@@ -48,50 +59,64 @@ def tables(store: Store) -> list[str]:
 
 
 def test_a_library_of_the_first_version_is_brought_up_to_date_and_loses_nothing(tmp_path: Path, store: Store) -> None:
-    path = tmp_path / "old" / "library.sqlite3"
-    path.parent.mkdir()
-    first_version(path)
-    old = Store(path)
-    assert old.connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
-    assert tables(old) == tables(store)
-    assert old.roots() == [Path("/documents")]
-    (stored,) = old.chunks()
-    assert (stored.chunk.text, stored.context, stored.context_kind) == ("one", "Ein schöner Satz.", "llm")
-    assert old.vector("v").tolist() == [0, 1, 2, 3]
-    assert find_damage(old) == {"contexts": [], "vectors": [], "documents": []}
-    assert Store(path).roots(), "opened again, it is left as it is"
+    first_version(tmp_path / "old")
+    with closing(Store(tmp_path / "old")) as old:
+        assert old.connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+        assert tables(old) == tables(store)
+        assert old.roots() == [Path("/documents")]
+        (stored,) = old.chunks()
+        assert (stored.chunk.text, stored.context, stored.context_kind) == ("one", "Ein schöner Satz.", "llm")
+        assert old.vector("v").tolist() == [0, 1, 2, 3]
+        assert find_damage(old) == {"contexts": [], "vectors": [], "documents": []}
+    with closing(Store(tmp_path / "old")) as again:
+        assert again.roots(), "opened again, it is left as it is"
 
 
-def test_an_interrupted_migration_leaves_the_old_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "library.sqlite3"
-    first_version(path)
-    monkeypatch.setattr("local_rag.store.schema.STEPS", (*STEPS, "CREATE TABLE more (a);\nCREATE TABLE roots (a)"))
-    monkeypatch.setattr("local_rag.store.schema.SCHEMA_VERSION", len(STEPS) + 1)
-    with pytest.raises(LibraryError, match="already exists"):
-        Store(path)
-    monkeypatch.undo()
-    with closing(sqlite3.connect(path)) as connection:
+def test_an_interrupted_migration_leaves_the_old_version(tmp_path: Path) -> None:
+    first_version(tmp_path)
+    with closing(sqlite3.connect(tmp_path / STORE_FILE, isolation_level=None)) as connection:
+        before = list(connection.iterdump())
+        with pytest.raises(sqlite3.OperationalError, match="already exists"):
+            migrate(connection, (*STEPS, "CREATE TABLE more (a);\nCREATE TABLE roots (a);\n"))
         assert connection.execute("PRAGMA user_version").fetchone() == (1,)
-        assert connection.execute("SELECT name FROM sqlite_master WHERE name = 'excluded'").fetchall() == []
-    assert Store(path).roots() == [Path("/documents")]
+        assert list(connection.iterdump()) == before
+    with closing(Store(tmp_path)) as store:
+        assert store.roots() == [Path("/documents")]
+
+
+def test_a_step_may_hold_triggers_and_comments(tmp_path: Path) -> None:
+    step = """
+CREATE TABLE seen (path TEXT); -- what was looked at; nothing is deleted
+CREATE TRIGGER forget AFTER DELETE ON roots BEGIN
+    DELETE FROM seen WHERE path = old.path;
+    INSERT INTO seen VALUES ('one; two');
+END;
+"""
+    with closing(sqlite3.connect(tmp_path / "any", isolation_level=None)) as connection:
+        migrate(connection, (*STEPS, step))
+        connection.execute("INSERT INTO roots (path) VALUES ('/documents')")
+        connection.execute("DELETE FROM roots")
+        assert connection.execute("SELECT path FROM seen").fetchall() == [("one; two",)]
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(STEPS) + 1,)
 
 
 def test_a_newer_library_is_refused_and_not_touched(tmp_path: Path) -> None:
-    path = tmp_path / "library.sqlite3"
+    path = tmp_path / STORE_FILE
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE what_comes_next (a)")
         connection.execute("PRAGMA user_version = 99")
     before = path.read_bytes()
     with pytest.raises(LibraryError, match=r"version 99.*local-rag that made it"):
-        Store(path, create=True)
+        Store(tmp_path, create=True)
     assert path.read_bytes() == before
 
 
 def test_a_reader_makes_no_library(tmp_path: Path) -> None:
-    (tmp_path / "library.sqlite3").touch()
-    with pytest.raises(LibraryError, match="There is no library"):
-        Store(tmp_path / "library.sqlite3")
-    assert (tmp_path / "library.sqlite3").stat().st_size == 0
+    for _ in range(2):  # without the file, and with an empty one
+        with pytest.raises(LibraryError, match="There is no library"):
+            Store(tmp_path)
+        (tmp_path / STORE_FILE).touch()
+    assert (tmp_path / STORE_FILE).stat().st_size == 0
 
 
 def test_commits_are_on_the_disk_before_the_next_step(store: Store) -> None:
@@ -114,8 +139,9 @@ def test_damaged_rows_are_found(store: Store) -> None:
     change("UPDATE documents SET text = ? WHERE title = 'cut'", (text.replace("one", "own"),))
     change("UPDATE documents SET text = CAST(x'6f6e65ff' AS TEXT) WHERE title = 'not-utf8'")
     assert find_damage(store) == {"contexts": ["changed", "not-utf8"], "vectors": ["changed"], "documents": ["2", "3"]}
-    with pytest.raises(LibraryError, match="local-rag repair"):
+    with pytest.raises(DamagedLibraryError, match="local-rag repair") as caught:
         store.vector("changed")
+    assert caught.value.reason == "A stored vector is damaged"
     assert check_pages(store) == [], "SQLite itself cannot notice"
 
 
@@ -128,41 +154,73 @@ def test_a_vector_of_another_size_than_the_rest_is_damaged(store: Store) -> None
     assert find_damage(store)["vectors"] == ["2"]
 
 
-def test_orphans_are_what_no_chunk_wants_once_all_is_planned(store: Store) -> None:
-    first, second = put(store, "a"), put(store, "b")
-    for key in ("a", "b", "old"):
+def test_orphans_are_what_no_chunk_wants(store: Store) -> None:
+    document = put(store, "a")
+    (chunk,) = store.chunks(document)
+    for key in ("wanted", "old"):
         store.put_context(key, "A sentence.", "llm")
-    store.put_vectors(["a", "b", "old"], np.ones((3, 4), dtype=np.float32))
-    chunks = {chunk.document_id: chunk.id for chunk in store.chunks()}
-    store.plan_contexts(first, "plan", [(chunks[first], "a")])
-    store.plan_vectors([(chunks[first], "a")])
-    assert orphaned_contexts(store) == {}, "what the second document wants is not known yet"
-    assert orphaned_vectors(store) == {}
-    store.plan_contexts(second, "plan", [(chunks[second], "b")])
-    store.plan_vectors([(chunks[second], "b")])
-    assert list(orphaned_contexts(store)) == ["old"]
+    store.put_vectors(["wanted", "old"], np.ones((2, 4), dtype=np.float32))
+    store.plan_contexts(document, "plan", [(chunk.id, "wanted")])
+    store.plan_vectors([(chunk.id, "wanted")])
+    assert orphaned_contexts(store) == {"old": len("A sentence.")}
     assert orphaned_vectors(store) == {"old": 16}
 
 
-def test_skipped_files_are_replaced_below_the_paths_that_were_read(store: Store) -> None:
-    store.put_skipped([Path("/a")], [(Skipped(Path("/a/x"), "broken"), 1, 2)])
-    store.put_skipped([Path("/b")], [(Skipped(Path("/b/y"), "broken"), 3, 4)])
-    assert store.skipped() == {"/a/x": (1, 2), "/b/y": (3, 4)}
-    store.put_skipped([Path("/a")], [])
-    assert store.skipped() == {"/b/y": (3, 4)}
+@pytest.mark.parametrize("mode", ["llm", "headings"])
+def test_an_index_is_unfinished_until_it_holds_every_chunk_with_its_vector_and_its_context(
+    store: Store, mode: str
+) -> None:
+    assert is_unfinished(store, None)
+    (chunk,) = store.chunks(put(store, "a"))
+    live, other = FakeIndex([chunk.id], []), FakeIndex([chunk.id, chunk.id + 1], [])
+    live.manifest = other.manifest = {"fingerprint": {"context": mode}}
+    assert is_unfinished(store, live), "its vector is not planned"
+    store.plan_vectors([(chunk.id, "v")])
+    assert is_unfinished(store, live), "its vector is not made"
+    store.put_vectors(["v"], np.ones((1, 4), dtype=np.float32))
+    assert is_unfinished(store, live) == (mode == "llm"), "its context is not planned"
+    store.plan_contexts(chunk.document_id, "plan", [(chunk.id, "c")])
+    assert is_unfinished(store, live) == (mode == "llm"), "its context is not written"
+    store.put_context("c", "A sentence.", "llm")
+    assert not is_unfinished(store, live)
+    assert is_unfinished(store, other), "it holds another chunk"
+
+
+def test_skipped_files_are_replaced_where_they_were_looked_at(store: Store) -> None:
+    store.put_skipped([], [(Skipped(Path("/a/x"), "broken"), 1, 2, "k"), (Skipped(Path("/b/y"), "odd"), 3, 4, "")])
+    assert store.skipped() == {"/a/x": (1, 2, "k", "broken"), "/b/y": (3, 4, "", "odd")}
+    store.put_skipped(["/a/x"], [(Skipped(Path("/b/y"), "worse"), 5, 6, "k")])
+    assert store.skipped() == {"/b/y": (5, 6, "k", "worse")}
+
+
+def test_roots_are_kept_with_the_device_they_were_seen_on(store: Store) -> None:
+    here, there = Path("/here"), Path("/there")
+    store.add_roots([here, there])
+    store.see_roots({here: 7}, [])
+    store.add_roots([here])
+    assert store.root_devices() == {here: 7, there: None}
+    store.see_roots({}, [here])
+    assert store.roots() == [there]
+
+
+def test_settings_are_remembered(store: Store, tmp_path: Path) -> None:
+    assert remembered_settings(tmp_path) == remembered_settings(tmp_path / "nowhere") == {}
+    store.remember({"profile": "tiny", "chunk_tokens": 64})
+    store.remember({"profile": "small"})
+    assert remembered_settings(tmp_path) == {"profile": "small", "chunk_tokens": 64}
 
 
 def test_a_transaction_is_all_or_nothing(store: Store) -> None:
-    def add_one_and_fail() -> None:
+    def write_one_and_fail() -> None:
         with store.transaction():
-            store.add_roots([Path("/documents")])
+            store.put_context("k", "A sentence.", "llm")
             raise RuntimeError("stop")
 
     with pytest.raises(RuntimeError, match="stop"):
-        add_one_and_fail()
-    assert store.roots() == []
-    store.add_roots([Path("/documents")])
-    assert store.roots() == [Path("/documents")]
+        write_one_and_fail()
+    assert store.known_contexts(["k"]) == set()
+    store.put_context("k", "A sentence.", "llm")
+    assert store.known_contexts(["k"]) == {"k"}
 
 
 def test_a_full_store_says_so_and_keeps_what_was_finished(store: Store, tmp_path: Path) -> None:
@@ -200,14 +258,10 @@ def test_other_errors_stay_what_they_are(error: Exception) -> None:
 
 
 def test_a_locked_store_says_what_to_do(store: Store, tmp_path: Path) -> None:
-    other = Store(tmp_path / "library.sqlite3")
-    other.connection.execute("PRAGMA busy_timeout = 1")
-    with (
-        store.transaction(),
-        pytest.raises(LibraryError, match=r"locked.*end whatever else uses it"),
-        storage_errors(tmp_path),
-    ):
-        other.put_context("k", "t", "llm")
+    with closing(Store(tmp_path)) as other, store.transaction():
+        other.connection.execute("PRAGMA busy_timeout = 1")
+        with pytest.raises(LibraryError, match=r"locked.*end whatever else uses it"), storage_errors(tmp_path):
+            other.put_context("k", "t", "llm")
 
 
 def test_the_checksum_is_of_the_bytes() -> None:

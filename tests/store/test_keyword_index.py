@@ -1,10 +1,15 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_rag.store.keyword_index import KeywordIndex, _blocks, keyword_tokens
+from local_rag.store.keyword_index import KeywordIndex, KeywordTuning, _blocks, keyword_tokens
+
+
+def found(index: KeywordIndex, question: str, top: int = 5) -> list[int]:
+    return [row for row, _ in index.search(keyword_tokens(question), top)]
 
 
 @pytest.mark.parametrize(
@@ -32,45 +37,55 @@ def test_tokens(text: str, tokens: list[str]) -> None:
 def test_search_finds_parts_of_identifiers_stems_and_bigrams(tmp_path: Path) -> None:
     KeywordIndex.build(["def getUserName(): ...", "the boats' policies", "東京都の天気", ""]).save(tmp_path / "k")
     index = KeywordIndex.load(tmp_path / "k")
-    assert [row for row, _ in index.search("user name", 5)] == [0]
-    assert [row for row, _ in index.search("policy for a boat", 5)] == [1]
-    assert [row for row, _ in index.search("京都", 5)] == [2]
-    assert index.search("zebra", 5) == []
-    assert index.search("", 5) == []
-    assert index.search("the", 5) == []
+    assert found(index, "user name") == [0]
+    assert found(index, "policy for a boat") == [1]
+    assert found(index, "京都") == [2]
+    assert found(index, "zebra") == found(index, "") == found(index, "the") == []
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", "the of"]])
 def test_nothing_to_index(texts: list[str], tmp_path: Path) -> None:
     KeywordIndex.build(texts).save(tmp_path / "k")
-    assert KeywordIndex.load(tmp_path / "k").search("anything", 3) == []
+    assert KeywordIndex.load(tmp_path / "k").search(["anything"], 3) == []
 
 
 def test_ranks_the_denser_text_first() -> None:
     index = KeywordIndex.build(["tide tide tide", "tide and wind and rain and snow", "wind"])
-    assert [row for row, _ in index.search("tide", 2)] == [0, 1]
+    assert found(index, "tide") == [0, 1]
 
 
 def test_surroundings_break_a_tie_but_do_not_outweigh_the_own_words(tmp_path: Path) -> None:
     texts = ["kites in spring", "the red one flies", "boats in spring", "the red one floats", "the kites red one"]
     KeywordIndex.build(texts, [1, 1, 2, 2, 3]).save(tmp_path / "k")
     index = KeywordIndex.load(tmp_path / "k")
-    found = [row for row, _ in index.search("red kites", 5)]
-    assert found[0] == 4, "both words of its own"
-    assert found.index(1) < found.index(3), "the kites stand beside it"
-    assert 2 in found, "its neighbour is red"
+    ranking = found(index, "red kites")
+    assert ranking[0] == 4, "both words of its own"
+    assert ranking.index(1) < ranking.index(3), "the kites stand beside it"
+    assert 2 in ranking, "its neighbour is red"
+    alone = KeywordIndex.load(tmp_path / "k", KeywordTuning(around=0))
+    assert 2 not in found(alone, "red kites"), "where surroundings weigh nothing"
+
+
+def test_only_allowed_texts_are_found() -> None:
+    index = KeywordIndex.build(["tide tide tide", "tide", "wind", "tide tide"])
+    assert found(index, "tide") == [0, 3, 1]
+    allowed = np.array([1, 2, 3])
+    assert [row for row, _ in index.search(["tide"], 5, allowed)] == [3, 1]
+    assert [row for row, _ in index.search(["tide"], 1, allowed)] == [3], "the best of the allowed, though not of all"
+    assert index.search(["tide"], 5, np.array([], dtype=np.int64)) == []
 
 
 def test_long_documents_are_cut_into_even_blocks() -> None:
-    assert _blocks([7] * 3).tolist() == [0, 0, 0]
-    assert _blocks([7] * 9 + [8]).tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 2]
-    assert _blocks([]).tolist() == []
+    assert _blocks([7] * 3, 8).tolist() == [0, 0, 0]
+    assert _blocks([7] * 9 + [8], 8).tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 2]
+    assert _blocks([7] * 3, 1).tolist() == [0, 1, 2]
+    assert _blocks([], 8).tolist() == []
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.text(max_size=30), max_size=8), st.text(max_size=20))
 def test_any_text_can_be_indexed_and_asked(texts: list[str], question: str) -> None:
-    found = KeywordIndex.build(texts).search(question, 5)
+    ranking = found(KeywordIndex.build(texts), question)
     wanted = set(keyword_tokens(question))
-    assert all(wanted & set(keyword_tokens(texts[row])) for row, _ in found)
-    assert len(found) == min(5, sum(bool(wanted & set(keyword_tokens(text))) for text in texts))
+    assert all(wanted & set(keyword_tokens(texts[row])) for row in ranking)
+    assert len(set(ranking)) == len(ranking) == min(5, sum(bool(wanted & set(keyword_tokens(text))) for text in texts))

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 
-from local_rag.store.vector_index import VectorIndex, blend_neighbours
+from local_rag.store.vector_index import VectorIndex, VectorTuning, blend_neighbours
 
 
 def test_exact_inner_product(tmp_path: Path) -> None:
@@ -21,13 +21,21 @@ def test_fewer_vectors_than_asked_for() -> None:
     assert len(VectorIndex.build(np.eye(3, dtype=np.float32)).search(np.eye(3)[0], 10)) == 3
 
 
-def test_empty(tmp_path: Path) -> None:
+def test_only_allowed_rows_are_found() -> None:
+    index = VectorIndex.build(np.array([[1, 0], [0.8, 0.6], [0, 1]], dtype=np.float32))
+    query = np.array([1, 0])
+    assert [row for row, _ in index.search(query, 5, np.array([1, 2]))] == [1, 2]
+    assert [row for row, _ in index.search(query, 1, np.array([2]))] == [2], "although it is not among the best of all"
+    assert index.search(query, 5, np.array([], dtype=np.int64)) == []
+
+
+def test_nothing_to_search() -> None:
     assert VectorIndex.build(np.zeros((0, 1), dtype=np.float32)).search(np.ones(1), 3) == []
 
 
 def test_neighbours_of_the_same_document_draw_a_vector_near() -> None:
     vectors = np.eye(4, dtype=np.float32)
-    blended = blend_neighbours(vectors, [1, 1, 1, 2])
+    blended = blend_neighbours(vectors, [1, 1, 1, 2], VectorTuning(neighbour=0.35))
     assert np.allclose(np.linalg.norm(blended, axis=1), 1)
     assert np.allclose(blended[0] / blended[0, 0], [1, 0.35, 0, 0])
     assert np.allclose(blended[1] / blended[1, 1], [0.35, 1, 0.35, 0])

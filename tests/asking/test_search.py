@@ -1,0 +1,159 @@
+"""Search over a given index: fused, told with the ranks of every list, reranked where that is asked for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from local_rag.asking.search import Searcher, rerank_passages, reranked_text
+from local_rag.records import Chunk, Hit, InstalledModel, Passage
+from local_rag.settings import Settings, resolve_settings
+from local_rag.store.database import Store, StoredChunk
+from tests.fakes import FakeEmbedder, FakeIndex, FakeReranker
+
+EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))
+SETTINGS = resolve_settings(
+    Path("nowhere"), dense_weight=1.0, keyword_weight=1.0, rrf_k=60, pool=10, rerank_candidates=0
+)
+
+
+class FakeStore:
+    """A store of all chunks but the missing ones; remembers which were asked for."""
+
+    def __init__(self, missing: Sequence[int] = ()) -> None:
+        self._missing = missing
+        self.asked: list[int] = []
+
+    def chunks_by_id(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
+        self.asked += ids
+        return {one: stored(one) for one in ids if one not in self._missing}
+
+
+def stored(number: int) -> StoredChunk:
+    chunk = Chunk(number, 0, 4, "x" * number, headings=("Part",), line=number)
+    return StoredChunk(number, 1, "/documents/a.md", "Title", chunk, f"Context {number}.", "llm")
+
+
+def searcher(
+    dense: Sequence[int] = (7, 8, 5),
+    keywords: Sequence[int] = (8, 9),
+    *,
+    settings: Settings = SETTINGS,
+    store: FakeStore | None = None,
+    reranker: FakeReranker | None = None,
+) -> Searcher:
+    index, store = FakeIndex(dense, keywords), store or FakeStore()
+    return Searcher(index, cast(Store, store), settings, EMBEDDER, reranker)
+
+
+def ids(passages: Sequence[Passage]) -> list[int]:
+    return [passage.chunk_id for passage in passages]
+
+
+def by_length(sign: int = 1, fused_weight: float = 0.0) -> FakeReranker:
+    return FakeReranker(lambda _question, text: float(sign * len(text)), fused_weight=fused_weight)
+
+
+def test_both_lists_are_fused_and_the_best_returned() -> None:
+    trace = searcher().trace("when", top=3)
+    assert trace.rankings == {"dense": [7, 8, 5], "keyword": [8, 9], "fused": [8, 7, 9, 5]}
+    assert ids(trace.passages) == [8, 7, 9]
+    assert [passage.score for passage in trace.passages] == [1 / 62 + 1 / 61, 1 / 61, 1 / 62]
+    assert list(trace.seconds) == ["embed", "dense", "keyword", "fuse"]
+    assert all(seconds >= 0 for seconds in trace.seconds.values())
+
+
+def test_weights_and_k_are_those_of_the_settings() -> None:
+    keywords_first = SETTINGS.model_copy(update={"keyword_weight": 9.0, "rrf_k": 1})
+    trace = searcher(settings=keywords_first).trace("when", top=4)
+    assert ids(trace.passages) == [8, 9, 7, 5]
+    assert trace.passages[1].score == 9 / 3
+
+
+def test_a_passage_tells_its_chunk_and_its_rank_in_every_list() -> None:
+    first, _, third, _ = searcher().trace("when", top=4).passages
+    assert first.hits == (Hit("dense", 2, 1 / 2), Hit("keyword", 1, 1.0), Hit("fused", 1, first.score))
+    assert [(hit.list_name, hit.rank) for hit in third.hits] == [("keyword", 2), ("fused", 3)]
+    assert (first.path, first.title, first.text, first.context) == ("/documents/a.md", "Title", "x" * 8, "Context 8.")
+    assert (first.context_kind, first.headings, first.page, first.line) == ("llm", ("Part",), None, 8)
+
+
+def test_chunks_that_the_store_has_no_more_are_left_out() -> None:
+    trace = searcher(store=FakeStore(missing=[8])).trace("when", top=3)
+    assert ids(trace.passages) == [7, 9]
+    assert trace.rankings["fused"] == [8, 7, 9, 5]
+
+
+@pytest.mark.parametrize(("pool", "top", "asked"), [(2, 1, [8]), (2, 2, [8, 7]), (1, 3, [8, 7, 9])])
+def test_no_more_chunks_are_fetched_than_returned(pool: int, top: int, asked: list[int]) -> None:
+    store = FakeStore()
+    trace = searcher(store=store, settings=SETTINGS.model_copy(update={"pool": pool})).trace("when", top=top)
+    assert ids(trace.passages) == store.asked == asked
+    assert trace.rankings["dense"] == [7, 8, 5][: max(pool, top)]
+
+
+def test_candidates_are_reranked_where_there_is_a_reranker() -> None:
+    reranker, store = by_length(), FakeStore()
+    trace = searcher(reranker=reranker, store=store).trace("when", top=2)
+    assert trace.rankings["fused"] == [8, 7, 9, 5] == store.asked
+    assert trace.rankings["reranked"] == [9, 8, 7, 5]
+    assert ids(trace.passages) == [9, 8]
+    assert trace.passages[0].hits[-1] == Hit("rerank", 1, trace.passages[0].score)
+    assert reranker.scored == 4
+    assert "rerank" in trace.seconds
+
+
+@pytest.mark.parametrize("reranker", [None, by_length()])
+def test_nothing_is_reranked_unless_asked(reranker: FakeReranker | None) -> None:
+    trace = searcher(reranker=reranker).trace("when", top=4, rerank=reranker is None)
+    assert ids(trace.passages) == trace.rankings["fused"]
+    assert "reranked" not in trace.rankings
+    assert "rerank" not in trace.seconds
+    assert reranker is None or reranker.scored == 0
+
+
+def test_as_many_candidates_are_reranked_as_the_settings_say() -> None:
+    reranker = by_length()
+    two = SETTINGS.model_copy(update={"rerank_candidates": 2})
+    trace = searcher(reranker=reranker, settings=two).trace("when", top=4)
+    assert reranker.scored == 2
+    assert ids(trace.passages) == [8, 7, 9, 5]
+
+
+def test_an_index_that_finds_nothing() -> None:
+    trace = searcher((), (), reranker=by_length()).trace("when", top=3)
+    assert trace.passages == []
+    assert trace.rankings == {"dense": [], "keyword": [], "fused": [], "reranked": []}
+
+
+def passages(*texts: str) -> list[Passage]:
+    return [Passage(key, "a.md", "", text, "", "", (), None, 1, 1, 0.1 - key / 100) for key, text in enumerate(texts)]
+
+
+def test_passages_are_ordered_by_score_and_keep_the_story_of_their_ranks() -> None:
+    ranked = rerank_passages("when", passages("aa", "a", "aaa", "bb"), by_length())
+    assert ids(ranked) == [2, 0, 3, 1]
+    assert [passage.hits[-1].rank for passage in ranked] == [1, 2, 3, 4]
+    assert ranked[0].score == 3.0
+
+
+def test_passages_beyond_the_candidates_follow_in_their_order() -> None:
+    ranked = rerank_passages("when", passages("a", "aaa", "aaaaa", "aaaa"), by_length(), candidates=2)
+    assert ids(ranked) == [1, 0, 2, 3]
+    assert [len(passage.hits) for passage in ranked] == [1, 1, 0, 0]
+
+
+def test_a_blend_weighs_both_ranks() -> None:
+    texts = ("aaaa", "a", "aaaaa", "aaa")  # ranks 2, 4, 1, 3 by the reranker; 1, 2, 3, 4 fused
+    ranked = rerank_passages("when", passages(*texts), by_length(fused_weight=1.0))
+    expected = {0: 1 / 12 + 1 / 11, 1: 1 / 14 + 1 / 12, 2: 1 / 11 + 1 / 13, 3: 1 / 13 + 1 / 14}
+    assert ids(ranked) == sorted(expected, key=lambda key: -expected[key])
+    assert {passage.chunk_id: passage.score for passage in ranked} == pytest.approx(expected)
+    assert ids(rerank_passages("when", passages(*texts), by_length(fused_weight=1000.0))) == [0, 1, 2, 3]
+
+
+def test_a_reranker_reads_title_context_and_text() -> None:
+    (found,) = searcher((3,), ()).trace("when", top=1).passages
+    assert reranked_text(found) == "Title\nContext 3.\nxxx"
+    assert reranked_text(passages("alone")[0]) == "alone"

@@ -1,0 +1,76 @@
+"""What shaped an index, and the words in which another shape is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_rag.errors import LibraryError
+from local_rag.indexing.fingerprint import differences, make_fingerprint, require_same, settings_of
+from local_rag.records import InstalledModel
+from local_rag.settings import resolve_settings
+
+EMBEDDER = InstalledModel(name="minilm", role="embed", path=Path("e"), identity="e", context_length=256)
+WRITER = InstalledModel(name="smollm", role="context", path=Path("c"), identity="c", context_length=8192)
+SETTINGS = resolve_settings(Path("nowhere"), context="llm")
+MADE = make_fingerprint(SETTINGS, EMBEDDER, WRITER)
+
+
+def test_the_same_is_not_different() -> None:
+    assert differences(MADE, make_fingerprint(SETTINGS, EMBEDDER, WRITER)) == []
+    require_same(MADE, MADE)
+
+
+def test_a_question_needs_no_context_model() -> None:
+    assert differences(MADE, make_fingerprint(SETTINGS, EMBEDDER, None)) == []
+
+
+def test_what_an_older_version_did_not_write_is_not_compared() -> None:
+    assert differences({}, MADE) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "difference"),
+    [
+        (
+            make_fingerprint(SETTINGS, replace(EMBEDDER, name="bge", identity="x"), WRITER),
+            "embedder (minilm then, bge now)",
+        ),
+        (make_fingerprint(SETTINGS, replace(EMBEDDER, identity="x"), WRITER), "the files of minilm"),
+        (
+            make_fingerprint(SETTINGS, EMBEDDER, replace(WRITER, name="qwen", identity="x")),
+            "context model (smollm then, qwen now)",
+        ),
+        (
+            make_fingerprint(SETTINGS.model_copy(update={"context": "headings"}), EMBEDDER, WRITER),
+            "contexts (llm then, headings now)",
+        ),
+        (
+            make_fingerprint(SETTINGS.model_copy(update={"chunker": "fixed"}), EMBEDDER, WRITER),
+            "chunker (auto then, fixed now)",
+        ),
+        (
+            make_fingerprint(SETTINGS.model_copy(update={"chunk_tokens": 64}), EMBEDDER, WRITER),
+            "chunk size (default then, 64 now)",
+        ),
+        (
+            make_fingerprint(SETTINGS.model_copy(update={"overlap": 9}), EMBEDDER, WRITER),
+            "overlap (default then, 9 now)",
+        ),
+        ({**MADE, "prompt": 1}, "the words in which contexts are asked for"),
+        ({**MADE, "keyword_tokens": 1}, "how this version of local-rag builds its indexes"),
+    ],
+)
+def test_each_difference_is_named(wanted: dict[str, Any], difference: str) -> None:
+    (found,) = differences(MADE, wanted)
+    assert found.removeprefix("the ") == difference.removeprefix("the ")
+    with pytest.raises(LibraryError, match=r"The index was made otherwise: .*; run `local-rag index`"):
+        require_same(MADE, wanted)
+
+
+def test_an_index_is_asked_with_the_settings_it_was_made_with_but_for_those_given() -> None:
+    manifest = {"settings": {"context": "headings", "overlap": 5, "passages": 3, "gone": 1}}
+    settings = settings_of(manifest, SETTINGS, given={"overlap"})
+    assert (settings.context, settings.overlap, settings.passages) == ("headings", 0, 20)
+    assert settings_of({}, SETTINGS, given=()) == SETTINGS

@@ -1,0 +1,131 @@
+"""Keys: each value that shapes a stored thing changes its key, and what was keyed by number before keeps its key."""
+
+import ast
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from local_rag.indexing import contextualize
+from local_rag.indexing.contextualize import PROMPT, context_plan
+from local_rag.indexing.indexer import Indexer
+from local_rag.indexing.vectors import EmbeddingTuning, embedder_identity, vector_key
+from local_rag.keys import key_of, recipe
+from local_rag.reading.split import Splitting
+from local_rag.records import InstalledModel
+from local_rag.store.index import index_recipe
+from local_rag.store.keyword_index import TOKENS_VERSION, KeywordTuning
+from local_rag.store.vector_index import VectorTuning
+
+MODEL = InstalledModel(
+    name="minilm", role="embed", path=Path("minilm"), identity="weights", context_length=256, pooling="mean"
+)
+SHAPES_NO_CONTEXT = {"_SUFFIX_TOKENS"}  # only makes room
+
+
+def variants(record: Any) -> dict[str, Any]:
+    """Return copies of a record, each with another value in one of its fields."""
+    others: dict[type, Any] = {int: 7, float: 0.123, str: "other", type(Path()): Path("other"), type(None): "other"}
+    return {
+        field.name: replace(record, **{field.name: others[type(getattr(record, field.name))]})
+        for field in fields(record)
+    }
+
+
+def constants(module: ModuleType) -> dict[str, Any]:
+    """Return the numbers and strings that a module gives names to."""
+    return {name: value for name, value in vars(module).items() if name.isupper() and type(value) in (int, str)}
+
+
+def with_constant(module: ModuleType, name: str, value: object) -> ModuleType:
+    """Load a module from its source anew, with another value of a constant."""
+    assert module.__file__
+    tree = ast.parse(Path(module.__file__).read_text())
+    place = next(
+        number
+        for number, node in enumerate(tree.body)
+        if isinstance(node, ast.Assign)
+        and name in {one.id for target in node.targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+    )
+    tree.body[place + 1 : place + 1] = ast.parse(f"{name} = {value!r}").body
+    changed = ModuleType(module.__name__)
+    exec(compile(tree, module.__file__, "exec"), vars(changed))
+    return changed
+
+
+def distinct(values: Sequence[object]) -> bool:
+    return len(set(values)) == len(values)
+
+
+@pytest.mark.parametrize("name", sorted(constants(contextualize).keys() - {"PROMPT"} - SHAPES_NO_CONTEXT))
+def test_each_constant_of_contexts_changes_their_plan(name: str) -> None:
+    value = constants(contextualize)[name]
+    changed = with_constant(contextualize, name, value * 2)
+    assert changed.context_plan("m") != context_plan("m")
+    assert with_constant(contextualize, name, value).context_plan("m") == context_plan("m")
+
+
+def test_contexts_are_those_of_their_model() -> None:
+    assert context_plan("m") != context_plan("n")
+
+
+def test_each_value_of_the_embedding_changes_the_embedder() -> None:
+    models = variants(MODEL)
+    shaping = {"identity", "query_prefix", "passage_prefix", "pooling"}
+    identities = [embedder_identity(MODEL), *(embedder_identity(models[name]) for name in shaping)]
+    tuned = [embedder_identity(MODEL, tuning) for tuning in variants(EmbeddingTuning()).values()]
+    assert distinct([*identities, *tuned])
+    for name in ("name", "path", "answered_log_odds", "fused_weight"):
+        assert embedder_identity(models[name]) == embedder_identity(MODEL), name
+
+
+def test_each_part_of_a_vector_changes_its_key() -> None:
+    assert distinct(
+        [vector_key(*parts) for parts in [("e", "p", "c"), ("x", "p", "c"), ("e", "x", "c"), ("e", "p", "x")]]
+    )
+    assert vector_key("e", "p", "") != vector_key("e", "", "p")
+
+
+def test_each_value_of_the_indexes_changes_their_recipe() -> None:
+    keywords, vectors = KeywordTuning(), VectorTuning()
+    changed = {name: index_recipe(other, vectors) for name, other in variants(keywords).items()}
+    assert changed.pop("around") == index_recipe(keywords, vectors), "weighs when searching, not when building"
+    others = [index_recipe(keywords, other) for other in variants(vectors).values()]
+    assert distinct([index_recipe(keywords, vectors), *changed.values(), *others])
+
+
+def test_each_value_of_the_splitting_changes_the_split_key(tmp_path: Path) -> None:
+    tokenizer = tmp_path / "tokenizer.json"
+    tokenizer.write_text("one")
+    splitting = Splitting(tokenizer, 100)
+    (tmp_path / "other").write_text("two")
+    changed = {**variants(splitting), "tokenizer": replace(splitting, tokenizer=tmp_path / "other")}
+    assert distinct([Indexer.split_key(one) for one in (splitting, *changed.values())])
+    (tmp_path / "other").write_text("one")
+    assert Indexer.split_key(changed["tokenizer"]) == Indexer.split_key(splitting), "the same file elsewhere"
+
+
+def test_recipes_numbered_before_keep_their_numbers() -> None:
+    tuning = EmbeddingTuning(headings_tokens=48, context_weight=0.75)
+    assert recipe("vector", 3, tuning.headings_tokens, tuning.context_weight) == 3
+    assert PROMPT == 2
+    assert (
+        index_recipe(KeywordTuning(k1=1.2, b=0.75, block_texts=8), VectorTuning(neighbour=0.35)) == TOKENS_VERSION == 3
+    )
+    assert recipe("vector", 4, tuning.headings_tokens, tuning.context_weight) == key_of("vector", 4, 48, 0.75)
+
+
+def test_what_was_stored_before_is_found_again(tmp_path: Path) -> None:
+    def sha256(*values: object) -> str:
+        return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+    assert embedder_identity(MODEL) == sha256("weights", "", "", "mean", 3)
+    assert vector_key("e", "passage", "context") == sha256("e", "passage", "context")
+    assert context_plan("m") == '["m", 2, 1536, 80]'
+    (tmp_path / "tokenizer.json").write_text("one")
+    assert Indexer.split_key(Splitting(tmp_path / "tokenizer.json", 145)) == '["auto", 145, 0, "7692c3ad3540bb80"]'
