@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.cli.main import main
+from local_rag.cli.main import cli
 from local_rag.cli.scrape import command
 from local_rag.errors import LocalRagError, NetworkError
 from local_rag.scraping.fetch import is_private, normalize_url
@@ -306,13 +306,10 @@ def test_another_private_host_is_refused(site: WebServer, tmp_path: Path) -> Non
     assert run(site.url(), output=tmp_path, allow_private=True)[0].status == "written"
 
 
-def test_a_name_that_resolves_otherwise_when_connecting_is_refused(
-    site: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_resolves_otherwise_when_connecting_is_refused(site: WebServer, tmp_path: Path) -> None:
     site.pages["/"] = Reply(article())
-    monkeypatch.setattr("local_rag.scraping.fetch.is_private", lambda _host: False)
-    monkeypatch.setattr("local_rag.scraping.scrape.is_private", lambda _host: False)
-    assert "leads to the private address 127.0.0.1" in reason(site.url(), tmp_path)
+    why = reason(site.url(), tmp_path, is_private=lambda _host: False)
+    assert "leads to the private address 127.0.0.1" in why
     assert site.requests == [], "nothing was sent"
     assert run(site.url(), output=tmp_path, allow_private=True)[0].status == "written"
 
@@ -538,18 +535,12 @@ def test_the_command_prints_paths_and_reasons_apart(site: WebServer, tmp_path: P
     assert "\x1b" not in result.output
 
 
-def test_the_command_fails_when_not_one_page_could_be_had(
-    site: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["local-rag", "scrape", site.url("/gone"), "--delay", "0", "--output", str(tmp_path)]
-    monkeypatch.setattr("sys.argv", arguments)
-    with pytest.raises(SystemExit) as exit_info:
-        main()
-    assert exit_info.value.code == 1
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "404 Not Found" in captured.err
-    assert captured.err.splitlines()[-1].startswith("Error: not one page could be fetched")
+def test_the_command_fails_when_not_one_page_could_be_had(site: WebServer, tmp_path: Path) -> None:
+    arguments = ["scrape", site.url("/gone"), "--delay", "0", "--output", str(tmp_path)]
+    result = CliRunner().invoke(cli, arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "404 Not Found" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("Error: not one page could be fetched")
 
 
 def test_the_command_says_when_it_stops_at_max_pages(site: WebServer, tmp_path: Path) -> None:
