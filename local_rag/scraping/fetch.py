@@ -1,15 +1,12 @@
 """Fetch web pages: politely, within limits, and only from where the user meant to go."""
 
 import contextlib
-import ipaddress
-import socket
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import Any
 from urllib.parse import urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
@@ -17,6 +14,7 @@ import requests
 import urllib3
 
 from local_rag.errors import NetworkError
+from local_rag.scraping.connection import Session, is_private, resolve
 
 USER_AGENT = f"local-rag/{version('local-rag')} (+respecting robots.txt)"
 _ATTEMPTS = 3
@@ -74,65 +72,10 @@ def describe_status(status: int) -> str:
     return f"the server answered {status}" + (f" {HTTPStatus(status).phrase}" if known else "")
 
 
-def is_private(host: str) -> bool:
-    """Tell whether a host resolves to an address that is not public."""
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return False  # a name that only a proxy may know; without a proxy the request fails by itself
-    return any(_is_private_address(str(entry[4][0])) for entry in found)
-
-
-def _is_private_address(text: str) -> bool:
-    address = ipaddress.ip_address(text)
-    address = getattr(address, "ipv4_mapped", None) or address
-    return not address.is_global or address.is_multicast
-
-
 class _PassingError(NetworkError):
     """Report a failure that may pass; `pause` is how many seconds the server asks to wait."""
 
     pause = 0.0
-
-
-class _Session(requests.Session):
-    """Leave redirects to the Fetcher, which checks each one; requests would also read the whole body of each."""
-
-    def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Name no target, so that requests follows none."""
-        return None
-
-
-class _Adapter(requests.adapters.HTTPAdapter):
-    """Have the address of each new connection checked before anything is sent over it.
-
-    A name may resolve to another address by then than when it was checked ("DNS rebinding").
-    """
-
-    def __init__(self, check: Callable[[str], None]) -> None:
-        self._check = check
-        super().__init__()
-
-    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        """Make the pools of connections; those through a proxy, which resolves names itself, are made elsewhere."""
-        super().init_poolmanager(*arguments, **options)
-        pools = {"http": urllib3.HTTPConnectionPool, "https": urllib3.HTTPSConnectionPool}
-        self.poolmanager.pool_classes_by_scheme = {scheme: self._checked(pool) for scheme, pool in pools.items()}
-
-    def _checked(self, pool: Any) -> Any:
-        check = self._check
-
-        class Connection(pool.ConnectionCls):  # type: ignore[misc]
-            def _new_conn(self) -> socket.socket:
-                opened: socket.socket = super()._new_conn()
-                try:
-                    check(opened.getpeername()[0])
-                except BaseException:
-                    opened.close()
-                    raise
-                return opened
-
-        return type("Pool", (pool,), {"ConnectionCls": Connection})
 
 
 class Fetcher:
@@ -149,17 +92,15 @@ class Fetcher:
         timeout: float,
         max_bytes: int,
         allow_private: bool,
-        is_private: Callable[[str], bool] = is_private,
+        resolve: Callable[[str], Iterable[str]] = resolve,
     ) -> None:
         self._delay = delay
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._allow_private = allow_private
-        self._is_private = is_private
-        self._session = _Session()
+        self._resolve = resolve
+        self._session = Session(self._check_address)
         self._private_is_allowed = allow_private
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, _Adapter(self._check_address))
         self._session.headers["User-Agent"] = USER_AGENT
         self._robots: dict[str, RobotFileParser | NetworkError] = {}
         self._delays: dict[str, float] = {}
@@ -187,7 +128,7 @@ class Fetcher:
         for _ in range(_REDIRECTS + 1):
             home = home if host_of(url) == home else None  # once away, a public site may not lead back in
             self._private_is_allowed = self._allow_private or home is not None
-            if not self._private_is_allowed and self._is_private(host_of(url)):
+            if not self._private_is_allowed and any(map(is_private, self._resolve(host_of(url)))):
                 raise NetworkError(f"it leads to the private address {host_of(url)}: allow that with --allow-private")
             if site is not None and site_of(url) != site:
                 raise NetworkError(f"it redirects to another site, {url}: follow that with --any-site")
@@ -203,7 +144,7 @@ class Fetcher:
         raise NetworkError(f"it redirects more than {_REDIRECTS} times")
 
     def _check_address(self, address: str) -> None:
-        if not self._private_is_allowed and _is_private_address(address):
+        if not self._private_is_allowed and is_private(address):
             raise NetworkError(f"it leads to the private address {address}: allow that with --allow-private")
 
     def _obey_robots(self, url: str, home: str | None) -> None:

@@ -17,7 +17,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 import yaml
 
 from local_rag.errors import LocalRagError, NetworkError
-from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, is_private, normalize_url, site_of
+from local_rag.scraping.connection import is_private, resolve
+from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, normalize_url, site_of
 
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("text/plain", "text/markdown", "text/x-markdown")
@@ -68,7 +69,7 @@ def scrape(
     allow_private: bool = False,
     timeout: float = 30.0,
     max_bytes: int = 20_000_000,
-    is_private: Callable[[str], bool] = is_private,
+    resolve: Callable[[str], Iterable[str]] = resolve,
 ) -> Iterator[ScrapedPage]:
     """Fetch pages, and those they link to up to `depth` links away, into `output`; yield each as it is done.
 
@@ -77,14 +78,12 @@ def scrape(
     """
     queue: deque[_Visit] = deque()
     for url in dict.fromkeys(normalize_url(url) for url in urls):
-        queue.append(_Visit(url, depth, host_of(url) if is_private(host_of(url)) else None, None))
+        queue.append(_Visit(url, depth, host_of(url) if any(map(is_private, resolve(host_of(url)))) else None, None))
     seen = {visit.url for visit in queue}
     done: set[str] = set()
     state = _load_state(output)
     remembered = functools.partial(_conditions, output=output, state=state)
-    fetcher = Fetcher(
-        delay=delay, timeout=timeout, max_bytes=max_bytes, allow_private=allow_private, is_private=is_private
-    )
+    fetcher = Fetcher(delay=delay, timeout=timeout, max_bytes=max_bytes, allow_private=allow_private, resolve=resolve)
     count = 0
     with contextlib.closing(fetcher):
         while queue and count < max_pages:

@@ -3,12 +3,10 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,45 +14,10 @@ from hypothesis import strategies as st
 from local_rag.cli.main import cli
 from local_rag.cli.scrape import command
 from local_rag.errors import LocalRagError, NetworkError
-from local_rag.scraping.fetch import is_private, normalize_url
+from local_rag.scraping.fetch import normalize_url
 from local_rag.scraping.scrape import ScrapedPage, file_name, scrape
+from tests.scraping.pages import TEXT, article, linked_pages, read, reason, run
 from tests.support.web_server import Handler, Reply, WebServer, in_turn, redirect, web_server
-
-TEXT = "The tide rises twice a day in the harbour, and every boat that draws more than two metres waits for it."
-
-
-@pytest.fixture
-def site() -> Iterator[WebServer]:
-    with web_server() as server:
-        yield server
-
-
-def article(title: str = "The tide", text: str = TEXT, links: tuple[str, ...] = (), head: str = "") -> str:
-    anchors = "".join(f'<a href="{link}">menu entry</a> ' for link in links)
-    return (
-        f"<!DOCTYPE html><html><head><title>{title}</title>{head}</head><body><nav>{anchors}</nav><main><article>"
-        f"<h1>{title}</h1><p>{text}</p><h2>Depths</h2><p>Two metres at low water, four metres at high water.</p>"
-        f"</article></main><footer>All rights reserved</footer></body></html>"
-    )
-
-
-def run(*urls: str, output: Path, **options: Any) -> list[ScrapedPage]:
-    return list(scrape(urls, output=output, **{"delay": 0.0, "timeout": 5.0, **options}))
-
-
-def reason(url: str, output: Path, **options: Any) -> str:
-    """Scrape one address that must be skipped, and say why it was."""
-    (page,) = run(url, output=output, **options)
-    assert (page.status, page.path) == ("skipped", None)
-    assert not list(output.rglob("*.md"))
-    return page.reason
-
-
-def read(page: ScrapedPage) -> tuple[dict[str, str], str]:
-    """Read a file's front matter and text."""
-    assert page.path is not None, page.reason
-    _, front_matter, text = page.path.read_text(encoding="utf-8").split("---\n", 2)
-    return yaml.safe_load(front_matter), text
 
 
 def test_a_page_becomes_markdown_with_front_matter(site: WebServer, tmp_path: Path) -> None:
@@ -268,17 +231,6 @@ def test_requests_to_a_host_are_spaced(site: WebServer, tmp_path: Path) -> None:
     assert min(later - earlier for earlier, later in itertools.pairwise(times)) >= 0.15
 
 
-def linked_pages(site: WebServer) -> None:
-    links = ("b", "/b#part", "/photo.jpg", "mailto:x@example.org", "http://[bad/", "ftp://127.0.0.1/", "c?page=2")
-    site.pages |= {
-        "/a": Reply(article("A", links=(*links, site.url("/other", host="localhost")))),
-        "/b": Reply(article("B", links=("/a", "/d"))),
-        "/c?page=2": Reply(article("C")),
-        "/d": Reply(article("D")),
-        "/other": Reply(article("Other")),
-    }
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -297,23 +249,6 @@ def test_links_are_followed(site: WebServer, tmp_path: Path, options: dict[str, 
     assert [page.status for page in pages].count("written") == len(expected)
 
 
-def test_another_private_host_is_refused(site: WebServer, tmp_path: Path) -> None:
-    linked_pages(site)
-    pages = run(site.url("/a"), output=tmp_path, depth=1, same_site=False)
-    assert pages[-1].reason == "it leads to the private address localhost: allow that with --allow-private"
-    site.pages["/"] = redirect(site.url("/other", host="localhost"))
-    assert "private address localhost" in reason(site.url(), tmp_path / "redirected")
-    assert run(site.url(), output=tmp_path, allow_private=True)[0].status == "written"
-
-
-def test_a_name_that_resolves_otherwise_when_connecting_is_refused(site: WebServer, tmp_path: Path) -> None:
-    site.pages["/"] = Reply(article())
-    why = reason(site.url(), tmp_path, is_private=lambda _host: False)
-    assert "leads to the private address 127.0.0.1" in why
-    assert site.requests == [], "nothing was sent"
-    assert run(site.url(), output=tmp_path, allow_private=True)[0].status == "written"
-
-
 def test_a_link_may_not_redirect_to_another_site(site: WebServer, tmp_path: Path) -> None:
     site.pages |= {
         "/": Reply(article(links=("/away",))),
@@ -323,28 +258,6 @@ def test_a_link_may_not_redirect_to_another_site(site: WebServer, tmp_path: Path
     pages = run(site.url(), output=tmp_path, depth=1, allow_private=True)
     assert "redirects to another site" in pages[1].reason
     assert run(site.url(), output=tmp_path, depth=1, allow_private=True, same_site=False)[1].status == "written"
-
-
-@pytest.mark.parametrize(
-    ("host", "private"),
-    [
-        ("127.0.0.1", True),
-        ("10.1.2.3", True),
-        ("169.254.169.254", True),
-        ("100.64.0.1", True),
-        ("0.0.0.0", True),
-        ("2130706433", True),
-        ("::1", True),
-        ("::ffff:192.168.0.1", True),
-        ("fd00::1", True),
-        ("224.0.0.1", True),
-        ("8.8.8.8", False),
-        ("2606:4700::1111", False),
-        ("a" * 70, False),
-    ],
-)
-def test_private_addresses(host: str, private: bool) -> None:
-    assert is_private(host) is private
 
 
 def test_links_of_a_page_without_text_are_followed(site: WebServer, tmp_path: Path) -> None:
