@@ -61,6 +61,12 @@ def host_of(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
+def server_of(url: str) -> str:
+    """Name the host and the port of a web address."""
+    parts = urlsplit(url)
+    return parts.netloc if parts.port is not None else f"{parts.netloc}:{80 if parts.scheme == 'http' else 443}"
+
+
 def site_of(url: str) -> str:
     """Name the site of a web address: its host, where a leading "www." makes no difference."""
     return host_of(url).removeprefix("www.")
@@ -122,18 +128,20 @@ class Fetcher:
     ) -> Response:
         """Fetch an address through its redirects, each checked; raise NetworkError with the reason if it must not be.
 
-        `home` is a private host that is allowed nonetheless, `site` one that redirects may not leave; `conditions`
-        gives the If-None-Match and If-Modified-Since headers for an address. The answer may have any status.
+        `home` is a private host and port that are allowed nonetheless, `site` a host that redirects may not leave;
+        `conditions` gives the If-None-Match and If-Modified-Since headers for an address. The answer may have any
+        status.
         """
         for _ in range(_REDIRECTS + 1):
-            home = home if host_of(url) == home else None  # once away, a public site may not lead back in
-            self._private_is_allowed = self._allow_private or home is not None
-            if not self._private_is_allowed and any(map(is_private, self._resolve(host_of(url)))):
-                raise NetworkError(f"it leads to the private address {host_of(url)}: allow that with --allow-private")
+            home = home if server_of(url) == home else None  # once away, a public site may not lead back in
+            private_is_allowed = self._allow_private or home is not None
+            if not private_is_allowed and any(map(is_private, self._resolve(host_of(url)))):
+                raise NetworkError(f"it leads to the private address {server_of(url)}: allow that with --allow-private")
             if site is not None and site_of(url) != site:
                 raise NetworkError(f"it redirects to another site, {url}: follow that with --any-site")
             if obey_robots:
                 self._obey_robots(url, home)
+            self._private_is_allowed = private_is_allowed  # only now, since a robots.txt may have led elsewhere
             response = self._get(url, content_types, conditions(url) if conditions else {})
             if response.location is None:
                 return response

@@ -18,7 +18,7 @@ import yaml
 
 from local_rag.errors import LocalRagError, NetworkError
 from local_rag.scraping.connection import is_private, resolve
-from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, normalize_url, site_of
+from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, normalize_url, server_of, site_of
 
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("text/plain", "text/markdown", "text/x-markdown")
@@ -78,7 +78,9 @@ def scrape(
     """
     queue: deque[_Visit] = deque()
     for url in dict.fromkeys(normalize_url(url) for url in urls):
-        queue.append(_Visit(url, depth, host_of(url) if any(map(is_private, resolve(host_of(url)))) else None, None))
+        # A host that also has a public address may be anyone's, sent here to reach a private service.
+        kinds = set(map(is_private, resolve(host_of(url))))
+        queue.append(_Visit(url, depth, server_of(url) if kinds == {True} else None, None))
     seen = {visit.url for visit in queue}
     done: set[str] = set()
     state = _load_state(output)
@@ -114,7 +116,7 @@ def scrape(
                     break
                 if link not in seen and (not same_site or site_of(link) == site_of(base)):
                     seen.add(link)
-                    home = visit.home if host_of(base) == visit.home else None
+                    home = visit.home if server_of(base) == visit.home else None
                     queue.append(_Visit(link, visit.depth - 1, home, site_of(base) if same_site else None))
 
 
