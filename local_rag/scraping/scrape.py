@@ -85,7 +85,7 @@ def scrape(
     done: set[str] = set()
     state = _load_state(output)
     remembered = functools.partial(_conditions, output=output, state=state)
-    fetcher = Fetcher(delay=delay, timeout=timeout, max_bytes=max_bytes, allow_private=allow_private, resolve=resolve)
+    fetcher = Fetcher(delay=delay, timeout=timeout, allow_private=allow_private, resolve=resolve)
     count = 0
     with contextlib.closing(fetcher):
         while queue and count < max_pages:
@@ -99,6 +99,7 @@ def scrape(
                 response = fetcher.fetch(
                     visit.url,
                     (*_HTML, *_TEXT, _PDF),
+                    max_bytes=max_bytes,
                     home=visit.home,
                     site=visit.site,
                     conditions=None if visit.depth else remembered,  # an unchanged page is not sent, nor are its links

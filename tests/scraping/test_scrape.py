@@ -188,41 +188,6 @@ def test_other_content_types_are_refused(site: WebServer, tmp_path: Path, conten
     assert (content_type or "no content type") in reason(site.url(), tmp_path)
 
 
-def test_robots_txt_is_obeyed(site: WebServer, tmp_path: Path) -> None:
-    rules = "User-agent: local-rag\nDisallow: /secret\n\nUser-agent: *\nDisallow: /\n"
-    site.pages["/robots.txt"] = Reply("\ufeff" + rules, "text/plain")
-    site.pages |= {"/open": Reply(article()), "/way-in": redirect("/secret/plan"), "/secret/plan": Reply(article())}
-    pages = run(site.url("/open"), site.url("/secret/plan"), site.url("/way-in"), output=tmp_path)
-    assert [page.status for page in pages] == ["written", "skipped", "skipped"]
-    assert {page.reason for page in pages[1:]} == {"the site's robots.txt forbids it"}
-    assert site.paths() == ["/open", "/way-in"]
-    assert len(site.requests) == 3
-
-
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        (Reply("", status=500), "robots.txt could not be had"),
-        (Reply("", status=403), "forbids"),
-        (redirect("ftp://127.0.0.1/robots.txt"), "robots.txt could not be had"),
-        (Reply("User-agent: *\nDisallow: //[\n", "text/plain"), "malformed"),
-        (Reply("User-agent: *\nCrawl-delay: 86400\n", "text/plain"), "over 60 seconds"),
-    ],
-)
-def test_a_site_whose_robots_txt_cannot_be_kept_to_is_left_alone(
-    site: WebServer, tmp_path: Path, reply: Handler, expected: str
-) -> None:
-    site.pages |= {"/robots.txt": reply, "/": Reply(article())}
-    assert expected in reason(site.url(), tmp_path)
-    assert site.paths() == []
-
-
-def test_crawl_delay_is_kept(site: WebServer, tmp_path: Path) -> None:
-    site.pages |= {"/robots.txt": Reply("User-agent: *\nCrawl-delay: 1\n", "text/plain"), "/": Reply(article())}
-    run(site.url(), output=tmp_path)
-    assert site.requests[1].time - site.requests[0].time >= 1.0
-
-
 def test_requests_to_a_host_are_spaced(site: WebServer, tmp_path: Path) -> None:
     site.pages |= {"/a": Reply(article()), "/b": redirect("/a")}
     run(site.url("/a"), site.url("/b"), output=tmp_path, delay=0.15)
