@@ -3,6 +3,7 @@ import itertools
 import json
 import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -160,9 +161,24 @@ def test_a_silent_server_is_given_up(site: WebServer, tmp_path: Path) -> None:
     assert "no answer came within 0.2 seconds" in reason(site.url(), tmp_path, timeout=0.2)
 
 
-def test_a_dripping_server_is_given_up(site: WebServer, tmp_path: Path) -> None:
-    site.pages["/"] = site.drip
+@pytest.mark.parametrize("kind", ["drip", "drip_headers", "drip_interim_answers", "drip_chunk_size"])
+def test_a_dripping_server_is_given_up(site: WebServer, tmp_path: Path, kind: str) -> None:
+    site.pages["/"] = getattr(site, kind)
+    start = time.monotonic()
     assert "not complete within 0.8 seconds" in reason(site.url(), tmp_path, timeout=0.2)
+    assert time.monotonic() - start < 20
+    assert site.paths() == ["/"]
+
+
+def test_a_proxy_is_used_and_may_not_drip_either(
+    site: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", site.url())
+    monkeypatch.delenv("no_proxy", raising=False)
+    page, dripping = "http://tide.invalid/", "http://tide.invalid/dripping"
+    site.pages |= {page: Reply(article()), dripping: site.drip_headers}
+    pages = run(page, dripping, output=tmp_path, timeout=0.2)
+    assert [page.reason for page in pages] == ["", "it was not complete within 0.8 seconds"]
 
 
 def test_a_closed_port_is_skipped(tmp_path: Path) -> None:
