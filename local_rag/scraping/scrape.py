@@ -4,25 +4,20 @@ import contextlib
 import functools
 import hashlib
 import json
-import mimetypes
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Literal
-from urllib.parse import unquote, urljoin, urlsplit
-
-import yaml
+from typing import Literal
+from urllib.parse import unquote, urlsplit
 
 from local_rag.errors import LocalRagError, NetworkError
 from local_rag.scraping.connection import is_private, resolve
+from local_rag.scraping.convert import CONVERTED, convert
 from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, normalize_url, server_of, site_of
 
-_HTML = ("text/html", "application/xhtml+xml")
-_TEXT = ("text/plain", "text/markdown", "text/x-markdown")
-_PDF = "application/pdf"
 _STATE_FILE = ".scrape.json"
 _LONGEST_NAME = 80  # characters of a file name, before a hash and the suffix
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # no file names on Windows
@@ -98,7 +93,7 @@ def scrape(
             try:
                 response = fetcher.fetch(
                     visit.url,
-                    (*_HTML, *_TEXT, _PDF),
+                    CONVERTED,
                     max_bytes=max_bytes,
                     home=visit.home,
                     site=visit.site,
@@ -158,7 +153,7 @@ def _keep(response: Response, url: str, output: Path, state: dict[str, _Known]) 
         return ScrapedPage(url, output / known.file, "unchanged"), []
     if response.status != HTTPStatus.OK:
         raise NetworkError(describe_status(response.status))
-    content, suffix, links = _convert(response)
+    content, suffix, links = convert(response)
     if not content:
         return ScrapedPage(url, None, "skipped", "no text was found in it"), links
     file = file_name(response.url, suffix)
@@ -169,64 +164,6 @@ def _keep(response: Response, url: str, output: Path, state: dict[str, _Known]) 
     state[response.url] = _Known(file, sha256, response.etag, response.last_modified)
     _write(output / _STATE_FILE, json.dumps({key: asdict(value) for key, value in state.items()}, indent=1).encode())
     return ScrapedPage(url, output / file, "unchanged" if unchanged else "written"), links
-
-
-def _convert(response: Response) -> tuple[bytes, str, list[str]]:
-    """Turn a page into the bytes of its file (empty if it holds no text), the file's suffix and the links to follow."""
-    if response.content_type == _PDF:
-        return response.body, ".pdf", []
-    text = _decode(response)
-    title = date = None
-    links: list[str] = []
-    if response.content_type in _HTML:
-        import trafilatura
-
-        tree = trafilatura.load_html(text)
-        if tree is None:
-            return b"", ".md", []
-        links = _links(tree, response.url)
-        try:
-            metadata = trafilatura.extract_metadata(tree, default_url=response.url, extensive=False)
-            text = trafilatura.extract(tree, url=response.url, output_format="markdown", include_comments=False) or ""
-        except Exception as error:  # several parsers are at work, and no page may stop the run
-            raise NetworkError(f"its HTML cannot be read ({error})") from error
-        title, date = metadata.title, metadata.date
-    elif heading := re.search(r"^# +(.+)$", text, re.MULTILINE):
-        title = heading[1]
-    if not text.strip():
-        return b"", ".md", links
-    title = " ".join((title or unquote(urlsplit(response.url).path.strip("/").rpartition("/")[2])).split())
-    fields = {"url": response.url, "title": title, "date": date}
-    front_matter = yaml.safe_dump(
-        {name: value for name, value in fields.items() if value}, allow_unicode=True, sort_keys=False, width=10_000
-    )
-    return f"---\n{front_matter}---\n\n{text.rstrip()}\n".encode(errors="replace"), ".md", links
-
-
-def _decode(response: Response) -> str:
-    """Decode a page: as UTF-8 where nearly all of it is, else as declared, else as bs4 makes out."""
-    from bs4.dammit import UnicodeDammit
-
-    text = response.body.decode(errors="replace")
-    beyond_ascii = sum(character > "\x7f" for character in text)
-    if 10 * text.count("\ufffd") >= beyond_ascii:  # plain ASCII too, since ISO-2022-JP and the like look so
-        declared = [response.charset] if response.charset else []
-        is_html = response.content_type in _HTML
-        text = UnicodeDammit(response.body, declared, is_html=is_html).unicode_markup or text
-    return text.removeprefix("\ufeff")
-
-
-def _links(tree: Any, url: str) -> list[str]:
-    """List the pages that a page links to, without those that are media by their suffix."""
-    links: dict[str, None] = {}  # in order, each once
-    base = next(iter(tree.xpath("//base/@href")), "")
-    for href in tree.xpath("//a/@href"):
-        with contextlib.suppress(NetworkError, ValueError):
-            link = normalize_url(urljoin(urljoin(url, base), href.strip()))
-            kind = mimetypes.guess_type(urlsplit(link).path)[0] or ""
-            if not kind.startswith(("image/", "audio/", "video/", "font/")):
-                links[link] = None
-    return list(links)
 
 
 def _load_state(output: Path) -> dict[str, _Known]:
