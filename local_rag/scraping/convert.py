@@ -3,22 +3,41 @@
 import contextlib
 import mimetypes
 import re
+import warnings
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 import yaml
 
-from local_rag.errors import NetworkError
+from local_rag.errors import LocalRagError, NetworkError
 from local_rag.scraping.fetch import Response, normalize_url
 
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("text/plain", "text/markdown", "text/x-markdown")
 _PDF = "application/pdf"
 CONVERTED = (*_HTML, *_TEXT, _PDF)
+# Markdown's own signs are text to a search engine: snake_case must not become snake\_case.
+_NO_ESCAPES = {"escape_underscores": False, "escape_asterisks": False, "escape_misc": False}
 
 
-def convert(response: Response) -> tuple[bytes, str, list[str]]:
-    """Turn a page into the bytes of its file (empty if it holds no text), the file's suffix and the links to follow."""
+def check_selector(selector: str) -> None:
+    """Raise LocalRagError for what is no CSS selector."""
+    import soupsieve
+
+    try:
+        soupsieve.compile(selector)
+    except soupsieve.SelectorSyntaxError as error:
+        why = str(error).splitlines()[0]
+        raise LocalRagError(
+            f"{selector!r} is no CSS selector ({why}): write one such as 'main' or 'div.text'"
+        ) from None
+
+
+def convert(response: Response, selector: str | None) -> tuple[bytes, str, list[str]]:
+    """Turn a page into the bytes of its file (empty if it holds no text), the file's suffix and the links to follow.
+
+    Of HTML, what matches the CSS selector is kept, or without one the main content.
+    """
     if response.content_type == _PDF:
         return response.body, ".pdf", []
     text = _decode(response)
@@ -33,13 +52,16 @@ def convert(response: Response) -> tuple[bytes, str, list[str]]:
         links = _links(tree, response.url)
         try:
             metadata = trafilatura.extract_metadata(tree, default_url=response.url, extensive=False)
-            text = trafilatura.extract(tree, url=response.url, output_format="markdown", include_comments=False) or ""
+            if selector is not None:
+                text = _select(text, selector)
+            else:
+                text = trafilatura.extract(tree, url=response.url, output_format="markdown", include_comments=False)
         except Exception as error:  # several parsers are at work, and no page may stop the run
             raise NetworkError(f"its HTML cannot be read ({error})") from error
         title, date = metadata.title, metadata.date
     elif heading := re.search(r"^# +(.+)$", text, re.MULTILINE):
         title = heading[1]
-    if not text.strip():
+    if not (text and text.strip()):
         return b"", ".md", links
     title = " ".join((title or unquote(urlsplit(response.url).path.strip("/").rpartition("/")[2])).split())
     fields = {"url": response.url, "title": title, "date": date}
@@ -47,6 +69,20 @@ def convert(response: Response) -> tuple[bytes, str, list[str]]:
         {name: value for name, value in fields.items() if value}, allow_unicode=True, sort_keys=False, width=10_000
     )
     return f"---\n{front_matter}---\n\n{text.rstrip()}\n".encode(errors="replace"), ".md", links
+
+
+def _select(text: str, selector: str) -> str:
+    """Turn what matches a selector into Markdown, each match a block of its own, without links and images."""
+    from bs4 import BeautifulSoup
+    from markitdown.converters import HtmlConverter
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # notes about odd pages
+        found = BeautifulSoup(text, "lxml").select(selector)
+        matches = set(map(id, found))
+        blocks = [f"<div>{tag}</div>" for tag in found if matches.isdisjoint(map(id, tag.parents))]
+        page = f"<body>{''.join(blocks)}</body>"
+        return str(HtmlConverter().convert_string(page, strip=["a", "img"], **_NO_ESCAPES).markdown)
 
 
 def _decode(response: Response) -> str:

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from local_rag.errors import LocalRagError, NetworkError
 from local_rag.scraping.connection import is_private, resolve
-from local_rag.scraping.convert import CONVERTED, convert
+from local_rag.scraping.convert import CONVERTED, check_selector, convert
 from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, normalize_url, server_of, site_of
 
 _STATE_FILE = ".scrape.json"
@@ -35,12 +35,13 @@ class ScrapedPage:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is remembered of a page between runs: its file and hash, and what the server needs to say "unchanged"."""
+    """What is remembered of a page between runs: its file, hash and selector, and by what the server knows it."""
 
     file: str
     sha256: str
     etag: str | None
     last_modified: str | None
+    selector: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ def scrape(
     depth: int = 0,
     same_site: bool = True,
     max_pages: int = 100,
+    selector: str | None = None,
     delay: float = 1.0,
     allow_private: bool = False,
     timeout: float = 30.0,
@@ -68,9 +70,12 @@ def scrape(
 ) -> Iterator[ScrapedPage]:
     """Fetch pages, and those they link to up to `depth` links away, into `output`; yield each as it is done.
 
-    `delay` and `timeout` are in seconds. What is done stays done when the iteration is stopped. An address that is
-    none raises NetworkError before anything is fetched; a page that cannot be had is yielded as skipped.
+    Of an HTML page, what matches the CSS `selector` is kept, or without one the main content. `delay` and `timeout` are
+    in seconds. What is done stays done when the iteration is stopped. An address that is none raises NetworkError, and
+    a selector that is none LocalRagError, before anything is fetched; a page that cannot be had is yielded as skipped.
     """
+    if selector is not None:
+        check_selector(selector)
     queue: deque[_Visit] = deque()
     for url in dict.fromkeys(normalize_url(url) for url in urls):
         # A host that also has a public address may be anyone's, sent here to reach a private service.
@@ -79,7 +84,7 @@ def scrape(
     seen = {visit.url for visit in queue}
     done: set[str] = set()
     state = _load_state(output)
-    remembered = functools.partial(_conditions, output=output, state=state)
+    remembered = functools.partial(_conditions, output=output, state=state, selector=selector)
     fetcher = Fetcher(delay=delay, timeout=timeout, allow_private=allow_private, resolve=resolve)
     count = 0
     with contextlib.closing(fetcher):
@@ -103,7 +108,7 @@ def scrape(
                     raise NetworkError(f"it redirects to {response.url}, which was fetched before")
                 base = response.url
                 done |= {visit.url, base}
-                page, links = _keep(response, visit.url, output, state)
+                page, links = _keep(response, visit.url, output, state, selector)
             except NetworkError as error:
                 page = ScrapedPage(visit.url, None, "skipped", str(error))
             yield page
@@ -137,31 +142,34 @@ def _slug(text: str) -> str:
     return f"page-{slug}" if _RESERVED.fullmatch(slug) else slug
 
 
-def _conditions(url: str, output: Path, state: Mapping[str, _Known]) -> dict[str, str]:
-    """Give the headers that ask for a page only if it changed, unless its file is gone."""
+def _conditions(url: str, output: Path, state: Mapping[str, _Known], selector: str | None) -> dict[str, str]:
+    """Give the headers that ask for a page only if it changed, unless its file is gone or is to hold another part."""
     known = state.get(url)
-    if known is None or not (output / known.file).is_file():
+    if known is None or known.selector != selector or not (output / known.file).is_file():
         return {}
     headers = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
     return {name: value for name, value in headers.items() if value}
 
 
-def _keep(response: Response, url: str, output: Path, state: dict[str, _Known]) -> tuple[ScrapedPage, list[str]]:
+def _keep(
+    response: Response, url: str, output: Path, state: dict[str, _Known], selector: str | None
+) -> tuple[ScrapedPage, list[str]]:
     """Write a page and the state, unless nothing changed; return what was done and the page's links."""
     known = state.get(response.url)
     if response.status == HTTPStatus.NOT_MODIFIED and known is not None:
         return ScrapedPage(url, output / known.file, "unchanged"), []
     if response.status != HTTPStatus.OK:
         raise NetworkError(describe_status(response.status))
-    content, suffix, links = convert(response)
+    content, suffix, links = convert(response, selector)
     if not content:
-        return ScrapedPage(url, None, "skipped", "no text was found in it"), links
+        reason = "no text was found in it" if selector is None else f"no text in it matches the selector {selector}"
+        return ScrapedPage(url, None, "skipped", reason), links
     file = file_name(response.url, suffix)
     sha256 = hashlib.sha256(content).hexdigest()
     unchanged = known is not None and (known.file, known.sha256) == (file, sha256) and (output / file).is_file()
     if not unchanged:
         _write(output / file, content)
-    state[response.url] = _Known(file, sha256, response.etag, response.last_modified)
+    state[response.url] = _Known(file, sha256, response.etag, response.last_modified, selector)
     _write(output / _STATE_FILE, json.dumps({key: asdict(value) for key, value in state.items()}, indent=1).encode())
     return ScrapedPage(url, output / file, "unchanged" if unchanged else "written"), links
 
