@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from local_rag.errors import LocalRagError, NetworkError
+from local_rag.files import file_sha256
 from local_rag.scraping.connection import is_private, resolve
 from local_rag.scraping.convert import CONVERTED, check_selector, convert
 from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, normalize_url, server_of, site_of
@@ -154,7 +155,10 @@ def _conditions(url: str, output: Path, state: Mapping[str, _Known], selector: s
 def _keep(
     response: Response, url: str, output: Path, state: dict[str, _Known], selector: str | None
 ) -> tuple[ScrapedPage, list[str]]:
-    """Write a page and the state, unless nothing changed; return what was done and the page's links."""
+    """Write a page and the state, unless nothing changed or a file of the user's is in the way.
+
+    Return what was done and the page's links.
+    """
     known = state.get(response.url)
     if response.status == HTTPStatus.NOT_MODIFIED and known is not None:
         return ScrapedPage(url, output / known.file, "unchanged"), []
@@ -168,10 +172,22 @@ def _keep(
     sha256 = hashlib.sha256(content).hexdigest()
     unchanged = known is not None and (known.file, known.sha256) == (file, sha256) and (output / file).is_file()
     if not unchanged:
+        ours = {sha256, *(entry.sha256 for entry in state.values() if entry.file == file)}  # by http or https
+        if _is_edited(output / file, ours):
+            reason = f"{output / file} may hold changes of yours: move or delete it to have the page anew"
+            return ScrapedPage(url, None, "skipped", reason), links
         _write(output / file, content)
     state[response.url] = _Known(file, sha256, response.etag, response.last_modified, selector)
     _write(output / _STATE_FILE, json.dumps({key: asdict(value) for key, value in state.items()}, indent=1).encode())
     return ScrapedPage(url, output / file, "unchanged" if unchanged else "written"), links
+
+
+def _is_edited(path: Path, ours: Collection[str]) -> bool:
+    """Tell whether a file is there that has none of our hashes."""
+    try:
+        return file_sha256(path) not in ours
+    except OSError:
+        return path.is_file()
 
 
 def _load_state(output: Path) -> dict[str, _Known]:

@@ -330,6 +330,42 @@ def test_a_damaged_state_only_costs_a_fetch(site: WebServer, tmp_path: Path, dam
     assert run(site.url(), output=tmp_path)[0].status == "written"
 
 
+def test_a_file_that_the_user_edited_is_not_overwritten(site: WebServer, tmp_path: Path) -> None:
+    site.pages["/"] = Reply(article())
+    (first,) = run(site.url(), output=tmp_path)
+    assert first.path is not None
+    first.path.write_text("my own notes")
+    assert run(site.url(), output=tmp_path)[0].status == "unchanged", "as long as the page is"
+    site.pages["/"] = Reply(article("The new tide", links=("/b",)))
+    site.pages["/b"] = Reply(article())
+    pages = run(site.url(), output=tmp_path, depth=1)
+    assert pages[0].reason == f"{first.path} may hold changes of yours: move or delete it to have the page anew"
+    assert [page.status for page in pages] == ["skipped", "written"]
+    assert first.path.read_text() == "my own notes"
+    first.path.unlink()
+    assert run(site.url(), output=tmp_path)[0].status == "written"
+    site.pages["/"] = Reply(article())
+    assert run(site.url(), output=tmp_path)[0].status == "written", "its own file is replaced"
+
+
+def test_a_file_that_scrape_never_wrote_is_not_overwritten(site: WebServer, tmp_path: Path) -> None:
+    site.pages["/tide"] = Reply(article())
+    path = tmp_path / f"127.0.0.1_{site.port}" / "tide.md"
+    path.parent.mkdir()
+    path.write_text("my own notes")
+    assert "may hold changes of yours" in run(site.url("/tide"), output=tmp_path)[0].reason
+    assert path.read_text() == "my own notes"
+
+
+def test_a_page_that_moved_to_https_replaces_its_file(site: WebServer, tmp_path: Path) -> None:
+    site.pages["/"] = Reply(article())
+    (first,) = run(site.url(), output=tmp_path)
+    state = tmp_path / ".scrape.json"
+    state.write_text(state.read_text().replace("http://", "https://"))
+    site.pages["/"] = Reply(article("The new tide"))
+    assert run(site.url(), output=tmp_path) == [first]
+
+
 def test_an_unwritable_folder_is_one_sentence(site: WebServer, tmp_path: Path) -> None:
     site.pages["/"] = Reply(article())
     (tmp_path / "file").write_text("in the way")
