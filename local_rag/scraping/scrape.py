@@ -44,6 +44,11 @@ class _Known:
     last_modified: str | None
     selector: str | None = None
 
+    def is_whole(self) -> bool:
+        """Tell whether the fields, which come from a file, are what they should be."""
+        others = (self.sha256, self.etag, self.last_modified, self.selector)
+        return isinstance(self.file, str) and all(value is None or isinstance(value, str) for value in others)
+
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
@@ -191,12 +196,13 @@ def _is_edited(path: Path, ours: Collection[str]) -> bool:
 
 
 def _load_state(output: Path) -> dict[str, _Known]:
-    """Load what is remembered of earlier runs; a damaged file only means that pages are fetched again."""
+    """Load what is remembered of earlier runs; of what is damaged, pages are fetched again."""
     try:
         entries = json.loads((output / _STATE_FILE).read_bytes())
-        return {url: _Known(**entry) for url, entry in entries.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        state = {url: _Known(**entry) for url, entry in entries.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
+    return {url: known for url, known in state.items() if known.is_whole()}
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -322,10 +322,27 @@ def test_a_stopped_run_keeps_what_is_done(site: WebServer, tmp_path: Path) -> No
     assert [page.status for page in run(site.url("/a"), site.url("/b"), output=tmp_path)] == ["unchanged", "written"]
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"http://x/": 3}', '{"http://x/": {"file": "y"}}', "\udcff"])
+DAMAGED = '{"%s": {"file": %s, "sha256": "", "etag": %s, "last_modified": null}}'
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "",
+        "{",
+        "[]",
+        '{"http://x/": 3}',
+        '{"http://x/": {"file": "y"}}',
+        "\udcff",
+        "[" * 100_000,
+        DAMAGED % ("URL", 3, "null"),
+        DAMAGED % ("URL", '"FILE"', 3),
+    ],
+)
 def test_a_damaged_state_only_costs_a_fetch(site: WebServer, tmp_path: Path, damage: str) -> None:
     site.pages["/"] = Versioned({"ETag": '"v1"'})
     run(site.url(), output=tmp_path)
+    damage = damage.replace("URL", site.url()).replace("FILE", f"127.0.0.1_{site.port}/index.md")
     (tmp_path / ".scrape.json").write_bytes(damage.encode(errors="surrogateescape"))
     assert run(site.url(), output=tmp_path)[0].status == "written"
 
