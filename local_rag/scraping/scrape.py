@@ -14,7 +14,7 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from local_rag.errors import LocalRagError, NetworkError
-from local_rag.files import file_sha256
+from local_rag.files import file_sha256, write_whole
 from local_rag.scraping.connection import is_private, resolve
 from local_rag.scraping.convert import CONVERTED, check_selector, convert
 from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, normalize_url, server_of, site_of
@@ -182,6 +182,7 @@ def _keep(
             reason = f"{output / file} may hold changes of yours: move or delete it to have the page anew"
             return ScrapedPage(url, None, "skipped", reason), links
         _write(output / file, content)
+    state.update(_load_state(output))  # another run may have written it
     state[response.url] = _Known(file, sha256, response.etag, response.last_modified, selector)
     _write(output / _STATE_FILE, json.dumps({key: asdict(value) for key, value in state.items()}, indent=1).encode())
     return ScrapedPage(url, output / file, "unchanged" if unchanged else "written"), links
@@ -207,13 +208,8 @@ def _load_state(output: Path) -> dict[str, _Known]:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        temporary.replace(path)
+        write_whole(path, content)
     except OSError as error:
         raise LocalRagError(f"{path} cannot be written ({error.strerror}): choose a folder with --output") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()

@@ -383,6 +383,16 @@ def test_a_page_that_moved_to_https_replaces_its_file(site: WebServer, tmp_path:
     assert run(site.url(), output=tmp_path) == [first]
 
 
+def test_two_runs_at_once_forget_nothing_of_each_other(site: WebServer, tmp_path: Path) -> None:
+    site.pages |= {path: Versioned({"ETag": '"v1"'}) for path in ("/a", "/b", "/c")}
+    slow = scrape([site.url("/a"), site.url("/b")], output=tmp_path, delay=0)
+    assert next(slow).status == "written"
+    run(site.url("/c"), output=tmp_path)
+    assert [page.status for page in slow] == ["written"]
+    run(site.url("/a"), site.url("/b"), site.url("/c"), output=tmp_path)
+    assert {site.last(path).headers.get("If-None-Match") for path in ("/a", "/b", "/c")} == {'"v1"'}
+
+
 def test_an_unwritable_folder_is_one_sentence(site: WebServer, tmp_path: Path) -> None:
     site.pages["/"] = Reply(article())
     (tmp_path / "file").write_text("in the way")
