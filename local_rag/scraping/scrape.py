@@ -130,16 +130,23 @@ def scrape(
 def file_name(url: str, suffix: str) -> str:
     """Derive a relative file name from an address: always the same for one, never the same for two on one host.
 
-    A name that lost something (a query, capitals, odd characters, length) ends in a hash of the address. http and
-    https are taken for one.
+    A name that lost something (a query, capitals, odd characters, length) ends in a hash of the address, as does a
+    folder of the host. http and https are taken for one.
     """
     parts = urlsplit(url)
-    folder = _slug(parts.netloc.replace(":", "_"))
+    host = parts.netloc.replace(":", "_")
+    folder = _slug(host)
+    if folder != host:
+        folder += "-" + _hash(parts.netloc)
     stem = _slug(parts.path.strip("/").replace("/", "_")).removesuffix(suffix)
     lossless = "/" if stem == "index" else "/" + stem.replace("_", "/") + (suffix if suffix == ".pdf" else "")
     if parts.query or parts.path != lossless:
-        stem += "-" + hashlib.sha256(url.partition("://")[2].encode()).hexdigest()[:10]
+        stem += "-" + _hash(url.partition("://")[2])
     return f"{folder}/{stem}{suffix}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def _slug(text: str) -> str:

@@ -424,6 +424,14 @@ def test_file_names(url: str, expected: str) -> None:
     assert file_name(normalize_url(url), ".md") == name
 
 
+def test_long_and_odd_hosts_have_folders_of_their_own() -> None:
+    urls = [f"https://{'x' * 60}.{'y' * 60}.{end}/" for end in ("example.org", "example.com")]
+    urls += ["http://[::1]/", "http://[1::]/", "https://example.org/", "https://aux/", "https://page-aux/"]
+    folders = [file_name(normalize_url(url), ".md").partition("/")[0] for url in urls]
+    assert len(set(folders)) == len(urls)
+    assert folders[-3] == "example.org"
+
+
 @given(
     st.lists(st.text(alphabet="aA._-/%?é\\:\x1b", max_size=12), min_size=2, max_size=2),
     st.sampled_from([".md", ".pdf"]),
