@@ -6,7 +6,8 @@ import click
 
 from local_rag.cli.options import FetchingCommand
 from local_rag.display import one_line, printable_json
-from local_rag.errors import NetworkError
+from local_rag.errors import LocalRagError, NetworkError
+from local_rag.scraping.convert import check_selector
 from local_rag.scraping.fetch import normalize_url
 from local_rag.scraping.scrape import scrape
 
@@ -28,6 +29,7 @@ from local_rag.scraping.scrape import scrape
     show_default=True,
     help="Folder for the files, one folder a host.",
 )
+@click.option("--selector", metavar="CSS", help="Keep what this selector matches of a web page, not its main content.")
 @click.option("--allow-private", is_flag=True, help="Follow links and redirects to private addresses.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a page.")
 def command(
@@ -38,17 +40,20 @@ def command(
     max_pages: int,
     delay: float,
     output: Path,
+    selector: str | None,
     allow_private: bool,
     as_json: bool,
 ) -> None:
     """Fetch web pages as Markdown files to index.
 
-    Keeps the main content of each page, and PDF files as they are. Run again to fetch what changed. What robots.txt
-    forbids is not fetched.
+    Keeps the main content of each page, text and PDF files as they are. Run again to fetch what changed. What
+    robots.txt forbids is not fetched.
     """
     try:
         addresses = [normalize_url(url) for url in urls]
-    except NetworkError as error:
+        if selector is not None:
+            check_selector(selector)
+    except LocalRagError as error:
         raise click.UsageError(str(error)) from None
     counts = {"written": 0, "unchanged": 0, "skipped": 0}
     for page in scrape(
@@ -57,6 +62,7 @@ def command(
         depth=depth,
         same_site=same_site,
         max_pages=max_pages,
+        selector=selector,
         delay=delay,
         allow_private=allow_private,
     ):

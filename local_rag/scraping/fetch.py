@@ -1,24 +1,23 @@
 """Fetch web pages: politely, within limits, and only from where the user meant to go."""
 
 import contextlib
-import ipaddress
-import socket
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import Any
 from urllib.parse import urljoin, urlsplit
-from urllib.robotparser import RobotFileParser
 
 import requests
 import urllib3
+from protego import Protego
 
 from local_rag.errors import NetworkError
+from local_rag.scraping.connection import Session, is_private, resolve
+from local_rag.scraping.robots import MAX_BYTES, PRODUCT, parse_robots
 
-USER_AGENT = f"local-rag/{version('local-rag')} (+respecting robots.txt)"
+USER_AGENT = f"{PRODUCT}/{version('local-rag')} (+respecting robots.txt)"
 _ATTEMPTS = 3
 _REDIRECTS = 10
 _LONGEST_PAUSE = 60.0  # seconds: a site that asks for more between two requests is left alone
@@ -63,6 +62,12 @@ def host_of(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
+def server_of(url: str) -> str:
+    """Name the host and the port of a web address."""
+    parts = urlsplit(url)
+    return parts.netloc if parts.port is not None else f"{parts.netloc}:{80 if parts.scheme == 'http' else 443}"
+
+
 def site_of(url: str) -> str:
     """Name the site of a web address: its host, where a leading "www." makes no difference."""
     return host_of(url).removeprefix("www.")
@@ -74,72 +79,17 @@ def describe_status(status: int) -> str:
     return f"the server answered {status}" + (f" {HTTPStatus(status).phrase}" if known else "")
 
 
-def is_private(host: str) -> bool:
-    """Tell whether a host resolves to an address that is not public."""
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return False  # a name that only a proxy may know; without a proxy the request fails by itself
-    return any(_is_private_address(str(entry[4][0])) for entry in found)
-
-
-def _is_private_address(text: str) -> bool:
-    address = ipaddress.ip_address(text)
-    address = getattr(address, "ipv4_mapped", None) or address
-    return not address.is_global or address.is_multicast
-
-
 class _PassingError(NetworkError):
     """Report a failure that may pass; `pause` is how many seconds the server asks to wait."""
 
     pause = 0.0
 
 
-class _Session(requests.Session):
-    """Leave redirects to the Fetcher, which checks each one; requests would also read the whole body of each."""
-
-    def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Name no target, so that requests follows none."""
-        return None
-
-
-class _Adapter(requests.adapters.HTTPAdapter):
-    """Have the address of each new connection checked before anything is sent over it.
-
-    A name may resolve to another address by then than when it was checked ("DNS rebinding").
-    """
-
-    def __init__(self, check: Callable[[str], None]) -> None:
-        self._check = check
-        super().__init__()
-
-    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        """Make the pools of connections; those through a proxy, which resolves names itself, are made elsewhere."""
-        super().init_poolmanager(*arguments, **options)
-        pools = {"http": urllib3.HTTPConnectionPool, "https": urllib3.HTTPSConnectionPool}
-        self.poolmanager.pool_classes_by_scheme = {scheme: self._checked(pool) for scheme, pool in pools.items()}
-
-    def _checked(self, pool: Any) -> Any:
-        check = self._check
-
-        class Connection(pool.ConnectionCls):  # type: ignore[misc]
-            def _new_conn(self) -> socket.socket:
-                opened: socket.socket = super()._new_conn()
-                try:
-                    check(opened.getpeername()[0])
-                except BaseException:
-                    opened.close()
-                    raise
-                return opened
-
-        return type("Pool", (pool,), {"ConnectionCls": Connection})
-
-
 class Fetcher:
     """Fetch pages one at a time over one session, keeping to each site's robots.txt and to the limits.
 
-    `delay` is in seconds between two requests to one host, `timeout` in seconds without a byte (a whole body may take
-    four times as long), `max_bytes` the size of a body after decompression.
+    `delay` is in seconds between two requests to one host, `timeout` in seconds without a byte (a whole answer may take
+    four times as long).
     """
 
     def __init__(
@@ -147,21 +97,17 @@ class Fetcher:
         *,
         delay: float,
         timeout: float,
-        max_bytes: int,
         allow_private: bool,
-        is_private: Callable[[str], bool] = is_private,
+        resolve: Callable[[str], Iterable[str]] = resolve,
     ) -> None:
         self._delay = delay
         self._timeout = timeout
-        self._max_bytes = max_bytes
         self._allow_private = allow_private
-        self._is_private = is_private
-        self._session = _Session()
+        self._resolve = resolve
+        self._session = Session(self._check_address)
         self._private_is_allowed = allow_private
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, _Adapter(self._check_address))
         self._session.headers["User-Agent"] = USER_AGENT
-        self._robots: dict[str, RobotFileParser | NetworkError] = {}
+        self._robots: dict[str, Protego | NetworkError] = {}
         self._delays: dict[str, float] = {}
         self._finished: dict[str, float] = {}
 
@@ -174,6 +120,7 @@ class Fetcher:
         url: str,
         content_types: Collection[str],
         *,
+        max_bytes: int,
         home: str | None = None,
         site: str | None = None,
         conditions: Callable[[str], Mapping[str, str]] | None = None,
@@ -181,19 +128,21 @@ class Fetcher:
     ) -> Response:
         """Fetch an address through its redirects, each checked; raise NetworkError with the reason if it must not be.
 
-        `home` is a private host that is allowed nonetheless, `site` one that redirects may not leave; `conditions`
-        gives the If-None-Match and If-Modified-Since headers for an address. The answer may have any status.
+        `max_bytes` is the size of a body after decompression, `home` a private host and port that are allowed
+        nonetheless, `site` a host that redirects may not leave; `conditions` gives the If-None-Match and
+        If-Modified-Since headers for an address. The answer may have any status.
         """
         for _ in range(_REDIRECTS + 1):
-            home = home if host_of(url) == home else None  # once away, a public site may not lead back in
-            self._private_is_allowed = self._allow_private or home is not None
-            if not self._private_is_allowed and self._is_private(host_of(url)):
-                raise NetworkError(f"it leads to the private address {host_of(url)}: allow that with --allow-private")
+            home = home if server_of(url) == home else None  # once away, a public site may not lead back in
+            private_is_allowed = self._allow_private or home is not None
+            if not private_is_allowed and any(map(is_private, self._resolve(host_of(url)))):
+                raise NetworkError(f"it leads to the private address {server_of(url)}: allow that with --allow-private")
             if site is not None and site_of(url) != site:
                 raise NetworkError(f"it redirects to another site, {url}: follow that with --any-site")
             if obey_robots:
                 self._obey_robots(url, home)
-            response = self._get(url, content_types, conditions(url) if conditions else {})
+            self._private_is_allowed = private_is_allowed  # only now, since a robots.txt may have led elsewhere
+            response = self._get(url, content_types, max_bytes, conditions(url) if conditions else {})
             if response.location is None:
                 return response
             try:
@@ -203,7 +152,7 @@ class Fetcher:
         raise NetworkError(f"it redirects more than {_REDIRECTS} times")
 
     def _check_address(self, address: str) -> None:
-        if not self._private_is_allowed and _is_private_address(address):
+        if not self._private_is_allowed and is_private(address):
             raise NetworkError(f"it leads to the private address {address}: allow that with --allow-private")
 
     def _obey_robots(self, url: str, home: str | None) -> None:
@@ -217,32 +166,23 @@ class Fetcher:
         rules = self._robots[robots_url]
         if isinstance(rules, NetworkError):
             raise NetworkError(f"the site's robots.txt could not be had ({rules}), so the site is left alone")
-        if not rules.can_fetch("local-rag", url):
+        if not rules.can_fetch(url, PRODUCT):
             raise NetworkError("the site's robots.txt forbids it")
-        crawl_delay = int(rules.crawl_delay("local-rag") or 0)
+        crawl_delay = rules.crawl_delay(PRODUCT) or 0.0
         if crawl_delay > _LONGEST_PAUSE:
             raise NetworkError(f"the site's robots.txt asks for over {_LONGEST_PAUSE:g} seconds between two requests")
         self._delays[host_of(url)] = max(self._delay, crawl_delay)
 
-    def _read_robots(self, robots_url: str, home: str | None) -> RobotFileParser:
+    def _read_robots(self, robots_url: str, home: str | None) -> Protego:
         """Fetch and parse a robots.txt; where there is none, everything is allowed (RFC 9309)."""
-        response = self.fetch(robots_url, (), home=home, obey_robots=False)
+        response = self.fetch(robots_url, (), max_bytes=MAX_BYTES, home=home, obey_robots=False)
         if response.status == HTTPStatus.OK:
-            lines = response.body.decode("utf-8-sig", errors="replace").splitlines()
-        elif response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            lines = ["User-agent: *", "Disallow: /"]
-        elif HTTPStatus.BAD_REQUEST <= response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-            lines = []
-        else:
-            raise NetworkError(describe_status(response.status))
-        rules = RobotFileParser()
-        try:
-            rules.parse(lines)
-        except ValueError:  # robotparser trips over some broken addresses and numbers
-            raise NetworkError("it is malformed") from None
-        return rules
+            return parse_robots(response.body)
+        if HTTPStatus.BAD_REQUEST <= response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            return Protego()
+        raise NetworkError(describe_status(response.status))
 
-    def _get(self, url: str, content_types: Collection[str], headers: Mapping[str, str]) -> Response:
+    def _get(self, url: str, content_types: Collection[str], max_bytes: int, headers: Mapping[str, str]) -> Response:
         """Request one address, without redirects, and try again after a failure that may pass.
 
         urllib3's own Retry would read a failed answer to its end, however long that is, and would not try again when a
@@ -255,7 +195,7 @@ class Fetcher:
             if host in self._finished:
                 time.sleep(max(0.0, self._finished[host] + pause - time.monotonic()))
             try:
-                return self._request(url, content_types, headers)
+                return self._request(url, content_types, max_bytes, headers)
             except _PassingError as error:
                 if attempt == _ATTEMPTS or error.pause > _LONGEST_PAUSE:
                     raise
@@ -264,11 +204,13 @@ class Fetcher:
             finally:
                 self._finished[host] = time.monotonic()
 
-    def _request(self, url: str, content_types: Collection[str], headers: Mapping[str, str]) -> Response:
+    def _request(
+        self, url: str, content_types: Collection[str], max_bytes: int, headers: Mapping[str, str]
+    ) -> Response:
         """Request one address once; turn every failure into a NetworkError."""
         try:
             with self._session.get(url, headers=dict(headers), stream=True, timeout=self._timeout) as answer:
-                return self._read(url, answer, content_types)
+                return self._read(url, answer, content_types, max_bytes)
         except requests.exceptions.SSLError as error:
             raise NetworkError("its certificate cannot be verified: name your own in REQUESTS_CA_BUNDLE") from error
         except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
@@ -278,7 +220,7 @@ class Fetcher:
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise NetworkError(f"the request failed ({error})") from error
 
-    def _read(self, url: str, answer: requests.Response, content_types: Collection[str]) -> Response:
+    def _read(self, url: str, answer: requests.Response, content_types: Collection[str], max_bytes: int) -> Response:
         """Read an answer within the limits; the body only of a page of one of the `content_types` (any if empty)."""
         if answer.status_code in _TEMPORARY:
             failure = _PassingError(describe_status(answer.status_code))
@@ -292,15 +234,12 @@ class Fetcher:
         if answer.status_code == HTTPStatus.OK:
             if content_types and content_type not in content_types:
                 raise NetworkError(f"it is no page but {content_type}")
-            deadline = time.monotonic() + 4 * self._timeout
             length = answer.raw.length_remaining or 0
-            while length <= self._max_bytes and (piece := answer.raw.read1(65536, decode_content=True)):
+            while length <= max_bytes and (piece := answer.raw.read1(65536, decode_content=True)):
                 body += piece
                 length = len(body)
-                if time.monotonic() > deadline:
-                    raise NetworkError(f"it was not complete within {4 * self._timeout:g} seconds")
-            if length > self._max_bytes:
-                raise NetworkError(f"it is larger than {self._max_bytes:,} bytes")
+            if length > max_bytes:
+                raise NetworkError(f"it is larger than {max_bytes:,} bytes")
         # A Location is UTF-8 in practice, though http.client decodes it as Latin-1.
         location = answer.headers["Location"].encode("latin-1").decode(errors="replace") if answer.is_redirect else None
         return Response(

@@ -4,24 +4,21 @@ import contextlib
 import functools
 import hashlib
 import json
-import mimetypes
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Literal
-from urllib.parse import unquote, urljoin, urlsplit
-
-import yaml
+from typing import Literal
+from urllib.parse import unquote, urlsplit
 
 from local_rag.errors import LocalRagError, NetworkError
-from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, is_private, normalize_url, site_of
+from local_rag.files import file_sha256, write_whole
+from local_rag.scraping.connection import is_private, resolve
+from local_rag.scraping.convert import CONVERTED, check_selector, convert
+from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, normalize_url, server_of, site_of
 
-_HTML = ("text/html", "application/xhtml+xml")
-_TEXT = ("text/plain", "text/markdown", "text/x-markdown")
-_PDF = "application/pdf"
 _STATE_FILE = ".scrape.json"
 _LONGEST_NAME = 80  # characters of a file name, before a hash and the suffix
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # no file names on Windows
@@ -39,12 +36,18 @@ class ScrapedPage:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is remembered of a page between runs: its file and hash, and what the server needs to say "unchanged"."""
+    """What is remembered of a page between runs: its file, hash and selector, and by what the server knows it."""
 
     file: str
     sha256: str
     etag: str | None
     last_modified: str | None
+    selector: str | None = None
+
+    def is_whole(self) -> bool:
+        """Tell whether the fields, which come from a file, are what they should be."""
+        others = (self.sha256, self.etag, self.last_modified, self.selector)
+        return isinstance(self.file, str) and all(value is None or isinstance(value, str) for value in others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +67,31 @@ def scrape(
     depth: int = 0,
     same_site: bool = True,
     max_pages: int = 100,
+    selector: str | None = None,
     delay: float = 1.0,
     allow_private: bool = False,
     timeout: float = 30.0,
     max_bytes: int = 20_000_000,
-    is_private: Callable[[str], bool] = is_private,
+    resolve: Callable[[str], Iterable[str]] = resolve,
 ) -> Iterator[ScrapedPage]:
     """Fetch pages, and those they link to up to `depth` links away, into `output`; yield each as it is done.
 
-    `delay` and `timeout` are in seconds. What is done stays done when the iteration is stopped. An address that is
-    none raises NetworkError before anything is fetched; a page that cannot be had is yielded as skipped.
+    Of an HTML page, what matches the CSS `selector` is kept, or without one the main content. `delay` and `timeout` are
+    in seconds. What is done stays done when the iteration is stopped. An address that is none raises NetworkError, and
+    a selector that is none LocalRagError, before anything is fetched; a page that cannot be had is yielded as skipped.
     """
+    if selector is not None:
+        check_selector(selector)
     queue: deque[_Visit] = deque()
     for url in dict.fromkeys(normalize_url(url) for url in urls):
-        queue.append(_Visit(url, depth, host_of(url) if is_private(host_of(url)) else None, None))
+        # A host that also has a public address may be anyone's, sent here to reach a private service.
+        kinds = set(map(is_private, resolve(host_of(url))))
+        queue.append(_Visit(url, depth, server_of(url) if kinds == {True} else None, None))
     seen = {visit.url for visit in queue}
     done: set[str] = set()
     state = _load_state(output)
-    remembered = functools.partial(_conditions, output=output, state=state)
-    fetcher = Fetcher(
-        delay=delay, timeout=timeout, max_bytes=max_bytes, allow_private=allow_private, is_private=is_private
-    )
+    remembered = functools.partial(_conditions, output=output, state=state, selector=selector)
+    fetcher = Fetcher(delay=delay, timeout=timeout, allow_private=allow_private, resolve=resolve)
     count = 0
     with contextlib.closing(fetcher):
         while queue and count < max_pages:
@@ -97,7 +104,8 @@ def scrape(
             try:
                 response = fetcher.fetch(
                     visit.url,
-                    (*_HTML, *_TEXT, _PDF),
+                    CONVERTED,
+                    max_bytes=max_bytes,
                     home=visit.home,
                     site=visit.site,
                     conditions=None if visit.depth else remembered,  # an unchanged page is not sent, nor are its links
@@ -106,7 +114,7 @@ def scrape(
                     raise NetworkError(f"it redirects to {response.url}, which was fetched before")
                 base = response.url
                 done |= {visit.url, base}
-                page, links = _keep(response, visit.url, output, state)
+                page, links = _keep(response, visit.url, output, state, selector)
             except NetworkError as error:
                 page = ScrapedPage(visit.url, None, "skipped", str(error))
             yield page
@@ -115,23 +123,30 @@ def scrape(
                     break
                 if link not in seen and (not same_site or site_of(link) == site_of(base)):
                     seen.add(link)
-                    home = visit.home if host_of(base) == visit.home else None
+                    home = visit.home if server_of(base) == visit.home else None
                     queue.append(_Visit(link, visit.depth - 1, home, site_of(base) if same_site else None))
 
 
 def file_name(url: str, suffix: str) -> str:
     """Derive a relative file name from an address: always the same for one, never the same for two on one host.
 
-    A name that lost something (a query, capitals, odd characters, length) ends in a hash of the address. http and
-    https are taken for one.
+    A name that lost something (a query, capitals, odd characters, length) ends in a hash of the address, as does a
+    folder of the host. http and https are taken for one.
     """
     parts = urlsplit(url)
-    folder = _slug(parts.netloc.replace(":", "_"))
+    host = parts.netloc.replace(":", "_")
+    folder = _slug(host)
+    if folder != host:
+        folder += "-" + _hash(parts.netloc)
     stem = _slug(parts.path.strip("/").replace("/", "_")).removesuffix(suffix)
     lossless = "/" if stem == "index" else "/" + stem.replace("_", "/") + (suffix if suffix == ".pdf" else "")
     if parts.query or parts.path != lossless:
-        stem += "-" + hashlib.sha256(url.partition("://")[2].encode()).hexdigest()[:10]
+        stem += "-" + _hash(url.partition("://")[2])
     return f"{folder}/{stem}{suffix}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def _slug(text: str) -> str:
@@ -140,111 +155,68 @@ def _slug(text: str) -> str:
     return f"page-{slug}" if _RESERVED.fullmatch(slug) else slug
 
 
-def _conditions(url: str, output: Path, state: Mapping[str, _Known]) -> dict[str, str]:
-    """Give the headers that ask for a page only if it changed, unless its file is gone."""
+def _conditions(url: str, output: Path, state: Mapping[str, _Known], selector: str | None) -> dict[str, str]:
+    """Give the headers that ask for a page only if it changed, unless its file is gone or is to hold another part."""
     known = state.get(url)
-    if known is None or not (output / known.file).is_file():
+    if known is None or known.selector != selector or not (output / known.file).is_file():
         return {}
     headers = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
     return {name: value for name, value in headers.items() if value}
 
 
-def _keep(response: Response, url: str, output: Path, state: dict[str, _Known]) -> tuple[ScrapedPage, list[str]]:
-    """Write a page and the state, unless nothing changed; return what was done and the page's links."""
+def _keep(
+    response: Response, url: str, output: Path, state: dict[str, _Known], selector: str | None
+) -> tuple[ScrapedPage, list[str]]:
+    """Write a page and the state, unless nothing changed or a file of the user's is in the way.
+
+    Return what was done and the page's links.
+    """
     known = state.get(response.url)
     if response.status == HTTPStatus.NOT_MODIFIED and known is not None:
         return ScrapedPage(url, output / known.file, "unchanged"), []
     if response.status != HTTPStatus.OK:
         raise NetworkError(describe_status(response.status))
-    content, suffix, links = _convert(response)
+    content, suffix, links = convert(response, selector)
     if not content:
-        return ScrapedPage(url, None, "skipped", "no text was found in it"), links
+        reason = "no text was found in it" if selector is None else f"no text in it matches the selector {selector}"
+        return ScrapedPage(url, None, "skipped", reason), links
     file = file_name(response.url, suffix)
     sha256 = hashlib.sha256(content).hexdigest()
     unchanged = known is not None and (known.file, known.sha256) == (file, sha256) and (output / file).is_file()
     if not unchanged:
+        ours = {sha256, *(entry.sha256 for entry in state.values() if entry.file == file)}  # by http or https
+        if _is_edited(output / file, ours):
+            reason = f"{output / file} may hold changes of yours: move or delete it to have the page anew"
+            return ScrapedPage(url, None, "skipped", reason), links
         _write(output / file, content)
-    state[response.url] = _Known(file, sha256, response.etag, response.last_modified)
+    state.update(_load_state(output))  # another run may have written it
+    state[response.url] = _Known(file, sha256, response.etag, response.last_modified, selector)
     _write(output / _STATE_FILE, json.dumps({key: asdict(value) for key, value in state.items()}, indent=1).encode())
     return ScrapedPage(url, output / file, "unchanged" if unchanged else "written"), links
 
 
-def _convert(response: Response) -> tuple[bytes, str, list[str]]:
-    """Turn a page into the bytes of its file (empty if it holds no text), the file's suffix and the links to follow."""
-    if response.content_type == _PDF:
-        return response.body, ".pdf", []
-    text = _decode(response)
-    title = date = None
-    links: list[str] = []
-    if response.content_type in _HTML:
-        import trafilatura
-
-        tree = trafilatura.load_html(text)
-        if tree is None:
-            return b"", ".md", []
-        links = _links(tree, response.url)
-        try:
-            metadata = trafilatura.extract_metadata(tree, default_url=response.url, extensive=False)
-            text = trafilatura.extract(tree, url=response.url, output_format="markdown", include_comments=False) or ""
-        except Exception as error:  # several parsers are at work, and no page may stop the run
-            raise NetworkError(f"its HTML cannot be read ({error})") from error
-        title, date = metadata.title, metadata.date
-    elif heading := re.search(r"^# +(.+)$", text, re.MULTILINE):
-        title = heading[1]
-    if not text.strip():
-        return b"", ".md", links
-    title = " ".join((title or unquote(urlsplit(response.url).path.strip("/").rpartition("/")[2])).split())
-    fields = {"url": response.url, "title": title, "date": date}
-    front_matter = yaml.safe_dump(
-        {name: value for name, value in fields.items() if value}, allow_unicode=True, sort_keys=False, width=10_000
-    )
-    return f"---\n{front_matter}---\n\n{text.rstrip()}\n".encode(errors="replace"), ".md", links
-
-
-def _decode(response: Response) -> str:
-    """Decode a page: as UTF-8 where nearly all of it is, else as declared, else as bs4 makes out."""
-    from bs4.dammit import UnicodeDammit
-
-    text = response.body.decode(errors="replace")
-    beyond_ascii = sum(character > "\x7f" for character in text)
-    if 10 * text.count("\ufffd") >= beyond_ascii:  # plain ASCII too, since ISO-2022-JP and the like look so
-        declared = [response.charset] if response.charset else []
-        is_html = response.content_type in _HTML
-        text = UnicodeDammit(response.body, declared, is_html=is_html).unicode_markup or text
-    return text.removeprefix("\ufeff")
-
-
-def _links(tree: Any, url: str) -> list[str]:
-    """List the pages that a page links to, without those that are media by their suffix."""
-    links: dict[str, None] = {}  # in order, each once
-    base = next(iter(tree.xpath("//base/@href")), "")
-    for href in tree.xpath("//a/@href"):
-        with contextlib.suppress(NetworkError, ValueError):
-            link = normalize_url(urljoin(urljoin(url, base), href.strip()))
-            kind = mimetypes.guess_type(urlsplit(link).path)[0] or ""
-            if not kind.startswith(("image/", "audio/", "video/", "font/")):
-                links[link] = None
-    return list(links)
+def _is_edited(path: Path, ours: Collection[str]) -> bool:
+    """Tell whether a file is there that has none of our hashes."""
+    try:
+        return file_sha256(path) not in ours
+    except OSError:
+        return path.is_file()
 
 
 def _load_state(output: Path) -> dict[str, _Known]:
-    """Load what is remembered of earlier runs; a damaged file only means that pages are fetched again."""
+    """Load what is remembered of earlier runs; of what is damaged, pages are fetched again."""
     try:
         entries = json.loads((output / _STATE_FILE).read_bytes())
-        return {url: _Known(**entry) for url, entry in entries.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        state = {url: _Known(**entry) for url, entry in entries.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
+    return {url: known for url, known in state.items() if known.is_whole()}
 
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        temporary.replace(path)
+        write_whole(path, content)
     except OSError as error:
         raise LocalRagError(f"{path} cannot be written ({error.strerror}): choose a folder with --output") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()

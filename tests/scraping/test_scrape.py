@@ -3,12 +3,11 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,45 +15,10 @@ from hypothesis import strategies as st
 from local_rag.cli.main import cli
 from local_rag.cli.scrape import command
 from local_rag.errors import LocalRagError, NetworkError
-from local_rag.scraping.fetch import is_private, normalize_url
+from local_rag.scraping.fetch import normalize_url
 from local_rag.scraping.scrape import ScrapedPage, file_name, scrape
+from tests.scraping.pages import TEXT, article, linked_pages, read, reason, run
 from tests.support.web_server import Handler, Reply, WebServer, in_turn, redirect, web_server
-
-TEXT = "The tide rises twice a day in the harbour, and every boat that draws more than two metres waits for it."
-
-
-@pytest.fixture
-def site() -> Iterator[WebServer]:
-    with web_server() as server:
-        yield server
-
-
-def article(title: str = "The tide", text: str = TEXT, links: tuple[str, ...] = (), head: str = "") -> str:
-    anchors = "".join(f'<a href="{link}">menu entry</a> ' for link in links)
-    return (
-        f"<!DOCTYPE html><html><head><title>{title}</title>{head}</head><body><nav>{anchors}</nav><main><article>"
-        f"<h1>{title}</h1><p>{text}</p><h2>Depths</h2><p>Two metres at low water, four metres at high water.</p>"
-        f"</article></main><footer>All rights reserved</footer></body></html>"
-    )
-
-
-def run(*urls: str, output: Path, **options: Any) -> list[ScrapedPage]:
-    return list(scrape(urls, output=output, **{"delay": 0.0, "timeout": 5.0, **options}))
-
-
-def reason(url: str, output: Path, **options: Any) -> str:
-    """Scrape one address that must be skipped, and say why it was."""
-    (page,) = run(url, output=output, **options)
-    assert (page.status, page.path) == ("skipped", None)
-    assert not list(output.rglob("*.md"))
-    return page.reason
-
-
-def read(page: ScrapedPage) -> tuple[dict[str, str], str]:
-    """Read a file's front matter and text."""
-    assert page.path is not None, page.reason
-    _, front_matter, text = page.path.read_text(encoding="utf-8").split("---\n", 2)
-    return yaml.safe_load(front_matter), text
 
 
 def test_a_page_becomes_markdown_with_front_matter(site: WebServer, tmp_path: Path) -> None:
@@ -197,9 +161,24 @@ def test_a_silent_server_is_given_up(site: WebServer, tmp_path: Path) -> None:
     assert "no answer came within 0.2 seconds" in reason(site.url(), tmp_path, timeout=0.2)
 
 
-def test_a_dripping_server_is_given_up(site: WebServer, tmp_path: Path) -> None:
-    site.pages["/"] = site.drip
+@pytest.mark.parametrize("kind", ["drip", "drip_headers", "drip_interim_answers", "drip_chunk_size"])
+def test_a_dripping_server_is_given_up(site: WebServer, tmp_path: Path, kind: str) -> None:
+    site.pages["/"] = getattr(site, kind)
+    start = time.monotonic()
     assert "not complete within 0.8 seconds" in reason(site.url(), tmp_path, timeout=0.2)
+    assert time.monotonic() - start < 20
+    assert site.paths() == ["/"]
+
+
+def test_a_proxy_is_used_and_may_not_drip_either(
+    site: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", site.url())
+    monkeypatch.delenv("no_proxy", raising=False)
+    page, dripping = "http://tide.invalid/", "http://tide.invalid/dripping"
+    site.pages |= {page: Reply(article()), dripping: site.drip_headers}
+    pages = run(page, dripping, output=tmp_path, timeout=0.2)
+    assert [page.reason for page in pages] == ["", "it was not complete within 0.8 seconds"]
 
 
 def test_a_closed_port_is_skipped(tmp_path: Path) -> None:
@@ -225,58 +204,12 @@ def test_other_content_types_are_refused(site: WebServer, tmp_path: Path, conten
     assert (content_type or "no content type") in reason(site.url(), tmp_path)
 
 
-def test_robots_txt_is_obeyed(site: WebServer, tmp_path: Path) -> None:
-    rules = "User-agent: local-rag\nDisallow: /secret\n\nUser-agent: *\nDisallow: /\n"
-    site.pages["/robots.txt"] = Reply("\ufeff" + rules, "text/plain")
-    site.pages |= {"/open": Reply(article()), "/way-in": redirect("/secret/plan"), "/secret/plan": Reply(article())}
-    pages = run(site.url("/open"), site.url("/secret/plan"), site.url("/way-in"), output=tmp_path)
-    assert [page.status for page in pages] == ["written", "skipped", "skipped"]
-    assert {page.reason for page in pages[1:]} == {"the site's robots.txt forbids it"}
-    assert site.paths() == ["/open", "/way-in"]
-    assert len(site.requests) == 3
-
-
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        (Reply("", status=500), "robots.txt could not be had"),
-        (Reply("", status=403), "forbids"),
-        (redirect("ftp://127.0.0.1/robots.txt"), "robots.txt could not be had"),
-        (Reply("User-agent: *\nDisallow: //[\n", "text/plain"), "malformed"),
-        (Reply("User-agent: *\nCrawl-delay: 86400\n", "text/plain"), "over 60 seconds"),
-    ],
-)
-def test_a_site_whose_robots_txt_cannot_be_kept_to_is_left_alone(
-    site: WebServer, tmp_path: Path, reply: Handler, expected: str
-) -> None:
-    site.pages |= {"/robots.txt": reply, "/": Reply(article())}
-    assert expected in reason(site.url(), tmp_path)
-    assert site.paths() == []
-
-
-def test_crawl_delay_is_kept(site: WebServer, tmp_path: Path) -> None:
-    site.pages |= {"/robots.txt": Reply("User-agent: *\nCrawl-delay: 1\n", "text/plain"), "/": Reply(article())}
-    run(site.url(), output=tmp_path)
-    assert site.requests[1].time - site.requests[0].time >= 1.0
-
-
 def test_requests_to_a_host_are_spaced(site: WebServer, tmp_path: Path) -> None:
     site.pages |= {"/a": Reply(article()), "/b": redirect("/a")}
     run(site.url("/a"), site.url("/b"), output=tmp_path, delay=0.15)
     times = [request.time for request in site.requests]
     assert len(times) == 4
     assert min(later - earlier for earlier, later in itertools.pairwise(times)) >= 0.15
-
-
-def linked_pages(site: WebServer) -> None:
-    links = ("b", "/b#part", "/photo.jpg", "mailto:x@example.org", "http://[bad/", "ftp://127.0.0.1/", "c?page=2")
-    site.pages |= {
-        "/a": Reply(article("A", links=(*links, site.url("/other", host="localhost")))),
-        "/b": Reply(article("B", links=("/a", "/d"))),
-        "/c?page=2": Reply(article("C")),
-        "/d": Reply(article("D")),
-        "/other": Reply(article("Other")),
-    }
 
 
 @pytest.mark.parametrize(
@@ -297,23 +230,6 @@ def test_links_are_followed(site: WebServer, tmp_path: Path, options: dict[str, 
     assert [page.status for page in pages].count("written") == len(expected)
 
 
-def test_another_private_host_is_refused(site: WebServer, tmp_path: Path) -> None:
-    linked_pages(site)
-    pages = run(site.url("/a"), output=tmp_path, depth=1, same_site=False)
-    assert pages[-1].reason == "it leads to the private address localhost: allow that with --allow-private"
-    site.pages["/"] = redirect(site.url("/other", host="localhost"))
-    assert "private address localhost" in reason(site.url(), tmp_path / "redirected")
-    assert run(site.url(), output=tmp_path, allow_private=True)[0].status == "written"
-
-
-def test_a_name_that_resolves_otherwise_when_connecting_is_refused(site: WebServer, tmp_path: Path) -> None:
-    site.pages["/"] = Reply(article())
-    why = reason(site.url(), tmp_path, is_private=lambda _host: False)
-    assert "leads to the private address 127.0.0.1" in why
-    assert site.requests == [], "nothing was sent"
-    assert run(site.url(), output=tmp_path, allow_private=True)[0].status == "written"
-
-
 def test_a_link_may_not_redirect_to_another_site(site: WebServer, tmp_path: Path) -> None:
     site.pages |= {
         "/": Reply(article(links=("/away",))),
@@ -323,28 +239,6 @@ def test_a_link_may_not_redirect_to_another_site(site: WebServer, tmp_path: Path
     pages = run(site.url(), output=tmp_path, depth=1, allow_private=True)
     assert "redirects to another site" in pages[1].reason
     assert run(site.url(), output=tmp_path, depth=1, allow_private=True, same_site=False)[1].status == "written"
-
-
-@pytest.mark.parametrize(
-    ("host", "private"),
-    [
-        ("127.0.0.1", True),
-        ("10.1.2.3", True),
-        ("169.254.169.254", True),
-        ("100.64.0.1", True),
-        ("0.0.0.0", True),
-        ("2130706433", True),
-        ("::1", True),
-        ("::ffff:192.168.0.1", True),
-        ("fd00::1", True),
-        ("224.0.0.1", True),
-        ("8.8.8.8", False),
-        ("2606:4700::1111", False),
-        ("a" * 70, False),
-    ],
-)
-def test_private_addresses(host: str, private: bool) -> None:
-    assert is_private(host) is private
 
 
 def test_links_of_a_page_without_text_are_followed(site: WebServer, tmp_path: Path) -> None:
@@ -428,12 +322,75 @@ def test_a_stopped_run_keeps_what_is_done(site: WebServer, tmp_path: Path) -> No
     assert [page.status for page in run(site.url("/a"), site.url("/b"), output=tmp_path)] == ["unchanged", "written"]
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"http://x/": 3}', '{"http://x/": {"file": "y"}}', "\udcff"])
+DAMAGED = '{"%s": {"file": %s, "sha256": "", "etag": %s, "last_modified": null}}'
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "",
+        "{",
+        "[]",
+        '{"http://x/": 3}',
+        '{"http://x/": {"file": "y"}}',
+        "\udcff",
+        "[" * 100_000,
+        DAMAGED % ("URL", 3, "null"),
+        DAMAGED % ("URL", '"FILE"', 3),
+    ],
+)
 def test_a_damaged_state_only_costs_a_fetch(site: WebServer, tmp_path: Path, damage: str) -> None:
     site.pages["/"] = Versioned({"ETag": '"v1"'})
     run(site.url(), output=tmp_path)
+    damage = damage.replace("URL", site.url()).replace("FILE", f"127.0.0.1_{site.port}/index.md")
     (tmp_path / ".scrape.json").write_bytes(damage.encode(errors="surrogateescape"))
     assert run(site.url(), output=tmp_path)[0].status == "written"
+
+
+def test_a_file_that_the_user_edited_is_not_overwritten(site: WebServer, tmp_path: Path) -> None:
+    site.pages["/"] = Reply(article())
+    (first,) = run(site.url(), output=tmp_path)
+    assert first.path is not None
+    first.path.write_text("my own notes")
+    assert run(site.url(), output=tmp_path)[0].status == "unchanged", "as long as the page is"
+    site.pages["/"] = Reply(article("The new tide", links=("/b",)))
+    site.pages["/b"] = Reply(article())
+    pages = run(site.url(), output=tmp_path, depth=1)
+    assert pages[0].reason == f"{first.path} may hold changes of yours: move or delete it to have the page anew"
+    assert [page.status for page in pages] == ["skipped", "written"]
+    assert first.path.read_text() == "my own notes"
+    first.path.unlink()
+    assert run(site.url(), output=tmp_path)[0].status == "written"
+    site.pages["/"] = Reply(article())
+    assert run(site.url(), output=tmp_path)[0].status == "written", "its own file is replaced"
+
+
+def test_a_file_that_scrape_never_wrote_is_not_overwritten(site: WebServer, tmp_path: Path) -> None:
+    site.pages["/tide"] = Reply(article())
+    path = tmp_path / f"127.0.0.1_{site.port}" / "tide.md"
+    path.parent.mkdir()
+    path.write_text("my own notes")
+    assert "may hold changes of yours" in run(site.url("/tide"), output=tmp_path)[0].reason
+    assert path.read_text() == "my own notes"
+
+
+def test_a_page_that_moved_to_https_replaces_its_file(site: WebServer, tmp_path: Path) -> None:
+    site.pages["/"] = Reply(article())
+    (first,) = run(site.url(), output=tmp_path)
+    state = tmp_path / ".scrape.json"
+    state.write_text(state.read_text().replace("http://", "https://"))
+    site.pages["/"] = Reply(article("The new tide"))
+    assert run(site.url(), output=tmp_path) == [first]
+
+
+def test_two_runs_at_once_forget_nothing_of_each_other(site: WebServer, tmp_path: Path) -> None:
+    site.pages |= {path: Versioned({"ETag": '"v1"'}) for path in ("/a", "/b", "/c")}
+    slow = scrape([site.url("/a"), site.url("/b")], output=tmp_path, delay=0)
+    assert next(slow).status == "written"
+    run(site.url("/c"), output=tmp_path)
+    assert [page.status for page in slow] == ["written"]
+    run(site.url("/a"), site.url("/b"), site.url("/c"), output=tmp_path)
+    assert {site.last(path).headers.get("If-None-Match") for path in ("/a", "/b", "/c")} == {'"v1"'}
 
 
 def test_an_unwritable_folder_is_one_sentence(site: WebServer, tmp_path: Path) -> None:
@@ -465,6 +422,14 @@ def test_file_names(url: str, expected: str) -> None:
     name = file_name(normalize_url(url), ".md")
     assert re.fullmatch(re.escape(expected).replace(re.escape("{hash}"), "[0-9a-f]{10}"), name), name
     assert file_name(normalize_url(url), ".md") == name
+
+
+def test_long_and_odd_hosts_have_folders_of_their_own() -> None:
+    urls = [f"https://{'x' * 60}.{'y' * 60}.{end}/" for end in ("example.org", "example.com")]
+    urls += ["http://[::1]/", "http://[1::]/", "https://example.org/", "https://aux/", "https://page-aux/"]
+    folders = [file_name(normalize_url(url), ".md").partition("/")[0] for url in urls]
+    assert len(set(folders)) == len(urls)
+    assert folders[-3] == "example.org"
 
 
 @given(

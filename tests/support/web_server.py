@@ -84,6 +84,23 @@ class WebServer:
         while not self.closing.wait(0.05):
             request.wfile.write(b"x")
 
+    def drip_headers(self, request: BaseHTTPRequestHandler) -> None:
+        """Send headers byte by byte, without an end."""
+        request.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: ")
+        while not self.closing.wait(0.05):
+            request.wfile.write(b"x")
+
+    def drip_interim_answers(self, request: BaseHTTPRequestHandler) -> None:
+        """Announce an answer again and again."""
+        while not self.closing.wait(0.05):
+            request.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def drip_chunk_size(self, request: BaseHTTPRequestHandler) -> None:
+        """Send the size of a body's first chunk byte by byte, without an end."""
+        request.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while not self.closing.wait(0.05):
+            request.wfile.write(b"0")
+
     def pour(self, request: BaseHTTPRequestHandler) -> None:
         """Send a body of undeclared length, without an end."""
         request.send_response(200)
