@@ -55,10 +55,10 @@ class Answerer:
             text += piece
             on_text(piece)
         cited = check.cited
-        if not cited and text.strip():
-            cited = [most_similar_source(text, used)]
-            text += f" [{cited[0]}]"
-            on_text(f" [{cited[0]}]")
+        if not cited and (similar := most_similar_source(text, used)):
+            cited = [similar]
+            text += f" [{similar}]"
+            on_text(f" [{similar}]")
         return Answer(
             question,
             text,

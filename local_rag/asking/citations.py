@@ -56,8 +56,8 @@ def find_citations(pieces: Iterator[str]) -> Iterator[tuple[str, list[int]]]:
         yield held.rstrip(), []
 
 
-def most_similar_source(text: str, passages: Sequence[Passage]) -> int:
-    """Return the number of the source that shares most of an uncited answer's words; the first of equals."""
+def most_similar_source(text: str, passages: Sequence[Passage]) -> int | None:
+    """Return the number of the source that shares most of an uncited answer's words, the first of equals, if any."""
     words = {word.lower() for word in _WORD.findall(text)}
     shared = [len(words & {word.lower() for word in _WORD.findall(passage.text)}) for passage in passages]
-    return shared.index(max(shared)) + 1
+    return shared.index(max(shared)) + 1 if any(shared) else None
