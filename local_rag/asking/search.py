@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from local_rag.asking.fuse import reciprocal_rank_fusion
+from local_rag.errors import QuestionError
 from local_rag.models.embedder import Embedder
 from local_rag.models.reranker import Reranker, score_within
 from local_rag.records import Hit, Passage
@@ -60,6 +61,8 @@ class Searcher:
 
     def trace(self, question: str, *, top: int, rerank: bool = True) -> Trace:
         """Search, and keep the ranking and the time of every stage."""
+        if question.encode(errors="ignore").decode() != question:
+            raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
         settings, watch = self._settings, Stopwatch()
         pool = max(settings.pool, top)
         vector = self._embedder.embed_query(question)

@@ -1,0 +1,33 @@
+"""Odd questions, terminals, variables and places to write to end in a result or in one sentence."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from local_rag import Library
+from local_rag.errors import QuestionError
+from tests.conftest import Run
+from tests.fakes import EMBEDS_QUICKLY
+
+CHECKOUT = Path(__file__).parents[2]
+QUICKLY = (
+    "import sys; from local_rag.cli.main import main; from tests.fakes import EMBEDS_QUICKLY; main(EMBEDS_QUICKLY)"
+)
+
+
+@pytest.fixture
+def indexed(documents: Path, run: Run) -> Path:
+    (documents / "tokyo.md").write_text("# Ferry\n\nThe ferry leaves 東京 at seven, with 😀 and é on board.\n", "utf-8")
+    assert run("index", "documents", "--profile", "tiny", "--context", "headings").exit_code == 0
+    return documents
+
+
+@pytest.mark.parametrize("command", ["search", "ask"])
+def test_a_question_that_is_not_utf8_is_refused(indexed: Path, run: Run, command: str) -> None:
+    result = run(command, os.fsdecode(b"caf\xe9"))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "is not UTF-8" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    with Library(parts=EMBEDS_QUICKLY) as library, pytest.raises(QuestionError, match="not UTF-8"):
+        library.search("\ud800")
