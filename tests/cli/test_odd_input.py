@@ -1,6 +1,9 @@
 """Odd questions, terminals, variables and places to write to end in a result or in one sentence."""
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,3 +34,17 @@ def test_a_question_that_is_not_utf8_is_refused(indexed: Path, run: Run, command
     assert len(result.stderr.strip().splitlines()) == 1
     with Library(parts=EMBEDS_QUICKLY) as library, pytest.raises(QuestionError, match="not UTF-8"):
         library.search("\ud800")
+
+
+@pytest.mark.parametrize("flag", ["--top=1", "--json"])
+def test_a_terminal_that_lacks_characters_shows_them_escaped(indexed: Path, flag: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONPATH": str(CHECKOUT)}
+    command = [sys.executable, "-c", QUICKLY, "search", "ferry 東京", flag]
+    done = subprocess.run(command, capture_output=True, cwd=indexed.parent, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout.decode("latin-1")
+    if flag == "--json":
+        shown = json.loads(shown)["passages"][0]["text"]
+        assert shown.endswith("東京 at seven, with 😀 and é on board.")
+    else:
+        assert r"\u6771\u4eac at seven, with \ud83d\ude00 and é on board." in shown
