@@ -22,7 +22,7 @@ REMEMBERED = ("profile", "embed_model", "context_model", "chunker", "chunk_token
 class Settings(BaseSettings):
     """Hold every choice a user can make; a model left empty is the profile's."""
 
-    model_config = SettingsConfigDict(frozen=True, env_prefix="LOCAL_RAG_", extra="ignore")
+    model_config = SettingsConfigDict(frozen=True, env_prefix="LOCAL_RAG_", env_ignore_empty=True, extra="ignore")
 
     profile: str = Field("starter", description="the models to use wherever none is named below")
     context_model: str = Field("", description="writes contexts: a name of `local-rag models list` or a GGUF file")

@@ -10,6 +10,7 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import QuestionError
+from local_rag.settings import resolve_settings
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY
 
@@ -48,3 +49,14 @@ def test_a_terminal_that_lacks_characters_shows_them_escaped(indexed: Path, flag
         assert shown.endswith("東京 at seven, with 😀 and é on board.")
     else:
         assert r"\u6771\u4eac at seven, with \ud83d\ude00 and é on board." in shown
+
+
+def test_an_empty_variable_counts_as_not_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, documents: Path, run: Run
+) -> None:
+    for name in ("PROFILE", "CONTEXT", "PASSAGES"):
+        monkeypatch.setenv(f"LOCAL_RAG_{name}", "")
+    settings = resolve_settings(tmp_path)
+    assert (settings.profile, settings.context, settings.passages) == ("starter", "llm", 20)
+    assert run("index", "documents", "--profile", "tiny", "--context", "headings").exit_code == 0
+    assert run("search", "boat").exit_code == 0, "what the library was indexed with is not overruled"
