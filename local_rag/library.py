@@ -116,9 +116,11 @@ class Library:
         self, paths: Iterable[Path | str], *, dry_run: bool = False, progress: Callable[[Progress], None] = _ignore
     ) -> Removal:
         """Take documents, or all below a folder, out of the library and publish an index without them."""
-        with self.writing(progress) as (store, indexer):
+        with self._locked(create=False), closing(Store(self.folder)) as store:
             removal = find_documents(store, paths)
             if not dry_run:
+                # Before anything is taken out, since the models may not be there.
+                indexer = self._indexer(store, progress) if self._indexes.live_name() else None
                 remove(store, self._indexes, indexer, removal)
             return removal
 

@@ -61,10 +61,10 @@ def find_documents(store: Store, paths: Iterable[Path | str]) -> Removal:
     return Removal(tuple(gone.values()), tuple(sorted(forgotten)), tuple(sorted(excluded)))
 
 
-def remove(store: Store, indexes: Indexes, indexer: Indexer, removal: Removal) -> None:
-    """Take the documents out, publish an index without them, then delete their text."""
+def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Removal) -> None:
+    """Take the documents out, publish an index without them where there is one, then delete their text."""
     store.remove(removal.documents, removal.roots, removal.excluded)
-    if indexes.live_name():
+    if indexer:
         indexer.publish()
     purge_superseded(store, indexes)
 
