@@ -10,6 +10,7 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import ModelError, QuestionError
+from local_rag.evaluation.dataset import write_dataset
 from local_rag.settings import resolve_settings
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY
@@ -25,6 +26,14 @@ def indexed(documents: Path, run: Run) -> Path:
     (documents / "tokyo.md").write_text("# Ferry\n\nThe ferry leaves 東京 at seven, with 😀 and é on board.\n", "utf-8")
     assert run("index", "documents", "--profile", "tiny", "--context", "headings").exit_code == 0
     return documents
+
+
+@pytest.fixture
+def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    documents = [{"id": "a", "text": "The ferry leaves at seven."}]
+    write_dataset(tmp_path / "set", documents, [{"question": "ferry", "golden": ["a"]}])
+    return tmp_path / "set"
 
 
 @pytest.mark.parametrize("command", ["search", "ask"])
@@ -72,3 +81,22 @@ def test_what_would_be_removed_is_said_without_the_models(
         library.remove([indexed / "boat.txt"])
     monkeypatch.delenv("LOCAL_RAG_MODELS")
     assert Library(parts=EMBEDS_QUICKLY).status().documents == 4, "nothing is taken out that cannot be published"
+
+
+@pytest.mark.parametrize("flag", ["--json", "--plot"])
+def test_a_report_that_cannot_be_written_is_refused_before_the_work(dataset: Path, run: Run, flag: str) -> None:
+    for place in ("missing/report.png", str(dataset)):
+        result = run("eval", dataset, "--profile", "tiny", "--context", "none", flag, place)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "cannot be written" in result.stderr
+        assert len(result.stderr.strip().splitlines()) == 1
+    assert not (dataset / ".local-rag").exists()
+
+
+@pytest.mark.parametrize("place", ["report.json", "-"])
+def test_a_failing_plot_loses_no_report(dataset: Path, run: Run, place: str) -> None:
+    result = run("eval", dataset, "--profile", "tiny", "--context", "none", "--json", place, "--plot", "plot.poem")
+    assert result.exit_code == 1
+    assert "plot.poem" in result.stderr
+    assert json.loads(result.stdout if place == "-" else Path(place).read_text())["questions"] == 1
+    assert place == "-" or "nDCG@10" in result.stdout
