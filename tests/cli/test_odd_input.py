@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
-from local_rag.errors import ModelError, QuestionError
-from local_rag.evaluation.dataset import write_dataset
+from local_rag.errors import DatasetError, ModelError, QuestionError
+from local_rag.evaluation.dataset import load_dataset, write_dataset
 from local_rag.settings import resolve_settings
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY
@@ -100,3 +100,11 @@ def test_a_failing_plot_loses_no_report(dataset: Path, run: Run, place: str) -> 
     assert "plot.poem" in result.stderr
     assert json.loads(result.stdout if place == "-" else Path(place).read_text())["questions"] == 1
     assert place == "-" or "nDCG@10" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["documents", "questions"])
+def test_a_dataset_with_half_a_character_is_named(dataset: Path, name: str) -> None:
+    path = dataset / f"{name}.jsonl"
+    path.write_text(path.read_text().replace("erry", r"erry \ud800"))
+    with pytest.raises(DatasetError, match=rf"{name}.jsonl:1 is malformed .*surrogates"):
+        load_dataset(dataset)
