@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
-from local_rag.errors import DatasetError, ModelError, QuestionError
+from local_rag.errors import DatasetError, LibraryError, ModelError, QuestionError
 from local_rag.evaluation.dataset import load_dataset, write_dataset
+from local_rag.evaluation.evaluate import evaluate
 from local_rag.settings import resolve_settings
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY
@@ -108,3 +109,13 @@ def test_a_dataset_with_half_a_character_is_named(dataset: Path, name: str) -> N
     path.write_text(path.read_text().replace("erry", r"erry \ud800"))
     with pytest.raises(DatasetError, match=rf"{name}.jsonl:1 is malformed .*surrogates"):
         load_dataset(dataset)
+
+
+def test_a_dataset_is_not_measured_in_a_library_of_documents(indexed: Path, tmp_path: Path) -> None:
+    write_dataset(tmp_path / "set", [{"id": "a", "text": "The ferry."}], [{"question": "ferry", "golden": ["a"]}])
+    with Library(parts=EMBEDS_QUICKLY) as library:
+        before = library.status()
+        with pytest.raises(LibraryError, match=r"holds documents of your own.*`--library`"):
+            evaluate(load_dataset(tmp_path / "set"), library, part="all", rerank=False, progress=lambda _: None)
+        assert library.status() == before
+        assert library.search("boat harbour")
