@@ -3,7 +3,8 @@
 import hashlib
 import json
 
-# Recipes that were numbered by hand before keys were made of values: what was made by them then is as good as ever.
+# Recipes that were numbered by hand before keys were made of values. Vectors and contexts made by them then are as good
+# as ever; the last one is that of the indexes of TOKENS_VERSION 3, which are searched until `index` replaces them.
 _NUMBERED = {
     "f525c83340861e4ccdf0e455e3775d6121177c3dcd693288529e992c19d915f8": 3,
     "2293103db07f89fd04d2bebe75344e4058c1de0a9261adf32393189be70459c0": 2,

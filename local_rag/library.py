@@ -129,9 +129,11 @@ class Library:
 
         With `erase` nothing of them is left in any file of the library, neither contexts nor vectors.
         """
-        with self.writing(progress) as (store, indexer):
+        with self._locked(create=False), closing(Store(self.folder)) as store:
             removal = find_documents(store, paths)
             if not dry_run:
+                # Before anything is taken out, since the models may not be there.
+                indexer = self._indexer(store, progress) if self._indexes.live_name() else None
                 remove(store, self._indexes, indexer, removal, erase=erase)
             return removal
 

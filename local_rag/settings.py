@@ -32,7 +32,7 @@ REMEMBERED = ("profile", "embed_model", "context_model", "chunker", "chunk_token
 class Settings(BaseSettings):
     """Hold every choice a user can make; a model left empty is the profile's."""
 
-    model_config = SettingsConfigDict(frozen=True, env_prefix="LOCAL_RAG_", extra="ignore")
+    model_config = SettingsConfigDict(frozen=True, env_prefix="LOCAL_RAG_", env_ignore_empty=True, extra="ignore")
 
     profile: str = Field(default="starter", description="the models to use wherever none is named below")
     context_model: str = Field(

@@ -86,7 +86,7 @@ Written by `scripts/write_docs.py` from `local_rag/settings.py`; not edited by h
 Every choice can be made in three places. The first that makes it wins:
 
 1. a flag of the command, where it has one ([commands.md](commands.md));
-2. an environment variable;
+2. an environment variable that is not empty;
 3. a line such as `passages = 10` in the file `{SETTINGS_FILE}` of the library folder.
 
 Where none does, `search` and `ask` take what the library was indexed with, and then the default.

@@ -5,6 +5,7 @@ taken apart: the model is first asked whether the sources hold the answer, and t
 threshold; only then does it answer. Both prompts share the sources as their prefix, so that the check costs little.
 """
 
+import codecs
 import math
 from collections.abc import Callable, Iterator, Sequence
 
@@ -55,10 +56,10 @@ class Answerer:
             text += piece
             on_text(piece)
         cited = check.cited
-        if not cited and text.strip():
-            cited = [most_similar_source(text, used)]
-            text += f" [{cited[0]}]"
-            on_text(f" [{cited[0]}]")
+        if not cited and (similar := most_similar_source(text, used)):
+            cited = [similar]
+            text += f" [{similar}]"
+            on_text(f" [{similar}]")
         return Answer(
             question,
             text,
@@ -80,17 +81,10 @@ class Answerer:
         return math.log(chance(["Yes", "yes", " Yes", " yes"]) / chance(["No", "no", " No", " no"]))
 
     def _generate(self, prefix: Sequence[int]) -> Iterator[str]:
-        """Yield the answer's text as it is generated; a character may need several tokens."""
-        model, pending = self._generator.model, b""
+        """Yield the answer's text as it is generated; a token may end in the midst of a character."""
+        model, decoder = self._generator.model, codecs.getincrementaldecoder("utf-8")("replace")
         request = Request("answer", prefix, closing_prompt(REQUEST, model), MAX_ANSWER_TOKENS)
         for event in self._generator.stream([request]):
-            pending += model.piece(event.token) if event.token is not None else b""
-            try:
-                text = pending.decode()
-            except UnicodeDecodeError:
-                if event.token is not None and len(pending) < len("\U0010ffff".encode()):
-                    continue
-                text = pending.decode("utf-8", "replace")
-            pending = b""
-            if text:
+            piece = b"" if event.token is None else model.piece(event.token)
+            if text := decoder.decode(piece, final=event.token is None):
                 yield text

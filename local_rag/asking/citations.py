@@ -1,12 +1,26 @@
 """Check the citations of an answer as it is written."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
 from local_rag.records import Passage
 
-_CITATION = re.compile(r"\s*\[\s*\d+(?:\s*,\s*\d+)*\s*\]")
-_MAY_BECOME_CITATION = re.compile(r"\s*(?:\[[\d\s,]*)?$")
+# A bracket and what stands in it, of which no more is held back than this.
+_OPEN, _CLOSED, _HELD = r"[\[\u3010\uff3b]", r"[\]\u3011\uff3d]", r"[\d\s,;:&#acdenorsu\u2013\u2014-]{0,60}"
+_ITEM = r"(?:sources?\s*[:#]?|#)?\s*(\d{1,4})(?:\s*[\u2013\u2014-]\s*(\d{1,4}))?"
+_ITEMS = re.compile(rf"\s*{_ITEM}(?:\s*(?:[,;&]|[,;]?\s*and)\s*{_ITEM})*\s*", re.IGNORECASE)
+_RANGE = re.compile(_ITEM, re.IGNORECASE)
+# What is looked for next outside code and inside of it, by what has opened it. A span ends with its line at the latest.
+_SPAN_END = re.compile(r"`{1,3}|\s{0,98}(?=\n)")
+_NEXT = {
+    "": re.compile(rf"\s{{0,99}}({_OPEN})({_HELD}){_CLOSED}|`{{1,3}}", re.IGNORECASE),
+    "`": _SPAN_END,
+    "``": _SPAN_END,
+    "```": re.compile("```"),
+}
+_MAY_COME = re.compile(rf"(?:\s{{0,99}}(?:{_OPEN}{_HELD})?|`{{1,2}})\Z", re.IGNORECASE)
+_LARGEST_NUMBER = 99  # of a source that does not exist; what is larger is a year or the like
 _WORD = re.compile(r"\w+")
 
 
@@ -24,7 +38,8 @@ class CitationCheck:
     def __call__(self, pieces: Iterator[str]) -> Iterator[str]:
         """Yield the checked pieces; the first one begins with a word."""
         begun = False
-        for text, numbers in find_citations(pieces):
+        for text, found in find_citations(pieces):
+            numbers = found if max(found, default=0) <= max(self._sources, _LARGEST_NUMBER) else []
             valid = [number for number in numbers if 1 <= number <= self._sources]
             self.cited += valid
             self.removed += [number for number in numbers if number not in valid]
@@ -38,26 +53,56 @@ class CitationCheck:
 def find_citations(pieces: Iterator[str]) -> Iterator[tuple[str, list[int]]]:
     """Yield an answer's text piece by piece, each citation as a piece of its own with its numbers.
 
-    What might yet become a citation is held back until its bracket closes.
+    What might yet become a citation or open code, in which there are none, is held back until that is known.
     """
-    held = ""
-    for piece in pieces:
-        held += piece
-        while match := _CITATION.search(held):
-            if match.start():
-                yield held[: match.start()], []
-            yield match.group(), [int(number) for number in re.findall(r"\d+", match.group())]
-            held = held[match.end() :]
-        end = match.start() if (match := _MAY_BECOME_CITATION.search(held)) else len(held)
-        if end:
-            yield held[:end], []
-        held = held[end:]
-    if held.strip():
-        yield held.rstrip(), []
+    text, done, cited, code = "", 0, -1, ""
+    for piece in itertools.chain(pieces, (None,)):
+        text += piece or ""
+        while (match := _NEXT[code].search(text, done)) and (piece is None or match.end() < len(text)):
+            start, end = match.span()
+            numbers = _numbers(match, cited)
+            if numbers:
+                cited = end
+            elif "`" in match[0]:
+                code, start = "" if code == match[0] else code or match[0], end
+            elif code:  # its line ends
+                code, end = "", start
+            else:
+                start = end
+            if start > done:
+                yield text[done:start], []
+            if end > start:
+                yield text[start:end], numbers
+            done = end
+        match = match or _MAY_COME.search(text, done)
+        end = match.start() if match and piece is not None else len(text.rstrip())
+        if end > done:
+            yield text[done:end], []
+            done = end
 
 
-def most_similar_source(text: str, passages: Sequence[Passage]) -> int:
-    """Return the number of the source that shares most of an uncited answer's words; the first of equals."""
+def _numbers(match: re.Match[str], cited: int) -> list[int]:
+    """Return the numbers of a bracket, none where it is no citation; the one before it ended at `cited`."""
+    if not match.lastindex or not _ITEMS.fullmatch(match[2]):
+        return []
+    text, start, end = match.string, match.start(1), match.end()
+    if match[1] == "[" and ((start != cited and _joins(text[start - 1 : start], ")]}")) or _joins(text[end : end + 1])):
+        return []
+    ranges = [(int(first), int(last or first)) for first, last in _RANGE.findall(match[2])]
+    numbers = [number for first, last in ranges for number in range(first, last + 1)]
+    return numbers if 0 not in numbers or numbers == [0] else []
+
+
+def _joins(character: str, others: str = "") -> bool:
+    """Say whether a character, which may be missing, makes one word or expression with the bracket beside it.
+
+    Letters without case do not: they are those of scripts written without spaces.
+    """
+    return character.isdecimal() or character.swapcase() != character or (character != "" and character in f"_{others}")
+
+
+def most_similar_source(text: str, passages: Sequence[Passage]) -> int | None:
+    """Return the number of the source that shares most of an uncited answer's words, the first of equals, if any."""
     words = {word.lower() for word in _WORD.findall(text)}
     shared = [len(words & {word.lower() for word in _WORD.findall(passage.text)}) for passage in passages]
-    return shared.index(max(shared)) + 1
+    return shared.index(max(shared)) + 1 if any(shared) else None

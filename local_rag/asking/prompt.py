@@ -36,7 +36,8 @@ def sources_prompt(
     """
     head = model.tokenize(f"{model.chat_frame(_SYSTEM)[0]}Sources:\n\n", special=True)
     asked = model.tokenize(f"Question: {' '.join(question.split())}\n")
-    room = limit - len(head) - len(asked) - len(closing_prompt(CHECK, model)) - MAX_ANSWER_TOKENS
+    closing = max(len(closing_prompt(request, model)) for request in (CHECK, REQUEST))
+    room = limit - len(head) - len(asked) - closing - MAX_ANSWER_TOKENS
     tokens, used = head, list[Passage]()
     for passage in passages:
         heading = " ".join(heading_path(passage.title, tuple(dict.fromkeys(passage.headings))).split())

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from local_rag.asking.fuse import reciprocal_rank_fusion
+from local_rag.errors import QuestionError
 from local_rag.models.embedder import Embedder
 from local_rag.models.reranker import Reranker, score_within
 from local_rag.records import Hit, Passage
@@ -54,10 +55,14 @@ class Searcher:
         self, index: Index, store: Store, settings: Settings, embedder: Embedder, reranker: Reranker | None
     ) -> None:
         self.index = index
+        # The store may hold contexts of an earlier run, which this index was made without.
+        self._situated = index.manifest.get("fingerprint", {}).get("context", "llm") == "llm"
         self._store, self._settings, self._embedder, self._reranker = store, settings, embedder, reranker
 
     def trace(self, question: str, *, top: int, rerank: bool = True) -> Trace:
         """Search, and keep the ranking and the time of every stage."""
+        if question.encode(errors="ignore").decode() != question:
+            raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
         settings, watch = self._settings, Stopwatch()
         pool = max(settings.pool, top)
         vector = self._embedder.embed_query(question)
@@ -90,7 +95,11 @@ class Searcher:
                 if chunk in hits:
                     hits[chunk].append(Hit(name, rank, score))
         stored = self._store.chunks_by_id(list(hits))
-        return [_passage(stored[chunk], score, tuple(hits[chunk])) for chunk, score in candidates if chunk in stored]
+        return [
+            _passage(stored[chunk], score, tuple(hits[chunk]), situated=self._situated)
+            for chunk, score in candidates
+            if chunk in stored
+        ]
 
 
 def rerank_passages(
@@ -123,15 +132,15 @@ def reranked_text(passage: Passage) -> str:
     return "\n".join(part for part in (passage.title, passage.context, passage.text) if part)
 
 
-def _passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...]) -> Passage:
+def _passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], *, situated: bool) -> Passage:
     chunk = stored.chunk
     return Passage(
         chunk_id=stored.id,
         path=stored.path,
         title=stored.title,
         text=chunk.text,
-        context=stored.context,
-        context_kind=stored.context_kind,
+        context=stored.context if situated else "",
+        context_kind=stored.context_kind if situated else "",
         headings=chunk.headings,
         page=chunk.page,
         line=chunk.line,

@@ -1,6 +1,7 @@
 """`local-rag eval DATASET` and `local-rag eval make DOCUMENTS`."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -13,6 +14,7 @@ from local_rag.cli.opening import current_parts, open_library
 from local_rag.cli.options import Group, model_option
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import printable
+from local_rag.errors import DatasetError
 from local_rag.evaluation.dataset import Part, load_dataset
 from local_rag.evaluation.draft_questions import draft_dataset
 from local_rag.evaluation.evaluate import compare_reports, evaluate, load_report, plot
@@ -81,6 +83,9 @@ def run(
 
     It is indexed once, beside the dataset; stop at any time and the same command goes on where it stopped.
     """
+    for path in (json_path, plot_path):
+        if path and path != Path("-") and (path.is_dir() or not os.access(path.parent, os.W_OK)):
+            raise DatasetError(f"{path} cannot be written; name a file in a folder that is there and yours.")
     other = load_report(compare) if compare else None
     loaded = load_dataset(dataset)
     if library is None:
@@ -95,14 +100,14 @@ def run(
             raise click.exceptions.Exit(130) from None
     if other:
         report["comparison"] = {"with": str(compare), **compare_reports(report, other)}
-    if plot_path:
-        plot([report, other] if other else [report], plot_path)
     if json_path == Path("-"):
         click.echo(json.dumps(report))
-        return
-    if json_path:
+    else:
+        _print(report)
+    if json_path and json_path != Path("-"):
         json_path.write_text(json.dumps(report) + "\n", encoding="utf-8")
-    _print(report)
+    if plot_path:
+        plot([report, other] if other else [report], plot_path)
 
 
 @command.command()

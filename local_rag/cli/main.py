@@ -1,7 +1,11 @@
 """The `local-rag` command: a group whose commands are imported only when they run."""
 
+import codecs
 import importlib
+import io
+import json
 import os
+import sys
 import tempfile
 from typing import Any
 
@@ -69,4 +73,13 @@ def cli(ctx: click.Context) -> None:
 
 def main(parts: Any = None) -> None:
     """Run the command line in a process that is there for nothing else: each command closes the network to it."""
+    codecs.register_error("escape", _escape)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="escape")
     cli(prog_name="local-rag", obj=Invocation(seal=True, parts=parts))
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    """Write what the terminal's encoding lacks as JSON does, so that printed JSON stays whole."""
+    assert isinstance(error, UnicodeEncodeError)
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end

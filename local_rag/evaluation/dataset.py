@@ -115,7 +115,14 @@ def _read_lines(path: Path) -> Iterator[tuple[str, Any]]:
         ) from None
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            yield f"{path}:{number}", _at(f"{path}:{number}", json.loads, line)
+            yield f"{path}:{number}", _at(f"{path}:{number}", _parse, line)
+
+
+def _parse(line: str) -> Any:
+    """Read a line of JSON, which could escape half a character that can be stored nowhere."""
+    record = json.loads(line)
+    json.dumps(record, ensure_ascii=False).encode()
+    return record
 
 
 def _at(place: str, read: Any, *arguments: Any) -> Any:

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from local_rag.errors import DatasetError
+from local_rag.errors import DatasetError, LibraryError
 from local_rag.evaluation.dataset import Dataset, DatasetDocument, Part, Question, Span
 from local_rag.evaluation.metrics import METRICS, confidence_interval, golden_ranks, measure, paired_test
 from local_rag.indexing.changes import Found, compare_documents
@@ -127,10 +127,16 @@ def index_dataset(
 ) -> dict[int, tuple[str, Chunk]]:
     """Bring a library up to date with a dataset; return chunk id -> (document id, chunk).
 
-    Only what the library lacks is made, and everything finished is kept when it is stopped.
+    Only what the library lacks is made, and everything finished is kept when it is stopped. Raises LibraryError for a
+    library of a user's own documents, which the dataset's would replace.
     """
     documents = {document.document.path: document for document in dataset.documents}
     with library.writing(progress, create=True) as (store, indexer):
+        if store.roots():
+            raise LibraryError(
+                f"{library.folder} holds documents of your own, which would be lost to it; name another folder with "
+                "`--library`."
+            )
         splitting = indexer.splitting()
         split_key = indexer.split_key(splitting)
         found = [_found(document, "ready-made" if document.chunks else split_key) for document in dataset.documents]

@@ -54,9 +54,14 @@ def differences(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]
     return found
 
 
+def obstacles(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Say what differs so much that questions do not fit; an index that was merely built otherwise can be searched."""
+    return differences({name: value for name, value in made.items() if name != "keyword_tokens"}, wanted)
+
+
 def require_same(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Refuse a question under other settings than the index was made with; name what differs."""
-    if changes := differences(made, wanted):
+    if changes := obstacles(made, wanted):
         raise LibraryError(
             f"The index was made otherwise: {', '.join(changes)}; run `local-rag index` with the same flags, which "
             "makes again only what depends on that, or leave away the flags and LOCAL_RAG_ variables that ask for it."

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 # Part of every index's recipe: raise it whenever the code below would make other tokens of the same text.
-TOKENS_VERSION = 3
+TOKENS_VERSION = 4
 
-_WORD = re.compile(r"\w+(?:['\u2019]\w+)?")
 # `getUserName` -> get User Name, `HTTPServer2` -> HTTP Server 2, `snake_case` -> snake case
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 # Scripts written without spaces: Thai to Myanmar, Khmer, kana, Han.
@@ -50,13 +49,31 @@ def _stemmer() -> Any:
 
 def keyword_tokens(text: str) -> list[str]:
     """Return the tokens of a text: stems, whole identifiers beside their parts, and bigrams."""
-    words = [token for token in _words(unicodedata.normalize("NFKC", text)) if token not in _STOP_WORDS]
+    # Joiners and non-joiners change how a word looks, not which it is.
+    text = unicodedata.normalize("NFKC", text).replace("\u200c", "").replace("\u200d", "")
+    words = [token for token in _words(text) if token not in _STOP_WORDS]
     stems: list[str] = _stemmer().stemWords(words)
     return stems
 
 
+@functools.cache
+def _word() -> re.Pattern[str]:
+    """Match a word with its combining marks, such as vowel signs, which `re` does not take for parts of words.
+
+    Marks beyond U+FFFF are left out: with them in the class every text would take several times as long.
+    """
+    marks = "".join(
+        character
+        for character in map(chr, range(0x300, 0x10000))
+        if unicodedata.category(character) in {"Mn", "Mc"}
+        and not unicodedata.name(character, "").startswith("VARIATION SELECTOR")
+    )
+    word = rf"\w+(?:[{marks}]\w*)*"
+    return re.compile(rf"{word}(?:['\u2019]{word})?")
+
+
 def _words(text: str) -> Iterator[str]:
-    for match in _WORD.finditer(text):
+    for match in _word().finditer(text):
         word = match.group().replace("\u2019", "'").removesuffix("'s")
         runs = _UNSPACED.findall(word)
         if runs:

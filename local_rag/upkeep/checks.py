@@ -146,9 +146,9 @@ def check_integrity(folder: Path, complaints: Sequence[str]) -> CheckResult:
     return CheckResult("integrity", "ok", "the store and the index are whole")
 
 
-def check_fingerprint(changes: Sequence[str]) -> CheckResult:
+def check_fingerprint(changes: Sequence[str], *, searchable: bool = False) -> CheckResult:
     """Require that the index was made with what the settings name."""
     if changes:
         message = f"the index was made otherwise: {', '.join(changes)}"
-        return CheckResult("fingerprint", "failed", message, "local-rag index")
+        return CheckResult("fingerprint", "warning" if searchable else "failed", message, "local-rag index")
     return CheckResult("fingerprint", "ok", "the index was made with these settings and models")

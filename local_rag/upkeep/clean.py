@@ -78,8 +78,8 @@ def find_documents(store: Store, paths: Iterable[Path | str]) -> Removal:
     return Removal(tuple(gone.values()), tuple(sorted(forgotten)), tuple(sorted(excluded)))
 
 
-def remove(store: Store, indexes: Indexes, indexer: Indexer, removal: Removal, *, erase: bool = False) -> None:
-    """Take the documents out, publish an index without them, then delete their text.
+def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Removal, *, erase: bool = False) -> None:
+    """Take the documents out, publish an index without them where there is one, then delete their text.
 
     With `erase` nothing of them is left in any file: contexts and vectors that no other document wants go as well, and
     so do older indexes and damaged copies. Deleted rows are overwritten.
@@ -90,7 +90,7 @@ def remove(store: Store, indexes: Indexes, indexer: Indexer, removal: Removal, *
             "run `local-rag index`, then erase."
         )
     store.remove(removal.documents, removal.roots, removal.excluded)
-    if indexes.live_name():
+    if indexer:
         indexer.publish(anew=erase)
     purge_superseded(store, indexes)
     if erase:

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from local_rag.errors import LibraryError, ModelError
-from local_rag.indexing.fingerprint import differences, make_fingerprint
+from local_rag.indexing.fingerprint import differences, make_fingerprint, obstacles
 from local_rag.llama.probe import probe_model, run_probe
 from local_rag.machine import file_system, free_bytes, is_network, memory, physical_cores, processor, processor_flags
 from local_rag.models.choice import chosen
@@ -86,7 +86,8 @@ def _check_library(folder: Path, settings: Settings, installed: Mapping[Role, In
     yield checks.check_integrity(folder, complaints)
     if live is not None and "embed" in installed:
         wanted = make_fingerprint(settings, installed["embed"], installed.get("context"))
-        yield checks.check_fingerprint(differences(live.manifest["fingerprint"], wanted))
+        made = live.manifest["fingerprint"]
+        yield checks.check_fingerprint(differences(made, wanted), searchable=not obstacles(made, wanted))
 
 
 def _weight(name: str, models: Mapping[str, ModelEntry]) -> int:

@@ -57,6 +57,7 @@ Results = Callable[..., dict[str, dict[str, str]]]
         (checks.check_integrity(Path("lib"), ["row missing"]), "failed", "row missing"),
         (checks.check_fingerprint([]), "ok", "these settings"),
         (checks.check_fingerprint(["the chunker"]), "failed", "made otherwise: the chunker"),
+        (checks.check_fingerprint(["the recipe"], searchable=True), "warning", "made otherwise: the recipe"),
     ],
 )
 def test_each_check_says_what_it_found_and_how_to_mend_it(result: CheckResult, severity: str, words: str) -> None:

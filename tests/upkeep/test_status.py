@@ -166,15 +166,23 @@ def test_another_chunker_or_context_given_with_the_question_is_named(
         plain(context="none").search("boat")
 
 
-def test_another_prompt_and_other_indexes_are_named(folder: Path) -> None:
+def test_another_prompt_is_named(folder: Path) -> None:
     made_with("prompt", "other")
     with pytest.raises(LibraryError, match=r"the words in which contexts are asked for.*`local-rag index`"):
         plain().search("boat")
     made_with("prompt", 2)
     assert plain().search("boat")
+
+
+def test_an_index_of_another_version_is_searched_and_built_again(folder: Path) -> None:
     made_with("keyword_tokens", 2)
-    with pytest.raises(LibraryError, match="builds its indexes"):
-        plain().search("boat")
+    assert plain().search("boat")
+    reason = "changed: how this version of local-rag builds its indexes"
+    assert stale(make()) == {reason: "local-rag index"}
+    contexts, vectors, report = cost(make())
+    assert (contexts, vectors, report.published) == (0, 0, True)
+    assert stale(make()) == {}
+    assert plain().search("boat")
 
 
 def test_questions_go_on_while_an_index_with_other_settings_is_made(folder: Path) -> None:

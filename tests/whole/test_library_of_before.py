@@ -33,15 +33,21 @@ def never(*_arguments: object, **_options: object) -> NoReturn:
 def test_it_is_opened_and_nothing_is_computed_again(before: Path) -> None:
     with Library("library", parts=Parts(load_embedder=never, open_engine=never)) as library:
         assert library.settings.profile == "tiny"
-        assert library.status().stale == ()
+        (stale,) = library.status().stale
+        assert stale.reason == "changed: how this version of local-rag builds its indexes"
         report = library.index()
-    assert (report.unchanged, report.chunks, report.published) == (3, 3, False)
+        assert library.status().stale == ()
+        again = library.index()
+    assert (report.unchanged, report.chunks, report.published) == (3, 3, True)
     assert (report.contexts, report.skipped) == ({}, [])
+    assert (again.unchanged, again.published) == (3, False)
 
 
 def test_it_is_searched(before: Path) -> None:
     with Library("library") as library:
         (passage,) = library.search("When does the ship sail?", top=1)
+        library.index()
+        assert library.search("When does the ship sail?", top=1) == [passage], "with the same index, built anew"
     assert passage.path == str(before / "documents" / "boat.txt")
     assert passage.context_kind in {"llm", "headings"}
 
