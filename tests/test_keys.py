@@ -114,9 +114,9 @@ def test_recipes_numbered_before_keep_their_numbers() -> None:
     tuning = EmbeddingTuning(headings_tokens=48, context_weight=0.75)
     assert recipe("vector", 3, tuning.headings_tokens, tuning.context_weight) == 3
     assert PROMPT == 2
-    assert (
-        index_recipe(KeywordTuning(k1=1.2, b=0.75, block_texts=8), VectorTuning(neighbour=0.35)) == TOKENS_VERSION == 3
-    )
+    assert recipe("index", 3, 1.2, 0.75, 8, 0.35) == 3
+    keywords, vectors = KeywordTuning(k1=1.2, b=0.75, block_texts=8), VectorTuning(neighbour=0.35)
+    assert index_recipe(keywords, vectors) == recipe("index", TOKENS_VERSION, 1.2, 0.75, 8, 0.35)
     assert recipe("vector", 4, tuning.headings_tokens, tuning.context_weight) == key_of("vector", 4, 48, 0.75)
 
 

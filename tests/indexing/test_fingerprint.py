@@ -65,8 +65,13 @@ def test_what_an_older_version_did_not_write_is_not_compared() -> None:
 def test_each_difference_is_named(wanted: dict[str, Any], difference: str) -> None:
     (found,) = differences(MADE, wanted)
     assert found.removeprefix("the ") == difference.removeprefix("the ")
-    with pytest.raises(LibraryError, match=r"The index was made otherwise: .*; run `local-rag index`"):
+
+
+def test_an_index_made_otherwise_is_refused_and_one_only_built_otherwise_is_not() -> None:
+    wanted = make_fingerprint(SETTINGS, replace(EMBEDDER, identity="x"), WRITER)
+    with pytest.raises(LibraryError, match=r"The index was made otherwise: the files of minilm; run `local-rag index`"):
         require_same(MADE, wanted)
+    require_same(MADE, {**MADE, "keyword_tokens": 1})
 
 
 def test_an_index_is_asked_with_the_settings_it_was_made_with_but_for_those_given() -> None:
