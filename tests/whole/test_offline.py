@@ -223,6 +223,33 @@ def test_a_command_in_another_program_closes_nothing(documents: Path, run: Run) 
     sys.audit("socket.gethostbyname", "another.invalid")  # which the hook, once added, would refuse for good
 
 
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_library_closes_the_network_to_a_notebook_that_asks_for_it(sealed: bool, tmp_path: Path) -> None:
+    code = f"""
+import ctypes, socket
+from local_rag import Library
+for _ in range(2):
+    Library({str(tmp_path)!r}, sealed={sealed})
+try:
+    socket.socket(type=socket.SOCK_DGRAM).connect(("192.0.2.1", 80))
+except PermissionError:
+    print("refused in Python")
+except OSError:
+    pass  # a machine without a network
+try:
+    socket.gethostbyname("another.invalid")
+except PermissionError:
+    print("refused to look up")
+except OSError:
+    pass
+if ctypes.CDLL(None).socket(2, 1, 0) < 0:
+    print("refused in native code")
+"""
+    done = python(code)
+    refused = ["refused in Python", "refused to look up", *["refused in native code"] * (sys.platform == "linux")]
+    assert (done.stdout.splitlines(), done.stderr) == (refused if sealed else [], "")
+
+
 def closes_the_network(arguments: list[str], folder: Path) -> bool:
     """Run a command in a process that reports on its end whether a name can still be looked up."""
     code = f"""
