@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from local_rag.errors import ModelError
-from local_rag.llama.engine import EngineSettings, Request, SharedPrefixEngine, common_prefix
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine, common_prefix
+from local_rag.llama.generator import Request
 from local_rag.llama.model import LlamaModel
 
 DOCUMENT = "The lighthouse of Graskjaer was built in 1868 of grey stone. " * 12
