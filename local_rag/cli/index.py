@@ -58,8 +58,6 @@ def _as_text(report: IndexReport) -> str:
             f"Contexts: {', '.join(shares)}. {report.tokens_generated:,} tokens generated; of {prompt:,} prompt tokens "
             f"{report.tokens_reused / max(1, prompt):.0%} came from the KV cache."
         )
-    if report.warning:
-        lines.append(f"Warning: {report.warning}")
     if report.skipped:
         lines.append(f"Skipped {len(report.skipped)}:")
         lines += [f"  {one_line(display_path(item.path))}: {one_line(item.reason)}" for item in report.skipped]
