@@ -291,12 +291,15 @@ class SharedPrefixEngine:
 
     def _evaluate(self) -> None:
         """Evaluate the batch; Ctrl-C ends it between two operations, not seconds later with the batch."""
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        handler = signal.signal(signal.SIGINT, self._interrupt) if in_main_thread else None
+        handler = signal.getsignal(signal.SIGINT)
+        # Ignored, or left to the system or to C code, it stays so; Python can set no handler but in its main thread.
+        replaced = callable(handler) and threading.current_thread() is threading.main_thread()
+        if replaced:
+            signal.signal(signal.SIGINT, self._interrupt)
         try:
             status = native().llama_decode(self._context, self._batch)
         finally:
-            if in_main_thread:
+            if replaced:
                 signal.signal(signal.SIGINT, handler)
         if self._interrupted:
             self._interrupted = False
