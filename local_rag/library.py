@@ -19,7 +19,7 @@ from local_rag.llama.open import open_engine, open_vocabulary
 from local_rag.models.choice import chosen, find, find_for_index
 from local_rag.models.embedder import Embedder, SentenceEmbedder
 from local_rag.models.reranker import Reranker, load_reranker
-from local_rag.offline import set_switches
+from local_rag.offline import close, set_switches
 from local_rag.records import Answer, InstalledModel, Passage, Progress
 from local_rag.settings import SETTINGS_FILE, Settings, index_settings, resolve_settings, said_now, was_written_by_index
 from local_rag.store.database import OWN_FILES, Store, is_library, remembered_settings
@@ -52,10 +52,15 @@ class Library:
 
     Settings given here win over the environment, which wins over what the library was last indexed with. Models are
     loaded when first needed and kept, so that a second question is quick.
+
+    `sealed` closes the network to the whole process and its children, as commands do, until the process ends: whatever
+    code runs in it can connect to no other machine, and on Linux opens no socket but Unix ones. Nothing takes it back.
     """
 
-    def __init__(self, folder: Path | str = DEFAULT_FOLDER, *, parts: Parts = Parts(), **settings: Any) -> None:
-        set_switches()
+    def __init__(
+        self, folder: Path | str = DEFAULT_FOLDER, *, sealed: bool = False, parts: Parts = Parts(), **settings: Any
+    ) -> None:
+        close() if sealed else set_switches()
         self.folder = Path(folder).resolve()
         self._indexes = Generations(self.folder)
         self.settings: Settings = resolve_settings(self.folder, self._remembered(), **settings)

@@ -3,6 +3,7 @@
 Each command says what it may reach, and closes the rest once. Three layers, since each has a way round it: environment
 variables that keep the model libraries from asking their hubs, an audit hook below everything that uses Python's
 sockets, and on Linux a system call filter that denies native code and child processes every socket but a Unix one.
+What they leave open is in docs/threats.md.
 """
 
 import ctypes
@@ -12,8 +13,12 @@ import os
 import platform
 import socket
 import struct
+import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from local_rag.errors import LocalRagError
@@ -32,8 +37,13 @@ _OFF = {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"}
 _WITH_ADDRESS = {"socket.connect", "socket.sendto", "socket.sendmsg"}
 _WITH_HOST = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"}
 
+_INTERNET = {socket.AF_INET, socket.AF_INET6}
+
 # For the system call filter: audit architecture, and the numbers of the calls `socket` and `seccomp`.
 _SYSTEM_CALLS = {"x86_64": (0xC000003E, 41, 317), "aarch64": (0xC00000B7, 198, 277)}
+# A ring of io_uring opens sockets without the call `socket`; it is set up, entered and registered by three calls.
+_IO_URING = (425, 426, 427)
+_X32 = 1 << 30  # set in the numbers of an x86-64 kernel's third set of calls
 _NO_NEW_PRIVILEGES = 38  # prctl
 _SET_MODE_FILTER = 1
 _ALL_THREADS = 1
@@ -41,7 +51,19 @@ _ALL_THREADS = 1
 _ALLOW_SPECULATION = 4
 _ALLOW, _DENY = 0x7FFF0000, 0x00050000 | errno.EACCES
 
-_hooked = False
+# Opens a socket as a program of 32 bits does: mov eax, 359; mov ebx, 2; mov ecx, 2; xor edx, edx; int 0x80. A kernel
+# that runs no such programs kills whoever tries.
+_CALL_AS_32_BIT = """
+import ctypes, mmap, sys
+memory = mmap.mmap(-1, 4096, prot=7)
+memory.write(bytes.fromhex("53 b867010000 bb02000000 b902000000 31d2 cd80 5b c3"))
+sys.exit(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))() < 0)
+"""
+# Programs that look names up for others, through a Unix socket.
+_NAME_SERVICES = ("/var/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve")
+
+_hooked = _filtered = False
+_unfiltered = ""  # why the kernel took no filter
 
 
 class Network(Enum):
@@ -59,17 +81,18 @@ def close(allow: Network = Network.NONE, *, native_code: bool = True) -> None:
     """Refuse connections and name look-ups but those allowed from now on, for as long as the process lives.
 
     Loopback stays open to Python. With `native_code`, Linux refuses every socket but a Unix one to all code in the
-    process and in its children.
+    process and in its children; where the kernel takes no filter, `open_ways` says so.
     """
-    global _hooked  # noqa: PLW0603  an audit hook cannot be removed, nor should it be added twice
+    global _hooked, _filtered, _unfiltered  # noqa: PLW0603  neither can be removed, nor should it be added twice
     set_switches(allow)
     if allow is Network.FETCH:
         return
     if not _hooked:
         sys.addaudithook(_refuse)
         _hooked = True
-    if native_code:
-        _filter_system_calls()
+    if native_code and _can_filter() and not _filtered:
+        _unfiltered = _filter_system_calls()
+        _filtered = not _unfiltered
 
 
 def set_switches(allow: Network = Network.NONE) -> None:
@@ -87,12 +110,47 @@ def open_ways() -> list[str]:
         ways.append("Python's sockets")
     except OfflineError:
         pass
+    if _unfiltered:
+        ways.append(f"native code, with no system call filter ({_unfiltered})")
     if _can_filter():
-        library = ctypes.CDLL(None)
-        if (descriptor := library.socket(socket.AF_INET, socket.SOCK_DGRAM, 0)) >= 0:
+        ways += [f"native code ({way})" for way in _native_ways()]
+    return ways + [f"a socket that was open before ({address})" for address in _open_sockets()]
+
+
+def left_open(name_services: Sequence[str] = _NAME_SERVICES) -> list[str]:
+    """Say what cannot be closed on this machine, each in half a sentence."""
+    found = [service for service in name_services if Path(service).exists()]
+    notes = [f"a program on this machine still looks up names for native code ({service})" for service in found]
+    return notes if _can_filter() else [*notes, "native code could connect, since nothing filters its calls here"]
+
+
+def _native_ways() -> Iterator[str]:
+    """Try each way to a socket that the kernel offers native code, and name those that are open."""
+    _, socket_number, _ = _SYSTEM_CALLS[platform.machine()]
+    calls: dict[str, tuple[Any, ...]] = {
+        "IPv4": (socket_number, socket.AF_INET, socket.SOCK_DGRAM, 0),
+        "IPv6": (socket_number, socket.AF_INET6, socket.SOCK_DGRAM, 0),
+        "x32": (_X32 | socket_number, socket.AF_INET, socket.SOCK_DGRAM, 0),
+        "io_uring": (_IO_URING[0], 1, ctypes.create_string_buffer(120)),
+    }
+    for name, arguments in calls.items():
+        if (descriptor := ctypes.CDLL(None).syscall(*arguments)) >= 0:
             os.close(descriptor)
-            ways.append("native code")
-    return ways
+            yield name
+    command = [sys.executable, "-I", "-S", "-c", _CALL_AS_32_BIT]
+    if platform.machine() == "x86_64" and subprocess.run(command, capture_output=True, check=False).returncode == 0:
+        yield "int 0x80"
+
+
+def _open_sockets() -> Iterator[str]:
+    """Yield the addresses of open sockets but those on loopback: what is open needs no permission to be used."""
+    for path in Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd").iterdir():
+        with suppress(OSError):  # closed in between
+            if path.is_socket():
+                with socket.socket(fileno=os.dup(int(path.name))) as opened:
+                    host, port = opened.getsockname()[:2] if opened.family in _INTERNET else ("", 0)
+                if not _is_this_machine(host):
+                    yield f"{host}:{port}"
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
@@ -138,35 +196,39 @@ def _can_filter() -> bool:
     return sys.platform == "linux" and platform.machine() in _SYSTEM_CALLS and sys.maxsize > 2**32
 
 
-def _filter_system_calls() -> None:
+def _filter_system_calls() -> str:
     """Let `socket` fail with EACCES for every family but Unix and netlink, which never leave the kernel.
 
-    A program for seccomp(2), in the kernel's packet filter language: an instruction is a code, two jumps and a value.
+    So fail io_uring, and all calls of another architecture, whose numbers mean something else. Returns why the kernel
+    does not take the filter, or nothing. It is a program for seccomp(2), in the kernel's packet filter language: an
+    instruction is a code, two jumps, where a condition holds and where not, and a value.
     """
-    if not _can_filter():
-        return
     architecture, socket_number, seccomp_number = _SYSTEM_CALLS[platform.machine()]
-    load, jump_if_equal, return_value = 0x20, 0x15, 0x06
+    load, jump_if_equal, jump_if_at_least, return_value = 0x20, 0x15, 0x35, 0x06
     call, machine, first_argument = 0, 4, 16  # offsets into struct seccomp_data
     instructions = [
         (load, 0, 0, machine),
-        (jump_if_equal, 0, 5, architecture),
+        (jump_if_equal, 0, 9, architecture),
         (load, 0, 0, call),
-        (jump_if_equal, 0, 3, socket_number),
+        (jump_if_at_least, 7, 0, _X32),
+        *((jump_if_equal, jump, 0, number) for jump, number in zip((6, 5, 4), _IO_URING, strict=True)),
+        (jump_if_equal, 0, 4, socket_number),
         (load, 0, 0, first_argument),
-        (jump_if_equal, 1, 0, int(socket.AF_UNIX)),
-        (jump_if_equal, 0, 1, 16),  # AF_NETLINK, by which glibc lists the network interfaces
-        (return_value, 0, 0, _ALLOW),
+        (jump_if_equal, 2, 0, int(socket.AF_UNIX)),
+        (jump_if_equal, 1, 0, 16),  # AF_NETLINK, by which glibc lists the network interfaces
         (return_value, 0, 0, _DENY),
+        (return_value, 0, 0, _ALLOW),
     ]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *instruction) for instruction in instructions))
     program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(instructions), ctypes.addressof(code)))
     library = ctypes.CDLL(None, use_errno=True)
-    if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0:
-        flags = _ALL_THREADS | _ALLOW_SPECULATION
-        library.syscall(seccomp_number, _SET_MODE_FILTER, flags, program)  # where it fails, `doctor` says so
+    failed = library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or library.syscall(
+        seccomp_number, _SET_MODE_FILTER, _ALL_THREADS | _ALLOW_SPECULATION, program
+    )
+    # A positive number is that of a thread whose own filter stands in the way.
+    return "another thread has a filter of its own" if failed > 0 else os.strerror(ctypes.get_errno()) if failed else ""
 
 
 if __name__ == "__main__":  # for `doctor`, which may run in a process that is not to be sealed
     close()
-    print(*open_ways(), sep="\n")
+    sys.stdout.writelines(f"{way}\n" for way in open_ways())

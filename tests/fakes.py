@@ -54,7 +54,6 @@ class FakeVocabulary:
     """A vocabulary whose tokens are characters."""
 
     context_length = 8192
-    shares_prefix = True
 
     def __init__(self, path: Path = Path("fake.gguf")) -> None:
         self.path = path

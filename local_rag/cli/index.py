@@ -72,8 +72,6 @@ def _as_text(report: IndexReport) -> str:
             f"Contexts: {', '.join(shares)}. {report.tokens_generated:,} tokens generated; of {prompt:,} prompt tokens "
             f"{report.tokens_reused / max(1, prompt):.0%} came from the KV cache."
         )
-    if report.warning:
-        lines.append(f"Warning: {report.warning}")
     lines += [f"Removed: {one_line(display_path(path))}" for path in report.removed_paths[:_SHOWN]]
     if len(report.removed_paths) > _SHOWN:
         lines.append(f"  and {len(report.removed_paths) - _SHOWN} more")

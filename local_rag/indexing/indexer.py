@@ -56,7 +56,6 @@ class IndexReport:
     tokens_evaluated: int = 0
     tokens_reused: int = 0
     tokens_generated: int = 0
-    warning: str = ""
     published: bool = False
     seconds: float = 0.0
 
@@ -195,7 +194,7 @@ class Indexer:
                     speed = f"{done / (time.monotonic() - started):.2f} chunks/s, {share:.0%} of prompt tokens reused"
                     self._progress(Progress("contextualize", min(done, total), total, speed))
         report.tokens_evaluated, report.tokens_reused = counts.evaluated, counts.reused
-        report.tokens_generated, report.warning = counts.generated, self._workers.warning
+        report.tokens_generated = counts.generated
 
     def _note(self, stage: Stage, total: int) -> Callable[[str], None]:
         return lambda remark: self._progress(Progress(stage, 0, total, remark))

@@ -57,12 +57,10 @@ class WrittenContext:
 class Workers(Protocol):
     """Whoever does the work; each method yields finished things in any order.
 
-    `counts` are the tokens that contexts have cost so far; `warning` is a sentence on what makes them dearer than they
-    should be, if anything does.
+    `counts` are the tokens that contexts have cost so far.
     """
 
     counts: Counts
-    warning: str
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
         """Read and split files, each within limits of time and memory."""
@@ -87,7 +85,7 @@ class LocalWorkers:
     ) -> None:
         self._embed_model, self._context_model = embed_model, context_model
         self._load_embedder, self._open_engine = load_embedder, open_engine
-        self.counts, self.warning = Counts(), ""
+        self.counts = Counts()
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
         """Read one file after another."""
@@ -112,11 +110,6 @@ class LocalWorkers:
 
         path = fastest_file(self._context_model)
         with self._open_engine(path, context_tokens=context_room, settings=fit) as engine:
-            if not engine.model.shares_prefix:
-                self.warning = (
-                    f"{self._context_model.name} has layers that cannot share a prefix, so every chunk costs a whole "
-                    "document; choose a model that attends fully (Llama, Qwen2.5, SmolLM2)."
-                )
             engine.counts = self.counts
             for key, text, kind in write_contexts(jobs, engine):
                 yield WrittenContext(key, text, kind)

@@ -16,7 +16,7 @@ import numpy as np
 
 from local_rag.errors import ModelError
 from local_rag.llama.generator import Counts, Request, Token
-from local_rag.llama.model import LlamaModel, native
+from local_rag.llama.model import LlamaModel, cannot_share, native
 from local_rag.machine import physical_cores
 
 
@@ -73,12 +73,15 @@ class SharedPrefixEngine:
         llama = native()
         settings = settings or EngineSettings()
         parameters = llama.llama_context_default_params()
-        sequences = settings.sequences
-        batch_tokens = max(settings.batch_tokens, 2 * sequences + 1)  # llama.cpp wants room for one output a sequence
+        sequences, ids = settings.sequences, 2 * settings.sequences + 1
+        # Layers with a sliding window must keep what the window has left behind, for requests that begin before. They
+        # keep it while a second sequence holds it too; what one holds alone is overwritten.
+        self._second = ids if llama.llama_model_n_swa(model.handle) else 0
+        parameters.n_seq_max = ids + self._second
+        batch_tokens = max(settings.batch_tokens, parameters.n_seq_max)  # llama.cpp wants an output of each in a batch
         parameters.n_ctx = context_tokens
         parameters.n_batch = parameters.n_ubatch = batch_tokens
-        parameters.n_seq_max = 2 * sequences + 1
-        parameters.kv_unified = True
+        parameters.swa_full = parameters.kv_unified = True
         parameters.n_threads = parameters.n_threads_batch = settings.threads or physical_cores()
         parameters.flash_attn_type = (
             llama.LLAMA_FLASH_ATTN_TYPE_AUTO if settings.flash_attention else llama.LLAMA_FLASH_ATTN_TYPE_DISABLED
@@ -99,7 +102,7 @@ class SharedPrefixEngine:
         llama.llama_set_abort_callback(self._context, self._abort_callback, None)
         self._memory = llama.llama_get_memory(self._context)
         self._batch = llama.llama_batch_init(batch_tokens, 0, 1)
-        self._free = list(range(2 * sequences + 1))
+        self._free = list(range(ids))
         self._residents: list[_Resident] = []
         self._active: list[_Active] = []
 
@@ -183,23 +186,25 @@ class SharedPrefixEngine:
         complete = [resident for resident in self._residents if resident.ready == len(resident.tokens)]
         donor = max(complete, key=lambda resident: common_prefix(resident.tokens, prefix), default=None)
         shared = common_prefix(donor.tokens, prefix) if donor else 0
-        memory, llama = self._memory, native()
         # Every cell in use costs attention in every batch, masked or not: keep no prefix that nobody asks for.
         for idle in [one for one in self._residents if one.users == 0 and one is not donor]:
             self._drop(idle)
         if donor and donor.users == 0:
             if not self._make_room(len(prefix) - len(donor.tokens) + need, keep=donor):
                 return None
-            llama.llama_memory_seq_rm(memory, donor.sequence, shared, -1)
+            for sequence in self._held_by(donor):
+                if not native().llama_memory_seq_rm(self._memory, sequence, shared, -1):
+                    raise cannot_share(self.model.path)
             donor.tokens, donor.put, donor.ready = prefix, shared, shared
             resident = donor
         else:
             if not self._make_room(len(prefix) + need, keep=donor):
                 return None
             resident = _Resident(self._free.pop(), prefix, shared, shared)
-            if donor and shared:
-                llama.llama_memory_seq_cp(memory, donor.sequence, resident.sequence, 0, shared)
             self._residents.append(resident)
+            if donor:
+                for sequence in self._held_by(resident):
+                    self._share(donor, sequence, shared)
         return resident
 
     def _make_room(self, need: int, keep: _Resident | None) -> bool:
@@ -217,9 +222,23 @@ class SharedPrefixEngine:
             self._drop(idle)
 
     def _drop(self, resident: _Resident) -> None:
-        native().llama_memory_seq_rm(self._memory, resident.sequence, -1, -1)
+        for sequence in self._held_by(resident):
+            native().llama_memory_seq_rm(self._memory, sequence, -1, -1)
         self._free.append(resident.sequence)
         self._residents.remove(resident)
+
+    def _held_by(self, resident: _Resident) -> list[int]:
+        """Return the sequences that hold a prefix."""
+        return [resident.sequence, *([resident.sequence + self._second] if self._second else [])]
+
+    def _share(self, resident: _Resident, sequence: int, end: int) -> None:
+        """Let a sequence begin with the first `end` tokens of a prefix."""
+        memory, llama = self._memory, native()
+        llama.llama_memory_seq_cp(memory, resident.sequence, sequence, 0, end)
+        # A memory that cannot be cut copies more, or has forgotten the beginning.
+        held = llama.llama_memory_seq_pos_min(memory, sequence), llama.llama_memory_seq_pos_max(memory, sequence)
+        if held != (0 if end else -1, end - 1):
+            raise cannot_share(self.model.path)
 
     def _release(self, active: _Active) -> None:
         if active.sequence >= 0:
@@ -248,6 +267,8 @@ class SharedPrefixEngine:
             self._put_prefix(active.resident)
         self._evaluate()
         for resident in self._residents:
+            for second in self._held_by(resident)[1:]:
+                native().llama_memory_seq_cp(self._memory, resident.sequence, second, resident.ready, resident.put)
             resident.ready = resident.put
         return ready
 
@@ -255,8 +276,7 @@ class SharedPrefixEngine:
         """Put what still fits of a request's suffix behind a copy of its prefix."""
         if active.sequence < 0:
             active.sequence = self._free.pop()
-            source, end = active.resident.sequence, active.request.start
-            native().llama_memory_seq_cp(self._memory, source, active.sequence, 0, end)
+            self._share(active.resident, active.sequence, active.request.start)
         while active.done < len(active.request.suffix) and self._batch.n_tokens < self._batch_tokens:
             self._put(active.request.suffix[active.done], active.position, active.sequence)
             active.done += 1
@@ -271,12 +291,15 @@ class SharedPrefixEngine:
 
     def _evaluate(self) -> None:
         """Evaluate the batch; Ctrl-C ends it between two operations, not seconds later with the batch."""
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        handler = signal.signal(signal.SIGINT, self._interrupt) if in_main_thread else None
+        handler = signal.getsignal(signal.SIGINT)
+        # Ignored, or left to the system or to C code, it stays so; Python can set no handler but in its main thread.
+        replaced = callable(handler) and threading.current_thread() is threading.main_thread()
+        if replaced:
+            signal.signal(signal.SIGINT, self._interrupt)
         try:
             status = native().llama_decode(self._context, self._batch)
         finally:
-            if in_main_thread:
+            if replaced:
                 signal.signal(signal.SIGINT, handler)
         if self._interrupted:
             self._interrupted = False

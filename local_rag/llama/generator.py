@@ -61,7 +61,6 @@ class Vocabulary(Protocol):
 
     path: Path
     context_length: int
-    shares_prefix: bool
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Return the tokens of a text; `special` ones only for text of our own."""

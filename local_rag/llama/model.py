@@ -32,6 +32,14 @@ def native() -> Any:
     return llama_cpp
 
 
+def cannot_share(path: Path) -> ModelError:
+    """Return the error of a model whose prompts cannot begin with what another one has read."""
+    return ModelError(
+        f"{path} keeps a recurrent state that prompts cannot share; choose a model that attends fully (Llama, Qwen2.5, "
+        "SmolLM2)."
+    )
+
+
 class LlamaModel:
     """Hold the weights and vocabulary of one GGUF file, or its vocabulary alone, which loads in a moment."""
 
@@ -51,10 +59,8 @@ class LlamaModel:
         self.vocabulary_size: int = llama.llama_vocab_n_tokens(self._vocabulary)
         # From the file's own fields: llama.cpp reads them into the model only with the weights.
         self.context_length = int(self._field(f"{self._field('general.architecture')}.context_length") or 0)
-        self.shares_prefix: bool = not llama.llama_model_is_recurrent(self.handle) and not llama.llama_model_n_swa(
-            self.handle
-        )
         self._frames: dict[str, tuple[str, str]] = {}
+        self._require_attention()
 
     def __enter__(self) -> Self:
         return self
@@ -67,6 +73,12 @@ class LlamaModel:
         if self.handle:
             native().llama_model_free(self.handle)
             self.handle = None
+
+    def _require_attention(self) -> None:
+        """Refuse a model that remembers what it has read in one state, which no other prompt can begin with."""
+        if native().llama_model_is_recurrent(self.handle) or native().llama_model_is_hybrid(self.handle):
+            self.close()
+            raise cannot_share(self.path)
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Return the tokens of a text.

@@ -65,12 +65,12 @@ def check_llama(
     return CheckResult("llama.cpp", "ok", message)
 
 
-def check_offline(ways: Sequence[str]) -> CheckResult:
-    """Require that nothing can leave the machine."""
-    if ways := [way for way in ways if way]:
+def check_offline(ways: Sequence[str], left_open: Sequence[str] = ()) -> CheckResult:
+    """Require that nothing can leave the machine; say what cannot be closed."""
+    if ways:
         message = f"something could leave this machine through {', '.join(ways)}"
         return CheckResult("offline", "failed", message, "scripts/setup.sh")
-    return CheckResult("offline", "ok", "connections and name look-ups are refused")
+    return CheckResult("offline", "ok", "; ".join(["connections and name look-ups are refused", *left_open]))
 
 
 def check_cores(cores: int) -> CheckResult:

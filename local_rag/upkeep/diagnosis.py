@@ -11,6 +11,7 @@ from local_rag.llama.probe import probe_model, run_probe
 from local_rag.machine import file_system, free_bytes, is_network, memory, physical_cores, processor, processor_flags
 from local_rag.models.choice import chosen
 from local_rag.models.registry import FORMATS, ModelEntry, default_models_directory, load_registry, resolve, verify
+from local_rag.offline import left_open
 from local_rag.records import InstalledModel, Role
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.database import STORE_FILE, Store, remembered_settings
@@ -27,7 +28,7 @@ def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str |
     """Check what a complete installation can: llama.cpp, the network's seal, the machine, the models, the library."""
     printed, problem = run_probe()
     yield checks.check_llama(version("llama-cpp-python"), printed, processor(), processor_flags(), problem)
-    yield checks.check_offline(open_ways)
+    yield checks.check_offline(open_ways, left_open())
     folder = folder.resolve()
     try:
         settings = resolve_settings(folder, remembered_settings(folder), **given)

@@ -57,5 +57,6 @@ def _version(name: str, modules: Mapping[str, list[str]]) -> str | None:
 def open_ways() -> list[str]:
     """Close the network in another process, as every command does in its own, and return what stayed open."""
     command = [sys.executable, "-P", "-m", "local_rag.offline"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return [*done.stdout.split("\n"), *done.stderr.splitlines()[-1:]]
+    # With the files that whoever started this one left open for it: one may be a socket.
+    done = subprocess.run(command, capture_output=True, text=True, check=False, close_fds=False)
+    return [*done.stdout.splitlines(), *done.stderr.splitlines()[-1:]]

@@ -82,8 +82,8 @@ def test_only_what_changed_is_embedded_again(folder: Path) -> None:
 def test_reranked_where_there_is_a_reranker(folder: Path) -> None:
     longest_first = FakeReranker(lambda _question, text: len(text))
     parts = Parts(load_embedder=FakeEmbedder, load_reranker=lambda _model: longest_first)
-    settings = {"profile": "tiny", "context": "none", "rerank_model": "minilm-l6-reranker"}
-    with Library(folder / "lib", parts=parts, **settings) as library:
+    model = "minilm-l6-reranker"
+    with Library(folder / "lib", parts=parts, profile="tiny", context="none", rerank_model=model) as library:
         report = evaluate(load_dataset(folder), library, part="all", rerank=True, progress=ignore)
         assert "reranked" in report["stages"]
         assert "rerank" in report["seconds_per_question"]

@@ -1,6 +1,9 @@
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +11,7 @@ from local_rag.errors import ModelError
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine, common_prefix
 from local_rag.llama.generator import Request
 from local_rag.llama.model import LlamaModel
+from tests.support.tiny_models import save_model
 
 DOCUMENT = "The lighthouse of Graskjaer was built in 1868 of grey stone. " * 12
 QUESTIONS = ["When was it built?", "Of what is it made?", "Where does it stand?", "Who keeps it?", "How tall is it?"]
@@ -80,6 +84,47 @@ def test_ctrl_c_ends_a_batch_and_leaves_the_engine_usable(tiny_llama: LlamaModel
     assert not engine._residents
     assert len(list(engine.complete(requests(tiny_llama)[:1]))) == 1
     engine.close()
+
+
+# Presses Ctrl-C again and again while a long prompt is evaluated; {handler} says who handles it.
+PRESSES = """
+import os, signal, sys, threading
+from pathlib import Path
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
+from local_rag.llama.generator import Request
+from local_rag.llama.model import LlamaModel
+model = LlamaModel(Path(sys.argv[1]))
+engine = SharedPrefixEngine(model, context_tokens=4096, settings=EngineSettings(sequences=1, batch_tokens=2048))
+done = threading.Event()
+def press():
+    while not done.wait(0.01):
+        os.kill(os.getpid(), signal.SIGINT)
+{handler}
+thread = threading.Thread(target=press)
+thread.start()
+try:
+    print(len(list(engine.complete([Request("long", [5] * 4000, [1], 1)]))))
+finally:
+    done.set()
+    thread.join()
+"""
+IGNORED = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
+# Python sees that C has installed a handler only when its module of signals begins.
+OF_C = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.signal(signal.SIGINT, ctypes.cast(libc.abs, ctypes.c_void_p))
+del sys.modules["_signal"]
+import _signal
+assert signal.getsignal(signal.SIGINT) is None
+"""
+
+
+@pytest.mark.parametrize("handler", [IGNORED, OF_C])
+def test_ctrl_c_is_left_to_whoever_handles_it(handler: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PRESSES.format(handler=handler), str(save_model(tmp_path / "m.gguf", "llama"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("1\n", "")
 
 
 def test_several_prefixes_run_together(engine: SharedPrefixEngine) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from local_rag.llama import probe
 from local_rag.models.registry import default_models_directory, resolve
 from local_rag.upkeep import checks
 from local_rag.upkeep.checks import CheckResult
+from local_rag.upkeep.doctor import open_ways
 from tests.conftest import Run
 
 GB = 1000**3
@@ -34,7 +36,8 @@ Results = Callable[..., dict[str, dict[str, str]]]
         (checks.check_llama("0.3", "CPU : AVX2 = 1 | FMA = 0", "EPYC", ["avx2"], None), "ok", "0.3 with AVX2"),
         (checks.check_llama("0.3", "CPU : SSE3 = 1", "EPYC", ["avx2", "fma"], None), "warning", "also has AVX2 FMA"),
         (checks.check_llama(None, "", "", [], "llama.cpp dies"), "failed", "llama.cpp dies"),
-        (checks.check_offline([]), "ok", "refused"),
+        (checks.check_offline([]), "ok", "are refused"),
+        (checks.check_offline([], ["a daemon may look up names"]), "ok", "are refused; a daemon may look up names"),
         (checks.check_offline(["native code"]), "failed", "through native code"),
         (checks.check_cores(2), "ok", "2 physical"),
         (checks.check_cores(1), "warning", "one physical core"),
@@ -221,6 +224,15 @@ def test_without_a_library_or_with_a_wrong_profile(
 def test_the_module_runs_by_itself() -> None:
     done = subprocess.run([sys.executable, "-m", "local_rag.llama.probe"], capture_output=True, text=True, check=True)
     assert "CPU" in done.stdout
+
+
+def test_sockets_that_whoever_started_it_left_open_are_named() -> None:
+    with socket.socket(type=socket.SOCK_DGRAM) as left:
+        left.bind(("", 0))
+        left.set_inheritable(True)
+        assert [way for way in open_ways() if way] == [
+            f"a socket that was open before (0.0.0.0:{left.getsockname()[1]})"
+        ]
 
 
 HIDE = """

@@ -5,6 +5,7 @@ import os
 import shutil
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,11 +31,11 @@ def folder(documents: Path) -> Path:
     return documents
 
 
-def make(**settings: object) -> Library:
+def make(**settings: Any) -> Library:
     return Library("lib", parts=QUICK, profile="tiny", **({"chunk_tokens": 32} | settings))
 
 
-def plain(folder: str = "lib", **settings: object) -> Library:
+def plain(folder: str = "lib", **settings: Any) -> Library:
     return Library(folder, parts=QUICK, **settings)
 
 

@@ -1,8 +1,11 @@
 """No command but `scrape` and `models pull` can reach another machine, in Python, in native code or by a child."""
 
+import errno
 import os
+import platform
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -15,11 +18,14 @@ from local_rag import Library
 from local_rag.cli.main import COMMANDS, cli
 from local_rag.cli.options import Command, FetchingCommand
 from local_rag.models.registry import default_models_directory
+from local_rag.offline import left_open
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY
 
 CLI = [sys.executable, "-c", "from local_rag.cli.main import main; main()"]
 MODELS = default_models_directory()
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="system call filters are Linux's")
+X86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86-64 has a second set of system calls")
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
@@ -68,7 +74,7 @@ assert right.recv(1) == b"x"
     assert python(code).stderr == ""
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="system call filters are Linux's")
+@LINUX
 def test_native_code_and_children_get_no_socket() -> None:
     code = """
 import ctypes, socket, subprocess, sys, threading
@@ -91,6 +97,105 @@ socket.socketpair()
 """
     done = python(code)
     assert (done.stdout.strip(), done.stderr) == ("[-1] [-1, -1, -1]", "")
+
+
+IO_URING = "import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(425, 1, ctypes.create_string_buffer(120)) < 0)"
+# Machine code that calls the kernel as a program of 32 bits does: `socket` of the Internet, and `getpid`.
+CALL = """
+import ctypes, mmap
+def call(code):
+    memory = mmap.mmap(-1, 4096, prot=7)
+    memory.write(bytes.fromhex(code))
+    return ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))()
+print(call("53b867010000bb02000000b90200000031d2cd805bc3"), call("b814000000cd80c3"))
+"""
+
+
+@LINUX
+def test_sockets_by_io_uring_are_refused() -> None:
+    code = """
+import ctypes, os
+from local_rag.offline import close
+close()
+libc = ctypes.CDLL(None, use_errno=True)
+parameters = ctypes.create_string_buffer(120)
+for arguments in ((425, 1, parameters), (426, 0, 0, 0, 0, None, 0), (427, 0, 0, None, 0)):
+    print(libc.syscall(*arguments), os.strerror(ctypes.get_errno()))
+"""
+    assert python(code).stdout.splitlines() == ["-1 Permission denied"] * 3
+
+
+@LINUX
+@X86_64
+def test_calls_of_another_architecture_are_refused() -> None:
+    x32 = "libc = ctypes.CDLL(None, use_errno=True); print(libc.syscall(41 | 1 << 30, 2, 1, 0), ctypes.get_errno())"
+    done = python(f"from local_rag.offline import close; close(){CALL}{x32}")
+    if done.returncode < 0:
+        pytest.skip("this kernel runs no programs of 32 bits")
+    assert done.stdout.splitlines() == [f"-{errno.EACCES} -{errno.EACCES}", f"-1 {errno.EACCES}"]
+
+
+@LINUX
+def test_every_way_out_is_tried() -> None:
+    before, after = python(
+        "from local_rag.offline import close, open_ways; print(open_ways()); close(); print(open_ways())"
+    ).stdout.splitlines()
+    wanted = ["the variable HF_HUB_OFFLINE", "Python's sockets", "IPv4", "IPv6"]
+    wanted += ["io_uring"] if python(IO_URING).returncode == 0 else []
+    wanted += ["int 0x80"] if platform.machine() == "x86_64" and python(CALL).returncode == 0 else []
+    assert [way for way in wanted if way not in before] == []
+    assert after == "[]"
+
+
+# Filters of one's own: one that refuses further ones, and one in another thread, which cannot get ours then.
+FILTER = """
+import ctypes, platform, struct, threading
+number = {"x86_64": 317, "aarch64": 277}[platform.machine()]
+def keep(*instructions):
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in instructions))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(instructions), ctypes.addressof(code)))
+    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
+    assert ctypes.CDLL(None).prctl(22, 2, program) == 0
+def refuse_filters():
+    keep((0x20, 0, 0, 0), (0x15, 0, 1, number), (6, 0, 0, 0x00050001), (6, 0, 0, 0x7FFF0000))
+ready, done = threading.Event(), threading.Event()
+def filter_one_thread():
+    keep((6, 0, 0, 0x7FFF0000))
+    ready.set()
+    done.wait()
+def in_a_thread():
+    threading.Thread(target=filter_one_thread, daemon=True).start()
+    ready.wait()
+"""
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("before", "reason"), [("refuse_filters", "Operation not permitted"), ("in_a_thread", "another thread")]
+)
+def test_a_filter_that_the_kernel_does_not_take_is_named(before: str, reason: str) -> None:
+    done = python(f"{FILTER}\n{before}()\nfrom local_rag.offline import close, open_ways\nclose()\nprint(open_ways())")
+    assert done.stderr == "", "the command goes on"
+    assert "no system call filter" in done.stdout
+    assert reason in done.stdout
+
+
+@LINUX
+def test_sockets_that_were_open_before_are_named() -> None:
+    code = "from local_rag.offline import close, open_ways; close(); print(*open_ways())"
+    with socket.socket(type=socket.SOCK_DGRAM) as outward, socket.create_server(("127.0.0.1", 0)) as inward:
+        outward.bind(("", 0))
+        command = [sys.executable, "-c", code]
+        descriptors = outward.fileno(), inward.fileno()
+        done = subprocess.run(command, pass_fds=descriptors, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == f"a socket that was open before (0.0.0.0:{outward.getsockname()[1]})"
+
+
+def test_what_closing_cannot_close_is_said(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    assert not any(missing in note for note in left_open([missing]))
+    (note,) = [note for note in left_open([str(tmp_path), missing]) if str(tmp_path) in note]
+    assert note == f"a program on this machine still looks up names for native code ({tmp_path})"
 
 
 @pytest.mark.parametrize("arguments", [["search", "x"], ["models", "list"], ["models", "verify"], ["doctor"]])
@@ -116,6 +221,33 @@ def test_every_command_says_what_it_may_reach(name: str) -> None:
 def test_a_command_in_another_program_closes_nothing(documents: Path, run: Run) -> None:
     assert run("status").exit_code == 1
     sys.audit("socket.gethostbyname", "another.invalid")  # which the hook, once added, would refuse for good
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_library_closes_the_network_to_a_notebook_that_asks_for_it(sealed: bool, tmp_path: Path) -> None:
+    code = f"""
+import ctypes, socket
+from local_rag import Library
+for _ in range(2):
+    Library({str(tmp_path)!r}, sealed={sealed})
+try:
+    socket.socket(type=socket.SOCK_DGRAM).connect(("192.0.2.1", 80))
+except PermissionError:
+    print("refused in Python")
+except OSError:
+    pass  # a machine without a network
+try:
+    socket.gethostbyname("another.invalid")
+except PermissionError:
+    print("refused to look up")
+except OSError:
+    pass
+if ctypes.CDLL(None).socket(2, 1, 0) < 0:
+    print("refused in native code")
+"""
+    done = python(code)
+    refused = ["refused in Python", "refused to look up", *["refused in native code"] * (sys.platform == "linux")]
+    assert (done.stdout.splitlines(), done.stderr) == (refused if sealed else [], "")
 
 
 def closes_the_network(arguments: list[str], folder: Path) -> bool:

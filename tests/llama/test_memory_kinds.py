@@ -1,0 +1,98 @@
+"""Prompts share what was read only where a model remembers it so that it can be cut; all others are refused."""
+
+import random
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from local_rag.errors import ModelError
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine, common_prefix
+from local_rag.llama.generator import Request
+from local_rag.llama.model import LlamaModel
+from local_rag.llama.open import open_engine, open_vocabulary
+from local_rag.store.database import Store
+from tests.conftest import Run
+from tests.support.tiny_models import WINDOW, Kind, save_model
+
+REFUSAL = r"keeps a recurrent state that prompts cannot share; choose a model that attends fully \(Llama, .*\)\.$"
+
+
+class AnyModel(LlamaModel):
+    """A model whose memory nobody has asked about."""
+
+    def _require_attention(self) -> None:
+        pass
+
+
+@pytest.fixture(params=["mamba", "lfm2"])
+def forgetful(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return save_model(tmp_path / f"{request.param}.gguf", request.param)
+
+
+def test_a_recurrent_or_hybrid_model_is_refused_before_anything_is_written(forgetful: Path) -> None:
+    with pytest.raises(ModelError, match=REFUSAL), open_vocabulary(forgetful):
+        pass
+    with pytest.raises(ModelError, match=REFUSAL), open_engine(forgetful, context_tokens=lambda *_: 512):
+        pass
+
+
+def test_index_says_so_in_one_sentence(forgetful: Path, documents: Path, run: Run) -> None:
+    done = run("index", "documents", "--profile", "tiny", "--context-model", str(forgetful))
+    assert done.exit_code == 1
+    assert re.fullmatch(f"Error: .*{REFUSAL}", done.stderr.splitlines()[-1])
+    with closing(Store(Path(".local-rag").resolve())) as store:
+        assert store.connection.execute("SELECT count(*) FROM contexts").fetchone() == (0,)
+
+
+def test_an_engine_notices_a_memory_that_cannot_be_cut(forgetful: Path) -> None:
+    with AnyModel(forgetful) as model:
+        engine = SharedPrefixEngine(model, context_tokens=512, settings=EngineSettings(sequences=2, batch_tokens=64))
+        with pytest.raises(ModelError, match=REFUSAL):
+            list(engine.complete([Request("", list(range(3, 99)), [5], 3, cut=40)]))
+        # The prefix stayed, and the next one would go on from a part of it.
+        with pytest.raises(ModelError, match=REFUSAL):
+            list(engine.complete([Request("", [*range(3, 70), *range(9, 30)], [5], 3)]))
+        engine.close()
+
+
+def jobs(seed: int) -> Iterator[Request]:
+    """Draw documents, of which some begin alike, and for each some requests behind a beginning of it."""
+    draw = random.Random(seed)
+    documents = [[1, *(draw.randrange(3, 259) for _ in range(draw.randrange(50, 300)))] for _ in range(4)]
+    documents += [documents[0][:60] + documents[1], documents[2][:100] + documents[3][:50]]
+    for number, document in enumerate(documents):
+        cuts = sorted(draw.randrange(WINDOW, len(document)) for _ in range(draw.randrange(1, 9)))
+        for chunk, cut in enumerate(cuts):
+            suffix = [draw.randrange(3, 259) for _ in range(draw.randrange(3, 30))]
+            yield Request(f"{number} {chunk}", document, suffix, draw.randrange(3, 40), cut=cut)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2"])
+@pytest.mark.parametrize(("seed", "cells"), [(1, 450), (2, 900)])
+def test_sharing_changes_no_token_whatever_the_model_attends_to(
+    kind: Kind, seed: int, cells: int, tmp_path: Path
+) -> None:
+    with LlamaModel(save_model(tmp_path / f"{kind}.gguf", kind)) as model:
+        engine = SharedPrefixEngine(model, context_tokens=cells, settings=EngineSettings(sequences=4, batch_tokens=64))
+        together = {key: tokens for key, tokens, _ in engine.complete(jobs(seed))}
+        engine.close()
+        for job in jobs(seed):
+            alone = SharedPrefixEngine(model, context_tokens=512, settings=EngineSettings(sequences=1, batch_tokens=64))
+            short = Request(job.key, job.prefix[: job.start], job.suffix, job.max_tokens)
+            ((_, tokens, _),) = alone.complete([short])
+            same = common_prefix(tokens, together[job.key])
+            if same < len(tokens):  # batches of other shapes round differently, so a near-tie may fall the other way
+                chances = alone.log_probabilities(short.prefix, [*short.suffix, *tokens[:same]])
+                assert abs(chances[tokens[same]] - chances[together[job.key][same]]) < 0.02
+            alone.close()
+
+
+def test_a_batch_has_room_for_an_output_of_each_sequence(tmp_path: Path) -> None:
+    with LlamaModel(save_model(tmp_path / "gemma2.gguf", "gemma2")) as model:
+        engine = SharedPrefixEngine(model, context_tokens=512, settings=EngineSettings(sequences=32, batch_tokens=8))
+        wanted = [Request(str(number), list(range(3, 99)), [5 + number], 3, cut=40) for number in range(40)]
+        assert len(list(engine.complete(wanted))) == len(wanted)
+        engine.close()

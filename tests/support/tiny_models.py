@@ -1,0 +1,99 @@
+"""Tiny GGUF models of random weights, whose tokens are bytes: one for each way to remember what was read."""
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from gguf import GGUFWriter, TokenType
+
+Kind = Literal["llama", "gemma2", "mamba", "lfm2"]
+WINDOW = 16  # tokens that the first layer of gemma2 looks back
+CHAT = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant: "
+_WIDTH, _HEADS, _FORWARD = 64, 4, 128
+_INNER, _STATE, _CONVOLVED, _STEP_RANK = 128, 8, 4, 4
+_SPECIAL = ["<unk>", "<s>", "</s>"]
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def save_model(path: Path, kind: Kind, *, template: str = CHAT) -> Path:
+    """Write a model of two layers: llama attends fully, gemma2 partly to a window, mamba is recurrent, lfm2 hybrid."""
+    writer = GGUFWriter(path, kind)
+    writer.add_context_length(4096)
+    writer.add_embedding_length(_WIDTH)
+    writer.add_block_count(2)
+    writer.add_feed_forward_length(0 if kind == "mamba" else _FORWARD)
+    writer.add_head_count(0 if kind == "mamba" else _HEADS)
+    writer.add_layer_norm_rms_eps(1e-5)
+    if kind == "gemma2":
+        writer.add_sliding_window(WINDOW)
+    elif kind == "lfm2":
+        writer.add_head_count_kv([0, _HEADS])
+        writer.add_shortconv_l_cache(_CONVOLVED)
+    elif kind == "mamba":
+        writer.add_ssm_inner_size(_INNER)
+        writer.add_ssm_state_size(_STATE)
+        writer.add_ssm_conv_kernel(_CONVOLVED)
+        writer.add_ssm_time_step_rank(_STEP_RANK)
+    tokens = [*_SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581"]
+    kinds = [TokenType.UNKNOWN, TokenType.CONTROL, TokenType.CONTROL, *[TokenType.BYTE] * 256, TokenType.NORMAL]
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([0.0] * len(tokens))
+    writer.add_token_types(kinds)
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_space_prefix(False)
+    writer.add_chat_template(template)
+    for name, weights in _weights(kind, len(tokens)).items():
+        writer.add_tensor(name, weights.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _weights(kind: Kind, vocabulary: int) -> dict[str, np.ndarray]:
+    """Draw the weights: large enough that a text depends on all that stands before it."""
+    random = np.random.default_rng(0)
+    shapes: Shapes = {"token_embd.weight": (vocabulary, _WIDTH)}
+    shapes |= {"token_embd_norm.weight" if kind == "lfm2" else "output_norm.weight": (_WIDTH,)}
+    for layer in range(2):
+        shapes |= {f"blk.{layer}.{name}": shape for name, shape in _layer(kind, layer).items()}
+    drawn = {name: random.normal(scale=2 / np.sqrt(shape[-1]), size=shape) for name, shape in shapes.items()}
+    # What a layer of gemma2 adds is normalised: with less weight, every token would be followed by itself.
+    drawn |= {name: np.full(shape, 8 if "post" in name else 1) for name, shape in shapes.items() if "norm" in name}
+    return drawn | {name: -np.abs(weights) for name, weights in drawn.items() if name.endswith("ssm_a")}
+
+
+def _layer(kind: Kind, layer: int) -> Shapes:
+    """Return the shapes of one layer's weights."""
+    square = (_WIDTH, _WIDTH)
+    if kind == "mamba":
+        return {
+            "attn_norm.weight": (_WIDTH,),
+            "ssm_in.weight": (2 * _INNER, _WIDTH),
+            "ssm_conv1d.weight": (_INNER, _CONVOLVED),
+            "ssm_conv1d.bias": (_INNER,),
+            "ssm_x.weight": (_STEP_RANK + 2 * _STATE, _INNER),
+            "ssm_dt.weight": (_INNER, _STEP_RANK),
+            "ssm_dt.bias": (_INNER,),
+            "ssm_a": (_INNER, _STATE),
+            "ssm_d": (_INNER,),
+            "ssm_out.weight": (_WIDTH, _INNER),
+        }
+    shapes: Shapes = {"attn_norm.weight": (_WIDTH,), "ffn_norm.weight": (_WIDTH,)}
+    shapes |= {f"ffn_{name}.weight": (_FORWARD, _WIDTH) for name in ("gate", "up")}
+    shapes |= {"ffn_down.weight": (_WIDTH, _FORWARD)}
+    if kind == "lfm2" and layer == 0:
+        convolution: Shapes = {"in_proj.weight": (3 * _WIDTH, _WIDTH), "out_proj.weight": square}
+        convolution |= {"conv.weight": (_WIDTH, _CONVOLVED)}
+        return shapes | {f"shortconv.{name}": shape for name, shape in convolution.items()}
+    shapes |= {f"attn_{name}.weight": square for name in ("q", "k", "v", "output")}
+    if kind == "lfm2":
+        shapes |= {f"attn_{name}_norm.weight": (_WIDTH // _HEADS,) for name in ("q", "k")}
+    if kind == "gemma2":
+        shapes |= {f"post_{name}.weight": (_WIDTH,) for name in ("attention_norm", "ffw_norm")}
+    return shapes
