@@ -93,9 +93,49 @@ def test_titles(tmp_path: Path, name: str, content: str, title: str) -> None:
     assert read_text(tmp_path, name, content).title == title
 
 
-def test_a_thematic_break_is_no_front_matter() -> None:
-    text = "---\n\nAll of this: stays\n\n---\nend\n"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\n\nAll of this: stays\n\n---\nend\n",
+        "---\n# Holiday rules\n\n30 days.\n\n## Requests\n\nNote: exceptions.\n\n---\n\n# Travel\n",
+        "---\n# Holiday rules\n\nNote: exceptions are possible.\n\n---\n\n# Travel\n",
+        "---\nNote: exceptions are possible.\nEverybody has 30 days.\n---\n",
+        "---\nNote: exceptions are possible.\n\n## Requests\n\n---\n",
+        "---\n https://example.org/\n---\n",
+        "---\ntitle: never closed\n\ntext\n",
+        " ---\ntitle: indented\n---\n",
+        "text\n---\ntitle: late\n---\n",
+        "---\n---\ntext\n",
+        "---\n" + "a: b\n" * 500 + "---\n",
+        "---\na: " + "b" * 2**16 + "\n---\n",
+    ],
+)
+def test_what_is_no_front_matter_stays(text: str) -> None:
     assert blank_front_matter(text) == (text, None)
+
+
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        "title: x",
+        "\ntitle: x\n\nlast change: 2024-01-01\n",
+        "# note\ntitle: x\n  # indented\n#tag: y",
+        "tags:\n- a\n-\n  b\ntitle: x",
+        'tags: [\n  a\n]\n"title": x',
+        "about: >-\n  two\n\n  lines\ntitle: x",
+    ],
+)
+@pytest.mark.parametrize("end", ["---", "... \t"])
+def test_front_matter_is_blanked(yaml: str, end: str) -> None:
+    text, title = blank_front_matter(f"--- \n{yaml}\n{end}\n# Page")
+    assert title == "x"
+    assert text.strip() == "# Page"
+    assert len(text) == len(f"--- \n{yaml}\n{end}\n# Page")
+    assert text.count("\n") == yaml.count("\n") + 3
+
+
+def test_a_number_too_large_to_write_is_no_title() -> None:
+    assert blank_front_matter(f"---\ntitle: 0x{'f' * 9000}\n---\n")[1] == f"0x{'f' * 9000}"
 
 
 def test_unclosed_tags_stay_and_cost_no_time() -> None:
