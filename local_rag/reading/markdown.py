@@ -14,6 +14,7 @@ _FRONT_MATTER_LINES, _FRONT_MATTER_CHARACTERS = 500, 64 * 1024
 _FIRST_KEY = re.compile(r"[\w-]+[ \t]*:(?:\s|$)")
 _YAML_LINE = re.compile(r"""\s|-(?:\s|$)|[\]}]|[\w"'][^:]{0,60}:(?:\s|$)""")
 _HEADING_LINE = re.compile(r"#{1,6}\s")
+_LONGEST_UNDERLINED = 300  # characters of a heading with a line of === or --- below it
 _TAG_OPENING = re.compile(r"(?P<comment>\{%-?\s*comment\b)|(?P<tag>\{%)|(?P<html><!--)")
 _TAG_CLOSING = {
     "comment": re.compile(r"endcomment\s*-?%\}"),
@@ -62,7 +63,10 @@ def blank_tags(text: str) -> str:
 
 
 def find_headings(text: str) -> tuple[Heading, ...]:
-    """List the ATX and setext headings, leaving out what stands in code, lists and quotes."""
+    """List the ATX and setext headings, leaving out what stands in code, lists and quotes.
+
+    A paragraph of several lines, or a long one, that stands right above a rule is text.
+    """
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark")
@@ -71,8 +75,11 @@ def find_headings(text: str) -> tuple[Heading, ...]:
     headings = []
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open" and opening.level == 0 and opening.map:
+            on_a_rule = opening.markup in {"=", "-"}
+            if on_a_rule and ("\n" in inline.content or len(inline.content) > _LONGEST_UNDERLINED):
+                continue
             parts = parser.parseInline(inline.content)[0].children or []
-            title = " ".join("".join(" " if part.type == "softbreak" else part.content for part in parts).split())
+            title = " ".join("".join(part.content for part in parts).split())
             if title:
                 headings.append(Heading(level=int(opening.tag[1:]), title=title, start=starts[opening.map[0]]))
     return tuple(headings)

@@ -14,6 +14,7 @@ from local_rag.errors import ReadError
 from local_rag.reading.decode import decode
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings
 from local_rag.reading.read import read
+from local_rag.reading.split import Splitting
 from local_rag.records import Document, Heading
 
 
@@ -84,6 +85,7 @@ def test_markdown_keeps_every_line_and_offset(tmp_path: Path) -> None:
         ("a.md", "---\ntitle: 2024\n---\n# Other", "2024"),
         ("a.md", "---\ntitle: [a]\n---\nintro\n\n# First", "First"),
         ("a.md", "---\n\njust a rule\n\n---\n## Sub", "Sub"),
+        ("a.html", "<title> \n</title><body><h1>Boats</h1>", "Boats"),
         ("travel-guide_2024.md", "no heading", "Travel guide 2024"),
         ("b.txt", "# text", "B"),
         ("c.py", "x = 1", "c.py"),
@@ -158,8 +160,37 @@ def test_headings_stand_where_they_say(lines: list[str]) -> None:
     assert list(headings) == sorted(headings, key=lambda heading: heading.start)
     for heading in headings:
         assert heading.start == 0 or text[heading.start - 1] == "\n"
-        # A setext heading takes in the lines of text above it.
-        assert heading.title in " ".join(text[heading.start :].split()).lstrip("# ")
+        assert heading.title in text[heading.start :].split("\n")[0]
+
+
+@pytest.mark.parametrize("paragraph", ["word " * 61, "two\nlines"])
+def test_a_paragraph_above_a_rule_is_text(paragraph: str, tmp_path: Path, splitting: Splitting) -> None:
+    document = read_text(tmp_path, "minutes.md", f"# Minutes\n\n{paragraph}\n---\n\nEnd.\n\nShort\n-----\n\nMore.\n")
+    assert outline(document) == [(1, "Minutes"), (2, "Short")]
+    chunks = splitting.split(document)
+    assert paragraph.strip() in "\n".join(chunk.text for chunk in chunks)
+
+
+LONG = "A boat that " + "leaves at seven " * 500
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.md", f"# {LONG}\n\ntext"),
+        ("a.md", f"---\ntitle: {LONG}\n---\n# {LONG}\n\ntext"),
+        ("a.html", f"<html><head><title>{LONG}</title></head><body><h1>{LONG}</h1><p>text</p></body></html>"),
+        ("a.ipynb", f'{{"cells": [{{"cell_type": "markdown", "source": ["# {LONG}"]}}], "metadata": {{}}}}'),
+        ("a.py", f"class A_{'b' * 5000}:\n    pass\n"),
+    ],
+)
+def test_titles_and_headings_are_cut(name: str, content: str, tmp_path: Path) -> None:
+    document = read_text(tmp_path, name, content)
+    titles = [document.title, *(heading.title for heading in document.headings)]
+    assert len(titles) == 2
+    assert all(len(title) <= 200 for title in titles)
+    long = titles[1:] if name == "a.py" else titles
+    assert all(title.endswith(("seven…", "leaves…", "at…", "b…")) and title[:2] in content for title in long)
 
 
 # Text and code
