@@ -49,6 +49,9 @@ def parse(path: Path, data: bytes) -> Document:
         document = as_document(path, decode(data))
     if not document.text.strip():
         raise ReadError("holds no text")
+    if len(document.text) > MAX_BYTES:  # a table names its columns in each row
+        mebibytes = f"{len(document.text) / 2**20:.1f} MiB"
+        raise ReadError(f"holds {mebibytes} of text, more than the limit of {MAX_BYTES / 2**20:.1f} MiB")
     return document
 
 

@@ -526,6 +526,11 @@ def test_zip_bombs_are_refused_before_they_expand(tmp_path: Path) -> None:
         read(make_archive(tmp_path / "x.docx", {"word/document.xml": b" " * 10_000_000}))
 
 
+def test_a_table_whose_text_is_many_times_as_long_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match=r"holds 57\.\d MiB of text, more than the limit of 50\.0 MiB"):
+        read_text(tmp_path, "a.csv", "a" * 100_000 + ",b\n" + "1,2\n" * 600)
+
+
 LAUGHS = '<!DOCTYPE x [<!ENTITY a0 "ha">{}]>'.format(
     "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 10))
 )
