@@ -212,6 +212,33 @@ def test_encodings(text: str, encoding: str) -> None:
     assert decode(text.encode(encoding)) == text
 
 
+CHINESE, JAPANESE = (
+    "这是一个关于假期政策的文件。员工每年有三十天的假期。",
+    "これは日本語のテキストです。とても長い文章を書きます。",
+)
+TRADITIONAL, KOREAN = (
+    "這是一個關於假期政策的文件。員工每年有三十天的假期。",
+    "이것은 휴가 정책에 관한 문서입니다. 직원은 매년 휴가를 받습니다.",
+)
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (CHINESE, "gb18030"),
+        (CHINESE + "\U00020000", "gb18030"),
+        (JAPANESE, "cp932"),
+        (JAPANESE, "euc_jp"),
+        (TRADITIONAL, "big5"),
+        (KOREAN, "cp949"),
+    ],
+)
+def test_long_texts_whose_sample_may_end_inside_a_character(text: str, encoding: str, before: str) -> None:
+    long = before + text * (1_200_000 // len(text.encode(encoding)))
+    assert decode(long.encode(encoding)) == long
+
+
 def test_newlines_and_damaged_characters() -> None:
     assert decode(b"a\r\nb\rc\n") == "a\nb\nc\n"
     assert decode("aä".encode() * 100 + b"\xff") == "aä" * 100 + "\ufffd", "a damaged byte does not make it Latin-1"
