@@ -52,7 +52,10 @@ def _detect(data: bytes) -> str:
 
     import charset_normalizer
 
-    best = charset_normalizer.from_bytes(data[:_DETECTION_SAMPLE], cp_isolation=_LEGACY).best()
+    # A sample may end inside a character, of up to four bytes.
+    ends = range(_DETECTION_SAMPLE, _DETECTION_SAMPLE - 4, -1) if len(data) > _DETECTION_SAMPLE else [len(data)]
+    matches = [charset_normalizer.from_bytes(data[:end], cp_isolation=_LEGACY) for end in ends]
+    best = min((match for found in matches for match in found), default=None)
     if best is None:
         raise ReadError("neither UTF-8 nor any other known encoding; save it as UTF-8")
     return best.encoding

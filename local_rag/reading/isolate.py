@@ -14,14 +14,14 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from local_rag.errors import ReadError, UnopenedError
 from local_rag.reading.read import parse, read_bytes
 from local_rag.reading.split import Splitting
-from local_rag.records import Chunk, Document, Heading
+from local_rag.records import Chunk, Document
 
 MAX_SECONDS = 180.0
 MAX_MEMORY = 4 * 1024**3
@@ -29,7 +29,10 @@ MAX_MEMORY = 4 * 1024**3
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file that was read: the SHA-256 of the bytes that the document was made of, and its chunks."""
+    """A file that was read: the SHA-256 of the bytes that the document was made of, and its chunks.
+
+    The document comes without its headings, of which a text may hold millions: each chunk names those above it.
+    """
 
     sha256: str
     document: Document
@@ -114,8 +117,7 @@ class IsolatedReader:
 def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
     """Make of its JSON what was read."""
     document = fields["document"]
-    headings = tuple(Heading(**heading) for heading in document.pop("headings"))
-    read = Document(path=path, headings=headings, pages=tuple(document.pop("pages")), **document)
+    read = Document(path=path, pages=tuple(document.pop("pages")), **document)
     chunks = tuple(
         Chunk(position, start, end, read.text[start:end], tuple(headings), page, line, end_line)
         for position, (start, end, headings, page, line, end_line) in enumerate(fields["chunks"])
@@ -137,8 +139,8 @@ def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
         return {"reason": "is nested too deeply"}
     except Exception as error:  # noqa: BLE001  one file may not end the run
         return {"reason": f"cannot be read ({type(error).__name__}: {error})"}
-    fields = asdict(document)
-    del fields["path"]
+    fields = asdict(replace(document, headings=()))
+    del fields["path"], fields["headings"]
     return {
         "sha256": hashlib.sha256(data).hexdigest(),
         "document": fields,

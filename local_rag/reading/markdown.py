@@ -2,14 +2,19 @@
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import pairwise
 
 from local_rag.reading.source_code import line_starts
 from local_rag.records import Heading
 
-_FRONT_MATTER = re.compile(
-    r"\A---[ \t]*\n(?P<yaml>(?:[ \t]*(?:#.*)?\n)*[\w-]+[ \t]*:.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL
-)
+# Front matter is told from text between two rules line by line, and within bounds: a pattern over all of it would
+# have to try again, and time would grow exponentially.
+_FRONT_MATTER_LINES, _FRONT_MATTER_CHARACTERS = 500, 64 * 1024
+_FIRST_KEY = re.compile(r"[\w-]+[ \t]*:(?:\s|$)")
+_YAML_LINE = re.compile(r"""\s|-(?:\s|$)|[\]}]|[\w"'][^:]{0,60}:(?:\s|$)""")
+_HEADING_LINE = re.compile(r"#{1,6}\s")
+_LONGEST_UNDERLINED = 300  # characters of a heading with a line of === or --- below it
 _TAG_OPENING = re.compile(r"(?P<comment>\{%-?\s*comment\b)|(?P<tag>\{%)|(?P<html><!--)")
 _TAG_CLOSING = {
     "comment": re.compile(r"endcomment\s*-?%\}"),
@@ -22,10 +27,12 @@ _FILE_NAME = re.compile(r".*/.*|\S*\.\w+")
 
 def blank_front_matter(text: str) -> tuple[str, str | None]:
     """Blank out YAML front matter; return the text, of the same length and lines, and the title found there."""
-    found = _FRONT_MATTER.match(text)
-    if not found:
+    first, *lines = text.split("\n", _FRONT_MATTER_LINES)[:_FRONT_MATTER_LINES]
+    closing = next((number for number, line in enumerate(lines) if line.rstrip(" \t") in {"---", "..."}), 0)
+    end = len("\n".join([first, *lines[: closing + 1]]))
+    if first.rstrip(" \t") != "---" or end > _FRONT_MATTER_CHARACTERS or not _is_yaml(lines[:closing]):
         return text, None
-    return _blank(found[0]) + text[found.end() :], _title_in(found["yaml"])
+    return _blank(text[:end]) + text[end:], _title_in("\n".join(lines[:closing]))
 
 
 def blank_tags(text: str) -> str:
@@ -56,7 +63,10 @@ def blank_tags(text: str) -> str:
 
 
 def find_headings(text: str) -> tuple[Heading, ...]:
-    """List the ATX and setext headings, leaving out what stands in code, lists and quotes."""
+    """List the ATX and setext headings, leaving out what stands in code, lists and quotes.
+
+    A paragraph of several lines, or a long one, that stands right above a rule is text.
+    """
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark")
@@ -65,11 +75,23 @@ def find_headings(text: str) -> tuple[Heading, ...]:
     headings = []
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open" and opening.level == 0 and opening.map:
+            on_a_rule = opening.markup in {"=", "-"}
+            if on_a_rule and ("\n" in inline.content or len(inline.content) > _LONGEST_UNDERLINED):
+                continue
             parts = parser.parseInline(inline.content)[0].children or []
-            title = " ".join("".join(" " if part.type == "softbreak" else part.content for part in parts).split())
+            title = " ".join("".join(part.content for part in parts).split())
             if title:
                 headings.append(Heading(level=int(opening.tag[1:]), title=title, start=starts[opening.map[0]]))
     return tuple(headings)
+
+
+def _is_yaml(lines: Sequence[str]) -> bool:
+    """Tell YAML from Markdown: it begins with a key, holds no prose, and its comments are no headings among blanks."""
+    body = [line for line in lines if not line.startswith("#")]
+    filled = [line for line in body if line.strip()]
+    if len(filled) < len(body) and any(map(_HEADING_LINE.match, lines)):
+        return False
+    return bool(filled and _FIRST_KEY.match(filled[0])) and all(map(_YAML_LINE.match, filled))
 
 
 def _title_in(front_matter: str) -> str | None:
@@ -77,11 +99,11 @@ def _title_in(front_matter: str) -> str | None:
 
     try:
         fields = yaml.safe_load(front_matter)
-    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date such as 2024-13-45
+        title = fields.get("title") if isinstance(fields, dict) else None
+        return str(title) if isinstance(title, str | int | float) else None
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date such as 2024-13-45, an endless number
         found = re.search(r"^title:(.*)$", front_matter, re.MULTILINE)
         return found[1].strip().strip("\"'") if found else None
-    title = fields.get("title") if isinstance(fields, dict) else None
-    return str(title) if isinstance(title, str | int | float) else None
 
 
 def _fenced_code(text: str) -> list[tuple[int, int]]:

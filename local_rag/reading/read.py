@@ -1,16 +1,19 @@
 """Read a file into a Document: text, title, headings and pages, with offsets that stay true."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from local_rag.errors import ReadError, UnopenedError
 from local_rag.files import open_regular
 from local_rag.reading.decode import clean, decode
-from local_rag.reading.formats import CONVERTED, convert
+from local_rag.reading.formats import CONVERTED, Converted, convert
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings
 from local_rag.reading.source_code import LANGUAGES, find_definitions
 from local_rag.reading.walk import MAX_BYTES
 from local_rag.records import Document, DocumentKind
+
+MAX_TITLE = 200  # characters of a title or heading
 
 _MARKDOWN = {".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"}
 
@@ -40,44 +43,43 @@ def parse(path: Path, data: bytes) -> Document:
     suffix = path.suffix.lower()
     if not data.strip():
         raise ReadError("empty")
-    document = _read_converted(path, data) if suffix in CONVERTED else as_document(path, decode(data))
+    if suffix in CONVERTED:
+        document = _make(path, convert(suffix, data), None, is_source=False)
+    else:
+        document = as_document(path, decode(data))
     if not document.text.strip():
         raise ReadError("holds no text")
+    if len(document.text) > MAX_BYTES:  # a table names its columns in each row
+        mebibytes = f"{len(document.text) / 2**20:.1f} MiB"
+        raise ReadError(f"holds {mebibytes} of text, more than the limit of {MAX_BYTES / 2**20:.1f} MiB")
     return document
 
 
-def as_document(path: Path, text: str, *, title: str = "", kind: DocumentKind | None = None) -> Document:
+def as_document(path: Path, text: str, *, kind: DocumentKind | None = None) -> Document:
     """Make a document of a text, which is Markdown, code or neither as its suffix says, or its `kind`."""
     suffix = path.suffix.lower()
     language = LANGUAGES.get(suffix)
     kind = kind or ("markdown" if suffix in _MARKDOWN else "code" if language else "text")
     if kind == "markdown":
-        return _as_markdown(path, text, title)
-    headings = find_definitions(text) if language == "python" else ()
-    named = title or (path.name if kind == "code" else _title_of(path))
-    return Document(path=path, title=named, text=text, kind=kind, language=language, headings=headings)
+        text, named = blank_front_matter(text)
+        return _make(path, Converted(named, blank_tags(text), kind), None, is_source=True)
+    return _make(path, Converted(None, text, kind), language, is_source=True)
 
 
-def _as_markdown(path: Path, source: str, title: str) -> Document:
-    text, named = blank_front_matter(source)
-    text = blank_tags(text)
-    headings = find_headings(text)
-    title = title or named or (headings[0].title if headings else _title_of(path))
-    return Document(path=path, title=_one_line(title), text=text, kind="markdown", headings=headings)
-
-
-def _read_converted(path: Path, data: bytes) -> Document:
-    converted = convert(path.suffix.lower(), data)
-    headings = find_headings(converted.text) if converted.kind == "markdown" else ()
-    title = converted.title or (headings[0].title if headings else _title_of(path))
+def _make(path: Path, converted: Converted, language: str | None, *, is_source: bool) -> Document:
+    """Make a document, its title and headings cut to what a title is at most."""
+    text, kind = converted.text, converted.kind
+    headings = find_headings(text) if kind == "markdown" else find_definitions(text) if language == "python" else ()
+    first = headings[0].title if headings and kind == "markdown" else path.name if kind == "code" else _title_of(path)
     return Document(
         path=path,
-        title=_one_line(title),
-        text=converted.text,
-        kind=converted.kind,
-        headings=headings,
+        title=_cut(converted.title or "") or _cut(first),
+        text=text,
+        kind=kind,
+        language=language,
+        headings=tuple(replace(heading, title=_cut(heading.title)) for heading in headings),
         pages=converted.pages,
-        is_source=False,
+        is_source=is_source,
     )
 
 
@@ -87,5 +89,11 @@ def _title_of(path: Path) -> str:
     return words[:1].upper() + words[1:] if words else path.name
 
 
-def _one_line(title: str) -> str:
-    return " ".join(clean(title).split())
+def _cut(title: str) -> str:
+    """Make one line of a title, which may be a whole text that was marked as one, and cut it between words."""
+    line = " ".join(clean(title).split())
+    if len(line) <= MAX_TITLE:
+        return line
+    start = line[: MAX_TITLE - 1]
+    words = start.rpartition(" ")[0]
+    return f"{words if len(words) > MAX_TITLE // 2 else start}…"

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,9 @@ _BLOCK_CHARACTERS = 16 * 1024
 _BLOCK_SEPARATORS = ("\n# ", "\n## ", "\n\n", "\n", " ")
 # A chunk below this part of the limit joins a neighbour where both fit into one.
 _TINY = 1 / 8
+
+# Each chunk is stored with the headings above it: the innermost, as many as fit.
+_PATH_HEADINGS, _PATH_CHARACTERS = 8, 600
 
 _HEADING_ALONE = re.compile(r".+|.+\n[ ]{0,3}(?:=+|-+)")
 
@@ -271,7 +274,7 @@ def _outline(headings: Sequence[Heading]) -> list[tuple[Heading, ...]]:
 
 
 def _titles_above(document: Document, outline: Sequence[tuple[Heading, ...]], start: int) -> tuple[str, ...]:
-    """Name the headings that a chunk stands under."""
+    """Name the headings that a chunk stands under, outermost first."""
     index = bisect_right(document.headings, start, key=_start_of)
     path = outline[index - 1] if index else ()
     if document.kind == "code":
@@ -279,7 +282,9 @@ def _titles_above(document: Document, outline: Sequence[tuple[Heading, ...]], st
         line = document.text.rfind("\n", 0, start) + 1
         indent = _indent(document.text, line)
         path = tuple(above for above in path if above.start >= line or _indent(document.text, above.start) < indent)
-    return tuple(heading.title for heading in path)
+    innermost = [heading.title for heading in reversed(path)][:_PATH_HEADINGS]
+    kept = sum(length <= _PATH_CHARACTERS for length in accumulate(map(len, innermost)))
+    return tuple(innermost[:kept][::-1])
 
 
 def _indent(text: str, line: int) -> int:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def test_contexts_of_an_earlier_run_are_not_shown(documents: Path, context: str)
 
     parts = replace(QUICK, load_reranker=lambda _model: FakeReranker(score))
 
-    def contexts(**settings: str) -> set[str]:
+    def contexts(**settings: Any) -> set[str]:
         with Library("lib", parts=parts, profile="tiny", rerank_model="minilm-l6-reranker", **settings) as library:
             library.index([documents])
             read.clear()

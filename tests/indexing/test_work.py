@@ -51,16 +51,14 @@ def test_vectors_come_in_batches_under_their_keys_from_a_model_loaded_once() -> 
     assert (len(loaded), notes) == (1, ["loading minilm"])
 
 
-def test_contexts_are_written_counted_and_a_model_that_costs_more_is_named() -> None:
+def test_contexts_are_written_and_counted() -> None:
     generator, notes = FakeGenerator(lambda _prompt: " gives the weeks of leave."), list[str]()
     workers = LocalWorkers(EMBEDDER, WRITER, open_engine=generating(generator))
     job = ContextJob("key", Window("Title", ("one",), 0, 1), 0)
     (written,) = workers.write_contexts([job], 1, notes.append)
     assert written == WrittenContext("key", "This chunk gives the weeks of leave.", "llm")
-    assert (workers.warning, notes) == ("", ["loading smollm"])
+    assert notes == ["loading smollm"]
     generator.counts.generated = 7
     assert workers.counts == Counts(generated=7)
-    generator.model.shares_prefix = False
     list(workers.write_contexts([job], 1, notes.append))
-    assert workers.warning.startswith("smollm has layers that cannot share a prefix")
     assert workers.counts.generated == 7, "counted on from one run to the next"

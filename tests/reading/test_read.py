@@ -14,6 +14,7 @@ from local_rag.errors import ReadError
 from local_rag.reading.decode import decode
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings
 from local_rag.reading.read import as_document, read
+from local_rag.reading.split import Splitting
 from local_rag.records import Document, Heading
 
 
@@ -84,6 +85,7 @@ def test_markdown_keeps_every_line_and_offset(tmp_path: Path) -> None:
         ("a.md", "---\ntitle: 2024\n---\n# Other", "2024"),
         ("a.md", "---\ntitle: [a]\n---\nintro\n\n# First", "First"),
         ("a.md", "---\n\njust a rule\n\n---\n## Sub", "Sub"),
+        ("a.html", "<title> \n</title><body><h1>Boats</h1>", "Boats"),
         ("travel-guide_2024.md", "no heading", "Travel guide 2024"),
         ("b.txt", "# text", "B"),
         ("c.py", "x = 1", "c.py"),
@@ -103,9 +105,49 @@ def test_a_text_is_what_its_suffix_says_or_what_it_is_said_to_be() -> None:
     assert (said.kind, said.title, outline(said)) == ("markdown", "Named", [(1, "A")])
 
 
-def test_a_thematic_break_is_no_front_matter() -> None:
-    text = "---\n\nAll of this: stays\n\n---\nend\n"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\n\nAll of this: stays\n\n---\nend\n",
+        "---\n# Holiday rules\n\n30 days.\n\n## Requests\n\nNote: exceptions.\n\n---\n\n# Travel\n",
+        "---\n# Holiday rules\n\nNote: exceptions are possible.\n\n---\n\n# Travel\n",
+        "---\nNote: exceptions are possible.\nEverybody has 30 days.\n---\n",
+        "---\nNote: exceptions are possible.\n\n## Requests\n\n---\n",
+        "---\n https://example.org/\n---\n",
+        "---\ntitle: never closed\n\ntext\n",
+        " ---\ntitle: indented\n---\n",
+        "text\n---\ntitle: late\n---\n",
+        "---\n---\ntext\n",
+        "---\n" + "a: b\n" * 500 + "---\n",
+        "---\na: " + "b" * 2**16 + "\n---\n",
+    ],
+)
+def test_what_is_no_front_matter_stays(text: str) -> None:
     assert blank_front_matter(text) == (text, None)
+
+
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        "title: x",
+        "\ntitle: x\n\nlast change: 2024-01-01\n",
+        "# note\ntitle: x\n  # indented\n#tag: y",
+        "tags:\n- a\n-\n  b\ntitle: x",
+        'tags: [\n  a\n]\n"title": x',
+        "about: >-\n  two\n\n  lines\ntitle: x",
+    ],
+)
+@pytest.mark.parametrize("end", ["---", "... \t"])
+def test_front_matter_is_blanked(yaml: str, end: str) -> None:
+    text, title = blank_front_matter(f"--- \n{yaml}\n{end}\n# Page")
+    assert title == "x"
+    assert text.strip() == "# Page"
+    assert len(text) == len(f"--- \n{yaml}\n{end}\n# Page")
+    assert text.count("\n") == yaml.count("\n") + 3
+
+
+def test_a_number_too_large_to_write_is_no_title() -> None:
+    assert blank_front_matter(f"---\ntitle: 0x{'f' * 9000}\n---\n")[1] == f"0x{'f' * 9000}"
 
 
 def test_unclosed_tags_stay_and_cost_no_time() -> None:
@@ -128,8 +170,37 @@ def test_headings_stand_where_they_say(lines: list[str]) -> None:
     assert list(headings) == sorted(headings, key=lambda heading: heading.start)
     for heading in headings:
         assert heading.start == 0 or text[heading.start - 1] == "\n"
-        # A setext heading takes in the lines of text above it.
-        assert heading.title in " ".join(text[heading.start :].split()).lstrip("# ")
+        assert heading.title in text[heading.start :].split("\n")[0]
+
+
+@pytest.mark.parametrize("paragraph", ["word " * 61, "two\nlines"])
+def test_a_paragraph_above_a_rule_is_text(paragraph: str, tmp_path: Path, splitting: Splitting) -> None:
+    document = read_text(tmp_path, "minutes.md", f"# Minutes\n\n{paragraph}\n---\n\nEnd.\n\nShort\n-----\n\nMore.\n")
+    assert outline(document) == [(1, "Minutes"), (2, "Short")]
+    chunks = splitting.split(document)
+    assert paragraph.strip() in "\n".join(chunk.text for chunk in chunks)
+
+
+LONG = "A boat that " + "leaves at seven " * 500
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.md", f"# {LONG}\n\ntext"),
+        ("a.md", f"---\ntitle: {LONG}\n---\n# {LONG}\n\ntext"),
+        ("a.html", f"<html><head><title>{LONG}</title></head><body><h1>{LONG}</h1><p>text</p></body></html>"),
+        ("a.ipynb", f'{{"cells": [{{"cell_type": "markdown", "source": ["# {LONG}"]}}], "metadata": {{}}}}'),
+        ("a.py", f"class A_{'b' * 5000}:\n    pass\n"),
+    ],
+)
+def test_titles_and_headings_are_cut(name: str, content: str, tmp_path: Path) -> None:
+    document = read_text(tmp_path, name, content)
+    titles = [document.title, *(heading.title for heading in document.headings)]
+    assert len(titles) == 2
+    assert all(len(title) <= 200 for title in titles)
+    long = titles[1:] if name == "a.py" else titles
+    assert all(title.endswith(("seven…", "leaves…", "at…", "b…")) and title[:2] in content for title in long)
 
 
 # Text and code
@@ -149,6 +220,33 @@ def test_headings_stand_where_they_say(lines: list[str]) -> None:
 )
 def test_encodings(text: str, encoding: str) -> None:
     assert decode(text.encode(encoding)) == text
+
+
+CHINESE, JAPANESE = (
+    "这是一个关于假期政策的文件。员工每年有三十天的假期。",
+    "これは日本語のテキストです。とても長い文章を書きます。",
+)
+TRADITIONAL, KOREAN = (
+    "這是一個關於假期政策的文件。員工每年有三十天的假期。",
+    "이것은 휴가 정책에 관한 문서입니다. 직원은 매년 휴가를 받습니다.",
+)
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (CHINESE, "gb18030"),
+        (CHINESE + "\U00020000", "gb18030"),
+        (JAPANESE, "cp932"),
+        (JAPANESE, "euc_jp"),
+        (TRADITIONAL, "big5"),
+        (KOREAN, "cp949"),
+    ],
+)
+def test_long_texts_whose_sample_may_end_inside_a_character(text: str, encoding: str, before: str) -> None:
+    long = before + text * (1_200_000 // len(text.encode(encoding)))
+    assert decode(long.encode(encoding)) == long
 
 
 def test_newlines_and_damaged_characters() -> None:
@@ -463,6 +561,11 @@ def test_archives_of_something_else_are_damaged_files(tmp_path: Path, suffix: st
 def test_zip_bombs_are_refused_before_they_expand(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match=r"expands to 10 MB, looks like a zip bomb"):
         read(make_archive(tmp_path / "x.docx", {"word/document.xml": b" " * 10_000_000}))
+
+
+def test_a_table_whose_text_is_many_times_as_long_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match=r"holds 57\.\d MiB of text, more than the limit of 50\.0 MiB"):
+        read_text(tmp_path, "a.csv", "a" * 100_000 + ",b\n" + "1,2\n" * 600)
 
 
 LAUGHS = '<!DOCTYPE x [<!ENTITY a0 "ha">{}]>'.format(

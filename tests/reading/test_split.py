@@ -1,5 +1,6 @@
 """Chunks: in order, complete, within the limit; and cut where a reader would cut."""
 
+import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from local_rag.errors import LocalRagError
 from local_rag.reading.markdown import find_headings
+from local_rag.reading.read import as_document
 from local_rag.reading.source_code import find_definitions
 from local_rag.reading.split import split
 from local_rag.records import Chunk, Document, DocumentKind
@@ -269,3 +271,36 @@ def test_overlap_holds_although_words_cut_loose_are_more_tokens(overlap: int) ->
     document = make("the quick brown fox is quick and brown and a fox. " * 20, "text")
     chunks = split(document, tokenizer=BYTES, max_tokens=24, overlap=overlap)
     check(document, chunks, BYTES, 24, overlap)
+
+
+def stored_headings(source: str, name: str) -> int:
+    """Count the bytes of headings that are stored with the chunks of a source."""
+    chunks = split(as_document(Path(name), source), tokenizer=WORDS, max_tokens=20)
+    assert len(chunks) > 20
+    return sum(len(json.dumps(chunk.headings, ensure_ascii=False).encode()) for chunk in chunks)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("{long}\n---\n\n{text}", "minutes.md"),
+        ("# {long}\n\n{text}", "long.md"),
+        ("".join(f"{'#' * level} {{long}}\n\n" for level in range(1, 7)) + "{text}", "deep.md"),
+    ],
+)
+def test_what_is_stored_of_headings_grows_as_the_text_does(source: str, name: str) -> None:
+    def grown(words: int) -> int:
+        filled = source.format(long="word " * words, text="text and more\n\n" * (words // 3))
+        return stored_headings(filled, name)
+
+    small, large = grown(600), grown(2400)
+    assert large <= 5 * small
+
+
+def test_a_chunk_knows_the_innermost_headings() -> None:
+    deep = "".join(f"{' ' * level}class A{level}:\n" for level in range(60)) + " " * 60 + "x = 1\n"
+    (*_, last) = split(as_document(Path("deep.py"), deep), tokenizer=WORDS, max_tokens=8)
+    assert last.headings == tuple(f"class A{level}" for level in range(52, 60))
+    long = "".join(f"{'#' * level} {str(level) * 190}\n\n" for level in range(1, 7)) + "text " * 40
+    (*_, last) = split(as_document(Path("deep.md"), long), tokenizer=WORDS, max_tokens=8)
+    assert last.headings == ("4" * 190, "5" * 190, "6" * 190)

@@ -3,6 +3,7 @@
 import json
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, QUICK
 
 
-def make(**settings: object) -> Library:
+def make(**settings: Any) -> Library:
     return Library("lib", parts=QUICK, profile="tiny", **settings)
 
 

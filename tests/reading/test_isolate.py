@@ -1,0 +1,77 @@
+"""The reading process: whatever a document holds, it costs one file at most, and the run little."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from local_rag.errors import ReadError
+from local_rag.reading.isolate import IsolatedReader
+from local_rag.reading.split import Splitting
+
+SLIDES = "---\n" + "".join(f"# Slide {i}\n\ntext {i}\n\n---\n\n" for i in range(200))
+HEADINGS = "---\n" + "# A\n\n" * 200
+RULES = "---\n# Holidays\n\n30 days.\n\n## Requests\n\nNote: exceptions.\n\n---\n\n# Travel\n\nSecond class.\n"
+
+
+@pytest.mark.parametrize("text", [SLIDES, HEADINGS, RULES])
+def test_rules_and_headings_are_read_whole_and_at_once(text: str, tmp_path: Path, splitting: Splitting) -> None:
+    (tmp_path / "slides.md").write_text(text)
+    with IsolatedReader(splitting, seconds=30) as reader:
+        read = reader.read(tmp_path / "slides.md")
+    assert read.document.text == text
+    assert " ".join(chunk.text for chunk in read.chunks).split() == text.split()
+
+
+def python(code: str, splitting: Splitting, *arguments: str | Path) -> str:
+    """Run code with a `reader` and the paths `files` in a process of its own; return what it prints."""
+    start = (
+        "import os, resource, signal, sys\nfrom pathlib import Path\n"
+        "from local_rag.reading.isolate import IsolatedReader\nfrom local_rag.reading.split import Splitting\n"
+        f"reader = IsolatedReader(Splitting(Path({str(splitting.tokenizer)!r}), {splitting.max_tokens}))\n"
+        "files = list(map(Path, sys.argv[1:]))\n"
+    )
+    command = [sys.executable, "-c", start + code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+LARGEST = """
+def largest(pid):
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
+def measured(file):
+    chunks = len(reader.read(file).chunks)
+    print(chunks, largest("self"), largest(reader.pid))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("list.py", "x = [" + "12345678, " * 300_000 + "]\n"),
+        ("headings.md", "# a\n" * 50_000),
+    ],
+)
+def test_what_costs_the_reader_much_costs_the_run_little(
+    name: str, content: str, tmp_path: Path, splitting: Splitting
+) -> None:
+    (tmp_path / "small.md").write_text("text")
+    (tmp_path / name).write_text(content)
+    splitting = replace(splitting, max_tokens=2000)
+    printed = python(f"{LARGEST}for file in files: measured(file)", splitting, tmp_path / "small.md", tmp_path / name)
+    (_, run_before, reader_before), (chunks, run, reader) = (map(int, line.split()) for line in printed.splitlines())
+    assert chunks > 10
+    assert reader - reader_before > 50
+    assert run - run_before < 12
+
+
+def test_splitting_is_under_the_limit_of_time(tmp_path: Path, splitting: Splitting) -> None:
+    (tmp_path / "words.txt").write_text("word " * 4_000_000)
+    (tmp_path / "good.txt").write_text("text")
+    with IsolatedReader(splitting, seconds=4) as reader:
+        with pytest.raises(ReadError, match="takes longer than 4 seconds to read"):
+            reader.read(tmp_path / "words.txt")
+        assert len(reader.read(tmp_path / "good.txt").chunks) == 1
