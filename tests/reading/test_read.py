@@ -101,8 +101,8 @@ def test_a_text_is_what_its_suffix_says_or_what_it_is_said_to_be() -> None:
         "code",
         "text",
     ]
-    said = as_document(Path("a.txt"), "# A\n", title="Named", kind="markdown")
-    assert (said.kind, said.title, outline(said)) == ("markdown", "Named", [(1, "A")])
+    said = as_document(Path("a.txt"), "# A\n", kind="markdown")
+    assert (said.kind, said.title, outline(said)) == ("markdown", "A", [(1, "A")])
 
 
 @pytest.mark.parametrize(
