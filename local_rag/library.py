@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import RLock
 from typing import Any, Self
 
 from filelock import FileLock, Timeout
@@ -51,7 +52,8 @@ class Library:
     """A folder of indexed documents.
 
     Settings given here win over the environment, which wins over what the library was last indexed with. Models are
-    loaded when first needed and kept, so that a second question is quick.
+    loaded when first needed and kept, so that a second question is quick. Several threads may use one library: their
+    questions take turns, and the functions they are given are called while the next one waits.
 
     `sealed` closes the network to the whole process and its children, as commands do, until the process ends: whatever
     code runs in it can connect to no other machine, and on Linux opens no socket but Unix ones. Nothing takes it back.
@@ -67,6 +69,7 @@ class Library:
         self._given = said_now(**settings)
         self._parts = parts
         self._open = ExitStack()
+        self._one_at_a_time = RLock()  # models and store serve one thread at a time, whichever it is
         self._searcher: Searcher | None = None
         self._answerer: Answerer | None = None
         self._store: Store | None = None
@@ -79,10 +82,11 @@ class Library:
 
     def close(self) -> None:
         """Free the models and close the store."""
-        self._open.close()
-        if self._store is not None:
-            self._store.close()
-        self._searcher = self._answerer = self._store = None
+        with self._one_at_a_time:
+            self._open.close()
+            if self._store is not None:
+                self._store.close()
+            self._searcher = self._answerer = self._store = None
 
     def index(self, paths: Iterable[Path | str] = (), *, progress: Callable[[Progress], None] = _ignore) -> IndexReport:
         """Bring the library up to date with these files and folders, or with all it was ever given."""
@@ -167,7 +171,7 @@ class Library:
 
     def trace(self, question: str, *, top: int, rerank: bool = True) -> Trace:
         """Search, and keep the ranking and the time of every stage."""
-        with storage_errors(self.folder):
+        with self._one_at_a_time, storage_errors(self.folder):
             while True:
                 searcher = self._open_searcher()
                 trace = searcher.trace(question, top=top, rerank=rerank)
@@ -189,18 +193,20 @@ class Library:
         `on_passages` sees the passages that were found, `on_text` the answer as it is written. As many of the best
         passages are read as the model reads in about ten seconds, or `passages` of them if its context holds so many.
         """
-        found = self.search(question, top=passages, rerank=rerank)
-        on_passages(found)
-        if self._answerer is None:
-            model = find(self.settings, "answer")
-            generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
-            self._answerer = Answerer(generator, model.answered_log_odds)
-        prompt_tokens = DEFAULT_PROMPT_TOKENS if passages is None else None
-        return self._answerer.answer(question, found, prompt_tokens=prompt_tokens, on_text=on_text)
+        with self._one_at_a_time:
+            found = self.search(question, top=passages, rerank=rerank)
+            on_passages(found)
+            if self._answerer is None:
+                model = find(self.settings, "answer")
+                generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
+                self._answerer = Answerer(generator, model.answered_log_odds)
+            prompt_tokens = DEFAULT_PROMPT_TOKENS if passages is None else None
+            return self._answerer.answer(question, found, prompt_tokens=prompt_tokens, on_text=on_text)
 
     def manifest(self) -> Mapping[str, Any]:
         """Return what shaped the live index."""
-        return self._open_searcher().index.manifest
+        with self._one_at_a_time:
+            return self._open_searcher().index.manifest
 
     @property
     def reranks(self) -> bool:

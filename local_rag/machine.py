@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import shutil
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,6 +27,11 @@ def processor() -> str:
 def processor_flags() -> list[str]:
     """List what the processor can do, as Linux calls it."""
     return _of_processor("flags").split()
+
+
+def is_supported(system: str = sys.platform) -> bool:
+    """Say whether the program can work on a system; what reads documents needs one like Unix."""
+    return system != "win32"
 
 
 def memory() -> tuple[int, int]:

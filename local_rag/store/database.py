@@ -350,7 +350,8 @@ def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:
 
 
 def _connect(path: Path | str) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=30, isolation_level=None, uri=isinstance(path, str))
+    # One thread at a time, whichever it is: Library holds a lock.
+    return sqlite3.connect(path, timeout=30, isolation_level=None, uri=isinstance(path, str), check_same_thread=False)
 
 
 def is_library(folder: Path) -> bool:

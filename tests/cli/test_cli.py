@@ -192,3 +192,10 @@ def test_python_interface() -> None:
     assert {name for name in local_rag.__all__ if getattr(local_rag, name)} == set(local_rag.__all__)
     with pytest.raises(AttributeError):
         _ = local_rag.nothing
+
+
+def test_an_unsupported_system_is_one_sentence() -> None:
+    code = "import click, sys; sys.platform = 'win32'; from local_rag.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "Error: local-rag runs on Linux and macOS; on Windows use it in WSL.\n"
