@@ -1,5 +1,6 @@
 """The machine: processor, memory, disk."""
 
+import math
 import os
 import platform
 import re
@@ -9,14 +10,26 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def physical_cores() -> int:
-    """Count the physical cores this process may use: llama.cpp's threads spin, so hyper-threads only harm."""
+def physical_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """Count the physical cores this process may use: llama.cpp's threads spin, so hyper-threads only harm.
+
+    No more than a container has the time of, which the files of its control group say.
+    """
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
     siblings = set()
     for cpu in allowed:
         topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
         siblings.add(topology.read_text().strip() if topology.exists() else str(cpu))
-    return max(1, len(siblings))
+    return max(1, min(len(siblings), _cores_of_time(cgroup)))
+
+
+def _cores_of_time(cgroup: Path) -> int:
+    """Return how many cores a control group (of version 2 or 1) may keep busy, rounded up; many where it says none."""
+    names = ["cpu.max"] if (cgroup / "cpu.max").exists() else ["cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"]
+    with suppress(OSError, ValueError):  # no such files, or "max"
+        quota, period = map(int, " ".join((cgroup / name).read_text() for name in names).split())
+        return math.ceil(quota / period) if quota > 0 else sys.maxsize
+    return sys.maxsize
 
 
 def processor() -> str:

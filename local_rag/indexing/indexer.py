@@ -26,10 +26,10 @@ from local_rag.keys import key_of
 from local_rag.llama.generator import Vocabulary
 from local_rag.models.embedder import TOKENIZER_FILE, input_tokens
 from local_rag.reading.isolate import ReadFile
-from local_rag.reading.split import Splitting
+from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import InstalledModel, Progress, Skipped, Stage, heading_path
 from local_rag.settings import Settings, index_settings
-from local_rag.store.database import Store, StoredChunk
+from local_rag.store.database import Store, StoredChunk, StoredDocument
 from local_rag.store.index import Indexes, IndexRows
 from local_rag.store.maintenance import purge_superseded
 
@@ -92,6 +92,7 @@ class Indexer:
 
     def complete(self) -> None:
         """Write, embed and publish what the stored documents still lack."""
+        self._find_known_contexts()
         pending = self._contexts_to_write()
         if pending > _FEW_CONTEXTS or not pending:
             self.publish()
@@ -173,7 +174,7 @@ class Indexer:
     def split_key(splitting: Splitting) -> str:
         """Return what shapes the chunks, as one string."""
         tokenizer = file_sha256(splitting.tokenizer)[:16]
-        return json.dumps([splitting.chunker, splitting.max_tokens, splitting.overlap, tokenizer])
+        return json.dumps([splitting.chunker, splitting.max_tokens, splitting.overlap, tokenizer, READING_VERSION])
 
     def _contexts_to_write(self) -> int:
         return self._store.count_missing_contexts(self._plan) if self._context_model else 0
@@ -199,23 +200,29 @@ class Indexer:
     def _note(self, stage: Stage, total: int) -> Callable[[str], None]:
         return lambda remark: self._progress(Progress(stage, 0, total, remark))
 
+    def _find_known_contexts(self) -> None:
+        """Plan the contexts of documents that are new, or read anew: those of a moved file are there already."""
+        documents = self._store.documents_without_a_plan(self._plan) if self._context_model else []
+        if self._context_model and documents and self._store.has_contexts():
+            with self._open_vocabulary(self._context_model.path) as vocabulary:
+                for document in documents:
+                    self._plan_document(document, vocabulary)
+
+    def _plan_document(self, document: StoredDocument, vocabulary: Vocabulary) -> list[ContextJob]:
+        """Record which context each chunk of a document wants; return the jobs that would write them."""
+        chunks = list(self._store.chunks(document.id))
+        text, parts = self._store.document_text(document.id), [stored.chunk for stored in chunks]
+        jobs = plan_contexts(document.title, text, parts, vocabulary=vocabulary, plan=self._plan)
+        keys = [(stored.id, job.key) for stored, job in zip(chunks, jobs, strict=True)]
+        self._store.plan_contexts(document.id, self._plan, keys)
+        return jobs
+
     def _jobs(self, vocabulary: Vocabulary, deadline: float) -> Iterator[ContextJob]:
         """Plan the contexts of each document as the workers get to it; yield those not written yet, each once."""
         asked: set[str] = set()
         for document in self._store.documents_without_contexts(self._plan):
-            chunks = list(self._store.chunks(document.id))
-            jobs = plan_contexts(
-                document.title,
-                self._store.document_text(document.id),
-                [stored.chunk for stored in chunks],
-                vocabulary=vocabulary,
-                plan=self._plan,
-            )
-            keys = [job.key for job in jobs]
-            self._store.plan_contexts(
-                document.id, self._plan, [(stored.id, key) for stored, key in zip(chunks, keys, strict=True)]
-            )
-            asked |= self._store.known_contexts(keys)
+            jobs = self._plan_document(document, vocabulary)
+            asked |= self._store.known_contexts(job.key for job in jobs)
             for job in jobs:
                 if job.key not in asked:
                     asked.add(job.key)

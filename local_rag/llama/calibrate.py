@@ -20,11 +20,13 @@ _TEXT = "The boat leaves the harbour at seven and carries mail, milk and whoever
 
 
 def stored_settings(path: Path, cores: int = 0) -> EngineSettings | None:
-    """Return what was chosen for a model file on this machine, or None."""
-    with contextlib.suppress(OSError, TypeError):
-        settings = EngineSettings(**recall("calibration", path))
-        # The number of cores a process may use can be another one each time.
-        return replace(settings, threads=min(settings.threads, cores or physical_cores()))
+    """Return what was chosen for a model file on this machine, or None: also where it was chosen for fewer cores."""
+    cores = cores or physical_cores()  # as many as this process may use, which can be another number each time
+    with contextlib.suppress(OSError, TypeError, KeyError):
+        found = recall("calibration", path)
+        if cores <= found["cores"]:
+            settings = EngineSettings(**{name: value for name, value in found.items() if name != "cores"})
+            return replace(settings, threads=min(settings.threads, cores))
     return None
 
 
@@ -45,7 +47,7 @@ def calibrate(
         # Less than a few percent is noise; the settings tried first are known to be good.
         if seconds < 0.97 * best_seconds:
             best, best_seconds = settings, seconds
-    remember("calibration", model.path, asdict(best))
+    remember("calibration", model.path, {**asdict(best), "cores": cores})
     return best
 
 

@@ -138,20 +138,32 @@ class LlamaModel:
         def token_text(token: int) -> str:
             return llama.llama_vocab_get_text(self._vocabulary, token).decode() if token >= 0 else ""
 
-        marker = "\u241euser message\u241e"
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        def refuse(reason: str) -> None:
+            raise jinja2.TemplateError(reason)
+
+        marker, reason = "\u241euser message\u241e", "it leaves out what it is given"
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        )
+        environment.globals["raise_exception"] = refuse
         # Llama 3's template writes the date into every prompt: a fixed one, its own default, keeps answers the same.
         environment.globals["strftime_now"] = lambda form: datetime.date(2024, 7, 26).strftime(form)
-        try:
-            text = environment.from_string(template.decode()).render(
-                messages=[{"role": "system", "content": system}, {"role": "user", "content": marker}],
-                add_generation_prompt=True,
-                bos_token=token_text(llama.llama_vocab_bos(self._vocabulary)),
-                eos_token=token_text(llama.llama_vocab_eos(self._vocabulary)),
-            )
-        except jinja2.TemplateError as error:
-            raise ModelError(
-                f"The chat template of {self.path} cannot be used ({error}); choose another model."
-            ) from None
-        head, _, tail = text.partition(marker)
-        return head, tail
+        # Some models know no system role: their templates refuse it, or leave it out.
+        for messages in (
+            [{"role": "system", "content": system}, {"role": "user", "content": marker}],
+            [{"role": "user", "content": f"{system}\n\n{marker}"}],
+        ):
+            try:
+                text = environment.from_string(template.decode()).render(
+                    messages=messages,
+                    add_generation_prompt=True,
+                    bos_token=token_text(llama.llama_vocab_bos(self._vocabulary)),
+                    eos_token=token_text(llama.llama_vocab_eos(self._vocabulary)),
+                )
+            except Exception as error:  # noqa: BLE001  a template is a program, which can fail in every way
+                reason = str(error)
+                continue
+            head, found, tail = text.partition(marker)
+            if found and system.strip() in head:
+                return head, tail
+        raise ModelError(f"The chat template of {self.path} cannot be used ({reason}); choose another model.")

@@ -6,6 +6,7 @@ cannot be read.
 """
 
 import contextlib
+import ctypes
 import hashlib
 import json
 import os
@@ -24,6 +25,7 @@ from local_rag.reading.split import Splitting
 from local_rag.records import Chunk, Document
 
 MAX_SECONDS = 180.0
+_SET_PARENT_DEATH_SIGNAL = 1  # prctl
 MAX_MEMORY = 4 * 1024**3
 
 
@@ -97,9 +99,24 @@ class IsolatedReader:
 
     def _start(self) -> subprocess.Popen[bytes]:
         splitting = json.dumps(asdict(self._splitting), default=str)
-        command = [sys.executable, "-P", "-m", "local_rag.reading.isolate", str(self._memory), splitting]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "local_rag.reading.isolate",
+            str(self._memory),
+            splitting,
+            str(os.getpid()),
+        ]
+        # On many cores the threads of numpy's libraries would take most of the memory allowed before the first file.
+        environment = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
         return subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, close_fds=True
+            [*command, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            close_fds=True,
+            env=environment,
         )
 
     def _end(self) -> int:
@@ -148,6 +165,13 @@ def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
     }
 
 
+def _end_with_parent(parent: int) -> None:
+    """Let the system end this process with the run that started it, however that ends."""
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it has ended already
+        sys.exit(1)
+
+
 def _main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which closes the input
     answers = os.fdopen(os.dup(1), "wb")
@@ -155,6 +179,9 @@ def _main() -> None:
     memory, fields = int(sys.argv[1]), json.loads(sys.argv[2])
     splitting = Splitting(**fields | {"tokenizer": Path(fields["tokenizer"])})
     if sys.platform == "linux":
+        _end_with_parent(int(sys.argv[3]))
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin.buffer:

@@ -40,6 +40,10 @@ _PATH_HEADINGS, _PATH_CHARACTERS = 8, 600
 _HEADING_ALONE = re.compile(r".+|.+\n[ ]{0,3}(?:=+|-+)")
 
 
+# Raise it whenever reader or splitter would make another document, or other chunks, of the same file.
+READING_VERSION = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Splitting:
     """How documents are split: `tokenizer` is the file that counts the tokens, the rest as in `split`."""

@@ -255,6 +255,19 @@ class Store:
         )
         return [StoredDocument(*row) for row in rows]
 
+    def documents_without_a_plan(self, plan: str) -> list[StoredDocument]:
+        """Return live documents of which is not known yet, under this plan, which contexts they want."""
+        rows = self.connection.execute(
+            "SELECT id, path, size, modified_ns, sha256, title, split_key FROM documents WHERE live AND "
+            "context_plan <> ? ORDER BY path",
+            (plan,),
+        )
+        return [StoredDocument(*row) for row in rows]
+
+    def has_contexts(self) -> bool:
+        """Say whether any context is stored."""
+        return self.connection.execute("SELECT 1 FROM contexts LIMIT 1").fetchone() is not None
+
     def count_missing_contexts(self, plan: str) -> int:
         """Count the chunks of live documents whose context, under this plan, is not written yet."""
         row = self.connection.execute(

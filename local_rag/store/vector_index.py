@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.errors import DamagedLibraryError
+
 
 @dataclass(frozen=True, slots=True)
 class VectorTuning:
@@ -55,10 +57,14 @@ class VectorIndex:
 
     @classmethod
     def load(cls, path: Path) -> "VectorIndex":
-        """Open a saved index."""
+        """Open a saved index; raise DamagedLibraryError where it is not there or not whole."""
         import faiss
 
-        return cls(faiss.read_index(str(path)))
+        try:
+            return cls(faiss.read_index(str(path)))
+        except RuntimeError:  # for all that FAISS cannot read, and its words are not for users
+            remedy = "run `local-rag repair` to build the index again"
+            raise DamagedLibraryError(f"{path} is missing or damaged", remedy) from None
 
     def search(self, vector: np.ndarray, top: int, allowed: np.ndarray | None = None) -> list[tuple[int, float]]:
         """Return rows with cosine similarities for one normalised vector of shape (dimension,), best first.

@@ -1,7 +1,12 @@
+import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from local_rag.errors import DamagedLibraryError, LibraryError
+from local_rag.store.generation import Generations
+from local_rag.store.index import IndexRows
 from local_rag.store.vector_index import VectorIndex, VectorTuning, blend_neighbours
 
 
@@ -31,6 +36,28 @@ def test_only_allowed_rows_are_found() -> None:
 
 def test_nothing_to_search() -> None:
     assert VectorIndex.build(np.zeros((0, 1), dtype=np.float32)).search(np.ones(1), 3) == []
+
+
+@pytest.mark.parametrize("content", [None, b"", b"IxFI" + bytes(20)])
+def test_a_file_that_is_missing_or_damaged_is_named(content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "v"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DamagedLibraryError, match=rf"^{path} is missing or damaged; run `local-rag repair`"):
+        VectorIndex.load(path)
+
+
+@pytest.mark.parametrize("name", ["chunk_ids.npy", "vectors.faiss", "keywords"])
+def test_a_generation_that_goes_while_it_is_opened_is_no_surprise(name: str, tmp_path: Path) -> None:
+    generations = Generations(tmp_path)
+    generations.publish(IndexRows([1], [1], np.ones((1, 1), dtype=np.float32), ["a boat"]), {})
+    live = generations.live()
+    assert live is not None
+    live.open()
+    removed = live.folder / name
+    shutil.rmtree(removed) if removed.is_dir() else removed.unlink()
+    with pytest.raises((LibraryError, OSError)):
+        live.open()
 
 
 def test_neighbours_of_the_same_document_draw_a_vector_near() -> None:

@@ -1,5 +1,6 @@
 """Documents that attack: the prompt, the terminal, the readers, the run; and weights that are a program."""
 
+import contextlib
 import os
 import pickle
 import random
@@ -310,6 +311,37 @@ def test_the_reading_process_ends_with_the_run_that_started_it(tmp_path: Path, s
     while (proc := Path(f"/proc/{done.stdout.strip()}/cmdline")).exists() and b"isolate" in proc.read_bytes():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+def test_a_reading_process_ends_with_a_run_that_is_killed(tmp_path: Path, splitting: Splitting) -> None:
+    code = (
+        "import os, signal, sys, threading\nfrom pathlib import Path\n"
+        "from local_rag.reading.isolate import IsolatedReader\nfrom local_rag.reading.split import Splitting\n"
+        f"reader = IsolatedReader(Splitting(Path({str(splitting.tokenizer)!r}), 100))\n"
+        "process = reader._start()\nos.kill(process.pid, signal.SIGSTOP)\nprint(process.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 20
+    while (proc := Path(f"/proc/{done.stdout.strip()}/cmdline")).exists() and b"isolate" in proc.read_bytes():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(done.stdout), signal.SIGCONT)
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_lower_limit_of_memory_is_kept(tmp_path: Path, splitting: Splitting) -> None:
+    (tmp_path / "a.md").write_text("# A\n\ntext\n")
+    code = (
+        "import resource, sys\nfrom pathlib import Path\nresource.setrlimit(resource.RLIMIT_AS, (2 * 1024**3,) * 2)\n"
+        "from local_rag.reading.isolate import IsolatedReader\nfrom local_rag.reading.split import Splitting\n"
+        f"reader = IsolatedReader(Splitting(Path({str(splitting.tokenizer)!r}), 100))\n"
+        f"print(reader.read(Path({str(tmp_path / 'a.md')!r})).document.title)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "A", done.stderr
 
 
 def test_what_becomes_something_else_between_walking_and_reading(tmp_path: Path, splitting: Splitting) -> None:

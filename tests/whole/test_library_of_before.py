@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -35,10 +36,11 @@ def test_it_is_opened_and_nothing_is_computed_again(before: Path) -> None:
         assert library.settings.profile == "tiny"
         (stale,) = library.status().stale
         assert stale.reason == "changed: how this version of local-rag builds its indexes"
+        # Read again, as the reader is a better one: what took long is found again by what it was made of.
         report = library.index()
         assert library.status().stale == ()
         again = library.index()
-    assert (report.unchanged, report.chunks, report.published) == (3, 3, True)
+    assert (report.changed, report.chunks, report.published) == (3, 3, True)
     assert (report.contexts, report.skipped) == ({}, [])
     assert (again.unchanged, again.published) == (3, False)
 
@@ -47,7 +49,8 @@ def test_it_is_searched(before: Path) -> None:
     with Library("library") as library:
         (passage,) = library.search("When does the ship sail?", top=1)
         library.index()
-        assert library.search("When does the ship sail?", top=1) == [passage], "with the same index, built anew"
+        (again,) = library.search("When does the ship sail?", top=1)
+    assert replace(again, chunk_id=passage.chunk_id) == passage, "with the same index, built anew"
     assert passage.path == str(before / "documents" / "boat.txt")
     assert passage.context_kind in {"llm", "headings"}
 
@@ -56,6 +59,6 @@ def test_a_changed_document_costs_only_its_own(before: Path) -> None:
     (before / "documents" / "boat.txt").write_text("The zeppelin leaves at noon.")
     with Library("library") as library:
         report = library.index()
-        assert (report.changed, report.unchanged) == (1, 2)
+        assert report.changed == 3
         assert sum(report.contexts.values()) == 1
         assert library.status().cached["cached_vectors"] <= 3 + 2
