@@ -4,13 +4,13 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pathspec import GitIgnoreSpec
-
 from local_rag.errors import LocalRagError
+from local_rag.files import open_regular
+from local_rag.reading.ignore import Pattern, parse
 from local_rag.records import Skipped
 
 MAX_BYTES = 50 * 1024 * 1024
-_MAX_RULES_BYTES = 1024 * 1024  # of a .gitignore
+_MAX_RULES_BYTES = 128 * 1024  # of a .gitignore, each line of which is held against each path
 
 _NEVER_ENTERED = {"node_modules", "__pycache__"}
 
@@ -32,8 +32,9 @@ _REASONS = {
     for suffix in suffixes.split()
 }
 
-# The .gitignore files that hold for a folder, outermost first, each with the folder it stands in.
-_Rules = tuple[tuple[Path, GitIgnoreSpec], ...]
+# The .gitignore files that hold for a folder, outermost first: each with the depth of the folder it stands in, and its
+# patterns, the last one first.
+_Rules = tuple[tuple[int, tuple[Pattern, ...]], ...]
 
 
 def walk(
@@ -138,12 +139,12 @@ def _is_utf8(name: str) -> bool:
 
 
 def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:
-    """Ask the .gitignore files, the innermost first: the first one with an opinion decides."""
-    for folder, spec in reversed(rules):
-        relative = path.relative_to(folder).as_posix()
-        verdict = spec.check_file(relative + "/" if is_folder else relative).include
-        if verdict is not None:
-            return verdict
+    """Ask the .gitignore files, the innermost first: the first pattern that matches decides."""
+    for depth, patterns in reversed(rules):
+        names = path.parts[depth:]
+        for pattern in patterns:
+            if pattern.matches(names, is_folder=is_folder):
+                return pattern.ignores
     return False
 
 
@@ -152,25 +153,21 @@ def _rules_above(root: Path) -> _Rules:
     folders = (root, *root.parents)
     top = next((folder for folder in folders if (folder / ".git").exists()), root)
     rules: _Rules = ()
-    for folder in reversed(folders[1 : folders.index(top) + 1]):
-        rules += _rules_of(folder)
-    # A folder that is ignored itself was named on purpose: the rules that hide it would hide all of it.
-    return () if _is_ignored(root, True, rules) else rules
+    for folder in reversed(folders[: folders.index(top)]):
+        rules += _rules_of(folder.parent)
+        if _is_ignored(folder, True, rules):
+            # What lies in an ignored folder was named on purpose: the rules that hide it would hide all of it.
+            return ()
+    return rules
 
 
 def _rules_of(folder: Path) -> _Rules:
-    """Read a folder's own .gitignore; lines that are no valid pattern count for nothing, as in git."""
-    file = folder / ".gitignore"
+    """Read a folder's own .gitignore."""
     try:
-        small = file.is_file() and file.stat().st_size <= _MAX_RULES_BYTES
-        lines = file.read_text("utf-8-sig", errors="replace").splitlines() if small else []
+        with open_regular(folder / ".gitignore") as file:
+            data = file.read(_MAX_RULES_BYTES + 1)
     except OSError:
         return ()
-    valid = []
-    for line in lines:
-        try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:
-            continue
-        valid.append(line)
-    return ((folder, GitIgnoreSpec.from_lines(valid)),) if valid else ()
+    lines = data.decode("utf-8-sig", errors="replace").split("\n") if len(data) <= _MAX_RULES_BYTES else []
+    patterns = tuple(filter(None, (parse(line.removesuffix("\r")) for line in reversed(lines))))
+    return ((len(folder.parts), patterns),) if patterns else ()

@@ -82,6 +82,18 @@ def test_gitignore_of_the_enclosing_repository_holds(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     assert found(tmp_path / "docs") == ["a.md"]
     assert found(tmp_path / "docs" / "out") == ["b.md"], "a folder that is ignored itself was named on purpose"
+    write(tmp_path, "docs/out/deep/c.md", "docs/out/deep/c.tmp")
+    assert found(tmp_path / "docs" / "out" / "deep") == ["c.md", "c.tmp"], "and so was what lies in it"
+
+
+def test_a_gitignore_that_is_a_link_or_too_long_counts_for_nothing(tmp_path: Path) -> None:
+    write(tmp_path, "linked/a.md", "long/a.md", "folder/a.md", "short/a.md")
+    (tmp_path / "rules").write_text("*.md\n", "utf-8")
+    (tmp_path / "linked/.gitignore").symlink_to(tmp_path / "rules")
+    (tmp_path / "long/.gitignore").write_text("*.md\n" * 30_000, "utf-8")
+    (tmp_path / "folder/.gitignore").mkdir()
+    (tmp_path / "short/.gitignore").write_bytes(b"\xef\xbb\xbf*.md\r\n\xff\r\n")
+    assert found(tmp_path) == ["folder/a.md", "linked/a.md", "long/a.md", "rules"]
 
 
 def test_a_named_file_is_always_taken(tmp_path: Path) -> None:
