@@ -1,6 +1,7 @@
 """The library: open a folder, then index(), search() and ask(). The command line and a notebook both call this."""
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -53,6 +54,9 @@ class Library:
     Settings given here win over the environment, which wins over what the library was last indexed with. Models are
     loaded when first needed and kept, so that a second question is quick.
 
+    Threads may share a library. Its models answer one question at a time, and callbacks are called in the midst of it:
+    one that takes long holds up all other threads. One thread can index at a time, while the others ask.
+
     `sealed` closes the network to the whole process and its children, as commands do, until the process ends: whatever
     code runs in it can connect to no other machine, and on Linux opens no socket but Unix ones. Nothing takes it back.
     """
@@ -66,6 +70,7 @@ class Library:
         self._given = said_now(**settings)
         self._parts = parts
         self._indexes = Generations(self.folder)
+        self._turn = threading.RLock()  # over all that is kept open: models, store and index
         self._open = ExitStack()
         self._searcher: Searcher | None = None
         self._answerer: Answerer | None = None
@@ -79,8 +84,9 @@ class Library:
 
     def close(self) -> None:
         """Free the models and close the store."""
-        self._open.close()
-        self._searcher = self._answerer = self._store = None
+        with self._turn:
+            self._open.close()
+            self._searcher = self._answerer = self._store = None
 
     def index(self, paths: Iterable[Path | str] = (), *, progress: Callable[[Progress], None] = _ignore) -> IndexReport:
         """Bring the library up to date with these files and folders, or with all it was ever given."""
@@ -150,7 +156,7 @@ class Library:
 
     def trace(self, question: str, *, top: int, rerank: bool = True) -> Trace:
         """Search, and keep the ranking and the time of every stage."""
-        with storage_errors(self.folder):
+        with self._turn, storage_errors(self.folder):
             while True:
                 searcher = self._open_searcher()
                 trace = searcher.trace(question, top=top, rerank=rerank)
@@ -172,18 +178,20 @@ class Library:
         `on_passages` sees the passages that were found, `on_text` the answer as it is written. As many of the best
         passages are read as the model reads in about ten seconds, or `passages` of them if its context holds so many.
         """
-        found = self.search(question, top=passages, rerank=rerank)
-        on_passages(found)
-        if self._answerer is None:
-            model = find(self.settings, "answer")
-            generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
-            self._answerer = Answerer(generator, model.answered_log_odds)
-        prompt_tokens = DEFAULT_PROMPT_TOKENS if passages is None else None
-        return self._answerer.answer(question, found, prompt_tokens=prompt_tokens, on_text=on_text)
+        with self._turn:
+            found = self.search(question, top=passages, rerank=rerank)
+            on_passages(found)
+            if self._answerer is None:
+                model = find(self.settings, "answer")
+                generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
+                self._answerer = Answerer(generator, model.answered_log_odds)
+            prompt_tokens = DEFAULT_PROMPT_TOKENS if passages is None else None
+            return self._answerer.answer(question, found, prompt_tokens=prompt_tokens, on_text=on_text)
 
     def manifest(self) -> Mapping[str, Any]:
         """Return what shaped the live index."""
-        return self._open_searcher().index.manifest
+        with self._turn:
+            return self._open_searcher().index.manifest
 
     @property
     def reranks(self) -> bool:

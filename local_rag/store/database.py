@@ -70,7 +70,8 @@ class Store:
         if not path.exists() and not create:
             raise LibraryError(missing)
         with storage_errors(folder):
-            self.connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+            # Any thread may use it, one at a time: whoever shares a store among threads sees to that.
+            self.connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
             try:
                 refuse_newer(self.connection, path)
                 if not create and not schema_version(self.connection):
