@@ -5,6 +5,7 @@ import errno
 import hashlib
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -17,9 +18,10 @@ def open_regular(path: Path) -> Iterator[BufferedReader]:
     O_NONBLOCK: opening a FIFO would wait for a writer; O_NOFOLLOW: a link may lead anywhere.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
         yield file
 
 
@@ -40,7 +42,7 @@ def write_whole(path: Path, content: bytes | str, *, durable: bool = False) -> N
 
     What a killed process leaves behind is hidden and ends in `.tmp`.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{threading.get_ident()}.tmp")
     try:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
         if durable:

@@ -23,7 +23,8 @@ from local_rag.models.reranker import Reranker, load_reranker
 from local_rag.offline import close, set_switches
 from local_rag.records import Answer, InstalledModel, Passage, Progress
 from local_rag.settings import SETTINGS_FILE, Settings, index_settings, resolve_settings, said_now, was_written_by_index
-from local_rag.store.database import OWN_FILES, Store, is_library, remembered_settings
+from local_rag.store.connect import OWN_FILES, is_library, remembered_settings
+from local_rag.store.database import Store
 from local_rag.store.generation import Generations
 from local_rag.store.storage_errors import storage_errors
 from local_rag.upkeep.clean import Cleaning, Removal, clean, find_documents, remove
@@ -52,8 +53,10 @@ class Library:
     """A folder of indexed documents.
 
     Settings given here win over the environment, which wins over what the library was last indexed with. Models are
-    loaded when first needed and kept, so that a second question is quick. Several threads may use one library: their
-    questions take turns, and the functions they are given are called while the next one waits.
+    loaded when first needed and kept, so that a second question is quick.
+
+    Threads may share a library. Its models answer one question at a time, and callbacks are called in the midst of it:
+    one that takes long holds up all other threads. One thread can index at a time, while the others ask.
 
     `sealed` closes the network to the whole process and its children, as commands do, until the process ends: whatever
     code runs in it can connect to no other machine, and on Linux opens no socket but Unix ones. Nothing takes it back.

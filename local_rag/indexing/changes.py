@@ -72,7 +72,7 @@ def compare_documents(
         changed=tuple(kinds["changed"]),
         resplit=tuple(kinds["resplit"]),
         moved=moved,
-        gone=(*gone, *(stored for stored in moved.values() if stored not in gone)),
+        gone=tuple({stored.id: stored for stored in (*gone, *moved.values())}.values()),
         touched=tuple(touched),
         unchanged=unchanged,
     )
@@ -98,7 +98,8 @@ def _moved(new: Sequence[Found], missing: Sequence[StoredDocument]) -> dict[Foun
     moved = {}
     for one in new:
         with suppress(OSError):
-            same = (stored for stored in left.get(one.size, ()) if stored.sha256 == one.sha256())
+            sha256 = one.sha256() if left.get(one.size) else ""
+            same = (stored for stored in left.get(one.size, ()) if stored.sha256 == sha256)
             if (match := next(same, None)) is not None:
                 moved[one] = match
                 left[one.size].remove(match)

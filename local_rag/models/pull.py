@@ -163,6 +163,7 @@ def _fetch_wheel(package: str, version: str, partial: Path, report: Callable[[],
                     process.wait(_POLL_SECONDS)
         except BaseException:
             process.terminate()
+            process.wait()
             raise
         errors.seek(0)
         complaints = errors.read()

@@ -8,28 +8,18 @@ next step, and each row has a checksum.
 """
 
 import json
-import os
-import shutil
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from local_rag.errors import DamagedLibraryError, LibraryError
-from local_rag.machine import file_system, is_network
+from local_rag.errors import DamagedLibraryError
 from local_rag.records import Chunk, Document, Skipped
-from local_rag.store.schema import SCHEMA_VERSION, crc32, migrate, refuse_newer, schema_version
-from local_rag.store.storage_errors import storage_errors
-
-STORE_FILE = "library.sqlite3"
-SALVAGED_FILE = "library.sqlite3.salvaged"
-# What may lie in a folder before there is a store in it, from a run that was killed or by the user's own hand.
-OWN_FILES = frozenset({"lock", "lock.pid", "settings.toml", "history.sqlite3", f"{STORE_FILE}-journal"})
+from local_rag.store.connect import connect
+from local_rag.store.schema import crc32
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,46 +63,7 @@ class Store:
 
     def __init__(self, folder: Path, *, create: bool = False) -> None:
         self.folder = folder
-        path = folder / STORE_FILE
-        if (folder / SALVAGED_FILE).exists():
-            raise LibraryError(f"A repair of {folder} was interrupted; run `local-rag repair` to end it.")
-        missing = f"There is no library in {folder}; make one with `local-rag index PATH`."
-        if not path.exists() and not create:
-            raise LibraryError(missing)
-        self._copy: TemporaryDirectory[str] | None = None
-        with storage_errors(folder):
-            writable = create or all(os.access(place, os.W_OK) for place in (folder, path))
-            self.connection = _connect(path) if writable else self._connect_to_read(path)
-            try:
-                refuse_newer(self.connection, path)
-                if not create and not schema_version(self.connection):
-                    raise LibraryError(missing)
-                if writable or self._copy:
-                    # On a network file system processes cannot share the memory that a write-ahead log needs.
-                    journal = "DELETE" if is_network(file_system(folder)) else "WAL"
-                    self.connection.execute(f"PRAGMA journal_mode = {journal}")
-                # A generation may name no chunk that a power cut could take back.
-                self.connection.execute("PRAGMA synchronous = FULL")
-                self.connection.execute("PRAGMA foreign_keys = ON")
-                self.connection.execute("PRAGMA secure_delete = FAST")
-                migrate(self.connection)
-            except BaseException:
-                self.close()
-                raise
-
-    def _connect_to_read(self, path: Path) -> sqlite3.Connection:
-        """Open a file that may not be written: in place, or a copy of it with its log or that is to be migrated."""
-        log = path.with_name(f"{STORE_FILE}-wal")
-        if not (log.exists() and log.stat().st_size):
-            connection = _connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1")
-            if schema_version(connection) in (0, SCHEMA_VERSION):
-                return connection
-            connection.close()
-        self._copy = TemporaryDirectory(prefix="local-rag-")
-        for file in (path, log):
-            if file.exists():
-                shutil.copyfile(file, Path(self._copy.name) / file.name)
-        return _connect(Path(self._copy.name) / path.name)
+        self.connection, self._copy = connect(folder, create=create)
 
     def close(self) -> None:
         """Close the file."""
@@ -360,22 +311,3 @@ def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:
     identifier, document_id, path, title, position, start, end, text, headings, page, line, end_line, *rest = row
     chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), page, line, end_line)  # type: ignore[arg-type]
     return StoredChunk(identifier, document_id, path, title, chunk, *rest)  # type: ignore[arg-type]
-
-
-def _connect(path: Path | str) -> sqlite3.Connection:
-    # One thread at a time, whichever it is: Library holds a lock.
-    return sqlite3.connect(path, timeout=30, isolation_level=None, uri=isinstance(path, str), check_same_thread=False)
-
-
-def is_library(folder: Path) -> bool:
-    """Say whether a folder holds a store, or what a repair has left of one."""
-    return any((folder / name).exists() for name in (STORE_FILE, SALVAGED_FILE))
-
-
-def remembered_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings that a library was last indexed with, none where there is no library that can be read."""
-    try:
-        with closing(sqlite3.connect(f"{(folder / STORE_FILE).as_uri()}?mode=ro", uri=True)) as connection:
-            return {name: json.loads(value) for name, value in connection.execute("SELECT * FROM remembered")}
-    except (sqlite3.Error, ValueError):
-        return {}

@@ -106,6 +106,8 @@ class Generations:
             raise DamagedLibraryError(reason, "run `local-rag repair` to build one")
         try:
             manifest = json.loads(path.read_bytes())
+            if not isinstance(manifest, dict):
+                raise TypeError("it holds no object")
             if "checksum" in manifest and manifest.pop("checksum") != _checksum(manifest):
                 raise ValueError("it has changed since it was written")
         except (OSError, ValueError, TypeError, AttributeError) as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.files import flush
-from local_rag.store.database import SALVAGED_FILE, STORE_FILE
+from local_rag.store.connect import SALVAGED_FILE, STORE_FILE
 from local_rag.store.schema import crc32, migrate
 
 _MOST_FRUITLESS_SPLITS = 16  # of a range of keys in which nothing can be read

@@ -118,3 +118,5 @@ def _statements(step: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+    if statement.strip():
+        raise ValueError(f"the step ends without a semicolon: {statement.strip()!r}")

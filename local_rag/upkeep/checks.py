@@ -28,6 +28,16 @@ class CheckResult:
     remedy: str = ""
 
 
+def check_platform(system: str, machine: str) -> CheckResult:
+    """Require a system that the program is made for."""
+    if system == "Windows":
+        return CheckResult("platform", "failed", "Linux and macOS are supported, Windows is not", "wsl --install")
+    if system not in {"Linux", "Darwin"}:
+        message = f"Linux and macOS are supported, {system} was not tried"
+        return CheckResult("platform", "warning", message, "scripts/test.sh")
+    return CheckResult("platform", "ok", f"{'macOS' if system == 'Darwin' else system} {machine}")
+
+
 def check_python(found: tuple[int, ...]) -> CheckResult:
     """Require the oldest Python that the program is written for."""
     text = ".".join(map(str, found))

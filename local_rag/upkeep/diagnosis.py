@@ -14,7 +14,8 @@ from local_rag.models.registry import FORMATS, ModelEntry, default_models_direct
 from local_rag.offline import left_open
 from local_rag.records import InstalledModel, Role
 from local_rag.settings import Settings, resolve_settings
-from local_rag.store.database import STORE_FILE, Store, remembered_settings
+from local_rag.store.connect import STORE_FILE, remembered_settings
+from local_rag.store.database import Store
 from local_rag.store.generation import Generations
 from local_rag.store.maintenance import check_pages, find_damage
 from local_rag.store.storage_errors import storage_errors

@@ -1,6 +1,7 @@
 """Gather the facts that `doctor` checks: machine, program, models and library."""
 
 import importlib.util
+import platform
 import re
 import subprocess
 import sys
@@ -9,15 +10,15 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from pathlib import Path
 
-from local_rag.upkeep.checks import CheckResult, check_packages, check_python
+from local_rag.upkeep.checks import CheckResult, check_packages, check_platform, check_python
 
 
 def diagnose(folder: Path, **settings: str | None) -> Iterator[CheckResult]:
     """Run every check for a library and its profile, or the profile named; yield each result as it is known."""
+    yield (system := check_platform(platform.system(), platform.machine()))
     yield check_python(sys.version_info[:3])
-    packages = check_packages(*_packages())
-    yield packages
-    if packages.severity == "failed":
+    yield (packages := check_packages(*_packages()))
+    if "failed" in {system.severity, packages.severity}:
         return
     # Not on top: whatever the rest of the program imports may be what is missing.
     from local_rag.upkeep.diagnosis import diagnose_installation

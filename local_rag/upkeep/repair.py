@@ -24,7 +24,8 @@ from pathlib import Path
 
 from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.indexing.indexer import Indexer
-from local_rag.store.database import SALVAGED_FILE, STORE_FILE, Store
+from local_rag.store.connect import SALVAGED_FILE, STORE_FILE
+from local_rag.store.database import Store
 from local_rag.store.index import Indexes
 from local_rag.store.maintenance import check_pages, count_rows, drop, find_damage
 from local_rag.store.salvage import salvage, switch

@@ -14,7 +14,8 @@ from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.models.choice import chosen, find
 from local_rag.records import InstalledModel, Role
 from local_rag.settings import Settings
-from local_rag.store.database import STORE_FILE, Store
+from local_rag.store.connect import STORE_FILE
+from local_rag.store.database import Store
 from local_rag.store.index import Indexes
 from local_rag.store.maintenance import count_context_kinds, count_rows
 

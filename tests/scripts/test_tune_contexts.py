@@ -14,7 +14,7 @@ from local_rag.evaluation.evaluate import index_dataset
 from local_rag.indexing.contextualize import plan_contexts, prompt_requests
 from local_rag.library import Library, Parts
 from local_rag.records import Chunk
-from local_rag.store.database import STORE_FILE
+from local_rag.store.connect import STORE_FILE
 from tests.fakes import FakeEmbedder, FakeGenerator, FakeVocabulary, generating
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "measure"

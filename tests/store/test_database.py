@@ -11,7 +11,8 @@ import pytest
 
 from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.records import Chunk, Document, Skipped
-from local_rag.store.database import STORE_FILE, Store, remembered_settings
+from local_rag.store.connect import STORE_FILE, remembered_settings
+from local_rag.store.database import Store
 from local_rag.store.maintenance import (
     check_pages,
     count_rows,

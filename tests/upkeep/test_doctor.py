@@ -28,6 +28,10 @@ Results = Callable[..., dict[str, dict[str, str]]]
     [
         (checks.check_python((3, 11, 4)), "ok", "3.11.4"),
         (checks.check_python((3, 10, 9)), "failed", "older than 3.11"),
+        (checks.check_platform("Linux", "x86_64"), "ok", "Linux x86_64"),
+        (checks.check_platform("Darwin", "arm64"), "ok", "macOS arm64"),
+        (checks.check_platform("Windows", "AMD64"), "failed", "Linux and macOS are supported, Windows is not"),
+        (checks.check_platform("FreeBSD", "amd64"), "warning", "Linux and macOS are supported, FreeBSD was not tried"),
         (checks.check_packages({"click": "8.1"}, {"click": "8.1"}), "ok", "as pinned"),
         (checks.check_packages({"torch": "2.1+cpu"}, {"torch": "2.1"}), "ok", "as pinned"),
         (checks.check_packages({"click": "8.1"}, {}), "ok", "1 installed"),
@@ -155,7 +159,17 @@ def results(run: Run) -> Results:
 def test_a_whole_installation_passes(indexed: Path, results: Results) -> None:
     found = results()
     assert {name for name, result in found.items() if result["severity"] == "failed"} == set()
-    wanted = {"Python", "packages", "llama.cpp", "offline", "cores", "memory", "context and answer model", "decoding"}
+    wanted = {
+        "platform",
+        "Python",
+        "packages",
+        "llama.cpp",
+        "offline",
+        "cores",
+        "memory",
+        "context and answer model",
+        "decoding",
+    }
     assert wanted | {"embed model", "disk", "library", "file system", "integrity", "fingerprint"} == set(found)
 
 

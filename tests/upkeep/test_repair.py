@@ -11,7 +11,8 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import LibraryError
-from local_rag.store.database import SALVAGED_FILE, Store
+from local_rag.store.connect import SALVAGED_FILE
+from local_rag.store.database import Store
 from local_rag.store.generation import Generations
 from local_rag.store.salvage import salvage
 from local_rag.store.schema import STEPS

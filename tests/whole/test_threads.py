@@ -1,48 +1,95 @@
-"""One library, many threads: questions and searches while another writes."""
+"""One library answers several threads, one question at a time, while another one publishes."""
 
+import re
 import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from local_rag import Library
 from local_rag.library import Parts
-from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, FakeGenerator, generating
+from local_rag.llama.generator import Request, Token
+from tests.fakes import FakeEmbedder, FakeGenerator, generating
+
+THREADS, YEARS = 8, 4
+Fleet = Callable[[str], None]
 
 
-def test_eight_threads_ask_and_search_while_an_index_publishes(documents: Path) -> None:
-    def reply(prompt: str) -> str:
-        asked = prompt.rpartition("Question: ")[2].partition("\n")[0]
-        return f"It is said of {asked} [1]."
+def reply(prompt: str) -> str:
+    """Answer from the sources when the boat that is asked for leaves."""
+    asked = re.search(r"When does boat (\w+) leave", prompt)
+    assert asked is not None
+    found = re.search(rf"Boat {asked[1]} leaves (in:\d+)", prompt)
+    return f"Boat {asked[1]} leaves {found[1]} [1]." if found else "Never."
 
-    parts = Parts(load_embedder=FakeEmbedder, open_engine=generating(FakeGenerator(reply)))
-    writer = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings")
-    writer.index([documents])
-    stop = threading.Event()
-    published = set()
 
-    def write() -> None:
-        number = 0
-        while not stop.is_set():
-            number += 1
-            (documents / "boat.txt").write_text(f"The boat leaves the harbour at seven, revision {number}.\n")
-            writer.index()
-            published.add((Path("lib") / "CURRENT").read_text())
+class OneAtATime(FakeGenerator):
+    """A generator that notices when a second caller comes while the first is being answered."""
 
-    with Library("lib", parts=parts) as library, ThreadPoolExecutor(8) as threads:
-        writing = threading.Thread(target=write)
-        writing.start()
+    busy = False
 
-        def ask(number: int) -> tuple[str, set[str]]:
-            answer = library.ask(f"boat number {number}")
-            return answer.text, {Path(passage.path).name for passage in library.search("boat harbour", top=50)}
+    def stream(self, requests: Iterable[Request]) -> Iterator[Token]:
+        assert not self.busy
+        self.busy = True
+        time.sleep(0.001)
+        yield from super().stream(requests)
+        self.busy = False
 
-        results: list[tuple[str, set[str]]] = []
-        try:
-            while len(published) < 3 and writing.is_alive():
-                results += threads.map(ask, range(len(results), len(results) + 24))
-        finally:
-            stop.set()
-            writing.join()
-    assert [text for text, _ in results] == [f"It is said of boat number {n} [1]." for n in range(len(results))]
-    assert {frozenset(names) for _, names in results} == {frozenset({"boat.txt", "ireland.md", "leave.md"})}
-    assert len(published) >= 3
+
+PARTS = Parts(load_embedder=FakeEmbedder, open_engine=generating(OneAtATime(reply, context_tokens=100_000)))
+
+
+@pytest.fixture
+def fleet(documents: Path) -> Fleet:
+    """Index the same boats with the year in which they leave, by a library of its own."""
+
+    def publish(year: str) -> None:
+        boats = [f"# Boat {name}\n\nBoat {name} leaves {year}. It carries people.\n" for name in "abcdefgh"]
+        (documents / "boats.md").write_text("\n".join(boats))
+        with Library("lib", parts=PARTS, profile="tiny", context="headings", chunk_tokens=16) as library:
+            library.index([documents / "boats.md"])
+
+    publish("in:2000")
+    return publish
+
+
+def test_threads_ask_and_search_while_another_library_publishes(fleet: Fleet) -> None:
+    library, published = Library("lib", parts=PARTS), threading.Event()
+
+    def ask(number: int) -> set[str]:
+        years, boat = set[str](), "abcdefgh"[number]
+        while len(years) < YEARS and not (published.is_set() and years):
+            answer = library.ask(f"When does boat {boat} leave?", passages=20)
+            (said,) = re.findall(rf"Boat {boat} leaves (in:\d+) \[1\]", answer.text)
+            found = library.search(f"boat {boat}", top=20) if number % 2 else answer.passages
+            of_passages = {year for passage in found for year in re.findall(r"in:\d+", passage.text)}
+            assert len(of_passages) == 1, "all from one index"
+            assert number % 2 or of_passages == {said}
+            years.add(said)
+        return years
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        running = [threads.submit(ask, number) for number in range(THREADS)]
+        for year in range(2001, 2001 + YEARS):
+            fleet(f"in:{year}")
+        published.set()
+        seen = set().union(*(thread.result() for thread in running))
+    assert len(seen) > 1, "the index changed while it was asked"
+    assert library.ask("When does boat a leave?").text == f"Boat a leaves in:{2000 + YEARS} [1]."
+    library.close()
+
+
+def test_a_callback_may_ask_on_and_a_thread_may_close(fleet: Fleet) -> None:
+    library = Library("lib", parts=PARTS)
+    inner = []
+    answer = library.ask("When does boat b leave?", on_passages=lambda _: inner.append(library.search("boat c", top=1)))
+    assert answer.answered
+    assert len(inner[0]) == 1
+    closing = threading.Thread(target=library.close)
+    closing.start()
+    closing.join()
+    assert library.search("boat d", top=1), "it is opened again"
+    library.close()
