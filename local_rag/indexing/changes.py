@@ -72,7 +72,7 @@ def compare_documents(
         changed=tuple(kinds["changed"]),
         resplit=tuple(kinds["resplit"]),
         moved=moved,
-        gone=tuple({stored.id: stored for stored in (*gone, *moved.values())}.values()),
+        gone=tuple(dict.fromkeys((*gone, *moved.values()))),
         touched=tuple(touched),
         unchanged=unchanged,
     )
