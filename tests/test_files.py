@@ -48,7 +48,7 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     for name, error in (
         ("pipe", "not a regular file"),
         ("link", "link"),
-        ("folder", "directory"),
+        ("folder", "not a regular file"),
         ("missing", "missing"),
     ):
         with pytest.raises(OSError, match=error), open_regular(tmp_path / name):

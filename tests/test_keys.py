@@ -128,4 +128,5 @@ def test_what_was_stored_before_is_found_again(tmp_path: Path) -> None:
     assert vector_key("e", "passage", "context") == sha256("e", "passage", "context")
     assert context_plan("m") == '["m", 2, 1536, 80]'
     (tmp_path / "tokenizer.json").write_text("one")
-    assert Indexer.split_key(Splitting(tmp_path / "tokenizer.json", 145)) == '["auto", 145, 0, "7692c3ad3540bb80"]'
+    key = Indexer.split_key(Splitting(tmp_path / "tokenizer.json", 145))
+    assert key == '["auto", 145, 0, "7692c3ad3540bb80", 1]', "of another reader than before, so files are read again"
