@@ -25,8 +25,8 @@ from local_rag.reading.split import Splitting
 from local_rag.records import Chunk, Document
 
 MAX_SECONDS = 180.0
-_SET_PARENT_DEATH_SIGNAL = 1  # prctl
 MAX_MEMORY = 4 * 1024**3
+_SET_PARENT_DEATH_SIGNAL = 1  # prctl
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class IsolatedReader:
         # On many cores the threads of numpy's libraries would take most of the memory allowed before the first file.
         environment = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
         return subprocess.Popen(
-            [*command, str(os.getpid())],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
