@@ -297,8 +297,9 @@ def _roots(store: Store, paths: Iterable[Path | str]) -> list[Path]:
     roots = [Path(path).expanduser().resolve() for path in paths]
     if not roots and not known:
         raise LibraryError("The library has no documents yet; name a folder: `local-rag index FOLDER`.")
-    for path in roots:
-        documents = (Path(document.path) for document in store.documents())
-        if not path.exists() and path not in known and not any(one.is_relative_to(path) for one in documents):
+    missing = [path for path in roots if not path.exists() and path not in known]
+    documents = [Path(document.path) for document in store.documents()] if missing else []
+    for path in missing:
+        if not any(document.is_relative_to(path) for document in documents):
             raise LibraryError(f"{path} does not exist; name a file or folder that does.")
     return roots or known
