@@ -48,6 +48,7 @@ class StoredChunk:
     context_kind: str
 
 
+_DOCUMENT_QUERY = "SELECT id, path, size, modified_ns, sha256, title, split_key FROM documents"
 _CHUNK_QUERY = """
 SELECT chunks.id, document_id, path, title, position, start, end, chunks.text, headings, page, line, end_line,
        coalesce(contexts.text, ''), coalesce(contexts.kind, '')
@@ -114,10 +115,7 @@ class Store:
 
     def documents(self) -> list[StoredDocument]:
         """Return all live documents."""
-        rows = self.connection.execute(
-            "SELECT id, path, size, modified_ns, sha256, title, split_key FROM documents WHERE live ORDER BY path"
-        )
-        return [StoredDocument(*row) for row in rows]
+        return self._documents("live")
 
     def document_text(self, document_id: int) -> str:
         """Return the text of a document."""
@@ -163,9 +161,13 @@ class Store:
 
     def supersede(self, documents: Iterable[StoredDocument]) -> None:
         """Take documents out of the next generation."""
-        rows = [(document.id,) for document in documents]
         with self.transaction():
-            self.connection.executemany("UPDATE documents SET live = 0 WHERE id = ?", rows)
+            self._supersede(documents)
+
+    def _supersede(self, documents: Iterable[StoredDocument]) -> None:
+        """Supersede documents within the caller's transaction."""
+        rows = [(document.id,) for document in documents]
+        self.connection.executemany("UPDATE documents SET live = 0 WHERE id = ?", rows)
 
     def purge(self, published: Iterable[int]) -> None:
         """Delete superseded documents, except those whose chunks the live generation still names."""
@@ -198,20 +200,21 @@ class Store:
 
     def documents_without_contexts(self, plan: str) -> list[StoredDocument]:
         """Return live documents with a chunk whose context, under this plan, is not written yet."""
-        rows = self.connection.execute(
-            "SELECT id, path, size, modified_ns, sha256, title, split_key FROM documents WHERE live AND "
-            "(context_plan <> ? OR EXISTS (SELECT 1 FROM chunks WHERE document_id = documents.id AND NOT EXISTS "
-            "(SELECT 1 FROM contexts WHERE contexts.key = context_key))) ORDER BY path",
-            (plan,),
+        return self._documents(
+            "live AND (context_plan <> ? OR EXISTS (SELECT 1 FROM chunks WHERE document_id = documents.id AND "
+            "NOT EXISTS (SELECT 1 FROM contexts WHERE contexts.key = context_key)))",
+            plan,
         )
-        return [StoredDocument(*row) for row in rows]
 
     def documents_without_a_plan(self, plan: str) -> list[StoredDocument]:
         """Return live documents of which is not known yet, under this plan, which contexts they want."""
+        return self._documents("live AND context_plan <> ?", plan)
+
+    def _documents(self, where: str, *parameters: str) -> list[StoredDocument]:
+        """Return the documents that meet a condition of ours, in the order of their paths."""
         rows = self.connection.execute(
-            "SELECT id, path, size, modified_ns, sha256, title, split_key FROM documents WHERE live AND "
-            "context_plan <> ? ORDER BY path",
-            (plan,),
+            f"{_DOCUMENT_QUERY} WHERE {where} ORDER BY path",
+            parameters,
         )
         return [StoredDocument(*row) for row in rows]
 
@@ -301,8 +304,7 @@ class Store:
     def remove(self, documents: Iterable[StoredDocument], roots: Iterable[Path], excluded: Iterable[Path]) -> None:
         """Supersede documents, forget roots and exclude paths, all or nothing."""
         with self.transaction():
-            rows = [(document.id,) for document in documents]
-            self.connection.executemany("UPDATE documents SET live = 0 WHERE id = ?", rows)
+            self._supersede(documents)
             self.connection.executemany("DELETE FROM roots WHERE path = ?", [(str(path),) for path in roots])
             self.connection.executemany("INSERT OR IGNORE INTO excluded VALUES (?)", [(str(p),) for p in excluded])
 
