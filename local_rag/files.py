@@ -25,6 +25,15 @@ def open_regular(path: Path) -> Iterator[BufferedReader]:
         yield file
 
 
+def is_utf8(name: str) -> bool:
+    """Say whether a name or path can be stored as text."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def file_sha256(path: Path) -> str:
     """Hash a file of this program's own."""
     with path.open("rb") as handle:

@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from local_rag.asking.answer import DEFAULT_PROMPT_TOKENS, Answerer, answer_room
 from local_rag.asking.search import Searcher, Trace
 from local_rag.errors import DamagedLibraryError, LibraryError
+from local_rag.files import is_utf8
 from local_rag.indexing.fingerprint import make_fingerprint, require_same, settings_of
 from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
@@ -297,6 +298,9 @@ def _roots(store: Store, paths: Iterable[Path | str]) -> list[Path]:
     roots = [Path(path).expanduser().resolve() for path in paths]
     if not roots and not known:
         raise LibraryError("The library has no documents yet; name a folder: `local-rag index FOLDER`.")
+    for path in roots:
+        if not is_utf8(str(path)):
+            raise LibraryError(f"The name of {path} is not UTF-8; rename it, since a library could not store it.")
     missing = [path for path in roots if not path.exists() and path not in known]
     documents = [Path(document.path) for document in store.documents()] if missing else []
     for path in missing:

@@ -29,7 +29,8 @@ class Document:
 
     `kind` says how to split it, `language` names the programming language of code. `pages` holds the offset at which
     each page (PDF) or slide (PPTX) begins, empty where there are none. `is_source` is true when `text` has the same
-    lines as the file, so that a line number may be cited; converted formats (HTML, DOCX ...) have no such lines.
+    lines as the file, so that a line number may be cited; converted formats (HTML, DOCX ...) have no such lines. `note`
+    says in a few words what of the file could not be read.
     """
 
     path: Path
@@ -40,6 +41,7 @@ class Document:
     headings: tuple[Heading, ...] = ()
     pages: tuple[int, ...] = ()
     is_source: bool = True
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,14 @@ class Skipped:
     reason: str
     kept: bool = False
     lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What of a file that was read is missing from the library."""
+
+    path: Path
+    note: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ def _as_text(report: IndexReport) -> str:
         f"{one_line(display_path(root))} is not reachable: its documents stay until `local-rag remove` names it."
         for root in report.unreachable
     ]
+    lines += [f"{one_line(display_path(note.path))}: {one_line(note.note)}." for note in report.notes]
     if report.skipped:
         lines.append(f"Skipped {len(report.skipped)}:")
         lines += [

@@ -51,6 +51,9 @@ def _as_text(status: Status) -> str:
         lines += [f"  {one_line(display_path(one) if isinstance(one, Path) else one)}" for one in shown]
         if len(stale.examples) > _EXAMPLES:
             lines.append(f"  and {len(stale.examples) - _EXAMPLES} more")
+    lines += [f"{one_line(display_path(note.path))}: {one_line(note.note)}." for note in status.notes[:_EXAMPLES]]
+    if len(status.notes) > _EXAMPLES:
+        lines.append(f"  and {len(status.notes) - _EXAMPLES} more")
     if not status.stale:
         lines.append("Up to date.")
     return printable("\n".join(lines))

@@ -27,7 +27,7 @@ from local_rag.llama.generator import Vocabulary
 from local_rag.models.embedder import TOKENIZER_FILE, input_tokens
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import InstalledModel, Progress, Skipped, Stage, heading_path
+from local_rag.records import InstalledModel, Note, Progress, Skipped, Stage, heading_path
 from local_rag.settings import Settings, index_settings
 from local_rag.store.database import Store, StoredChunk, StoredDocument
 from local_rag.store.index import Indexes, IndexRows
@@ -51,6 +51,7 @@ class IndexReport:
     removed_paths: list[Path] = field(default_factory=list)
     unreachable: list[Path] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     chunks: int = 0
     contexts: dict[str, int] = field(default_factory=dict)
     tokens_evaluated: int = 0
@@ -141,6 +142,8 @@ class Indexer:
                     yield result
                     continue
                 self._put(waiting[path], result, split_key)
+                if result.document.note:
+                    self.report.notes.append(Note(path, result.document.note))
                 kind = "changed" if path in changed else "moved" if path in moved else "added"
                 setattr(self.report, kind, getattr(self.report, kind) + 1)
 

@@ -1,13 +1,16 @@
-"""Convert HTML, PDF, Office files, books and tables to text."""
+"""Convert HTML, PDF, Office files, books, mail and tables to text."""
 
+import contextlib
 import csv
+import email
+import email.policy
 import io
 import re
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from local_rag.errors import ReadError
 from local_rag.reading.decode import clean, decode
@@ -28,12 +31,13 @@ _NO_ESCAPES = {"escape_underscores": False, "escape_asterisks": False, "escape_m
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What a converter makes of a file; `title` is None where the file names none, `pages` as in Document."""
+    """What a converter makes of a file; `title` is None where it names none, `pages` and `note` as in Document."""
 
     title: str | None
     text: str
     kind: DocumentKind
     pages: tuple[int, ...] = ()
+    note: str = ""
 
 
 def convert(suffix: str, data: bytes) -> Converted:
@@ -118,7 +122,9 @@ def _convert_pdf(data: bytes) -> Converted:
     for text in texts:
         pages.append(start)
         start += len(text) + len("\n\n")
-    return Converted(title=title, text="\n\n".join(texts), kind="text", pages=tuple(pages))
+    empty = sum(not text.strip() for text in texts)
+    note = f"{empty} of {len(texts)} pages hold no text; run OCR on them" if empty else ""
+    return Converted(title=title, text="\n\n".join(texts), kind="text", pages=tuple(pages), note=note)
 
 
 def _mend_lines(text: str) -> str:
@@ -153,6 +159,39 @@ def _convert_epub(data: bytes) -> Converted:
     text = _markitdown(EpubConverter(), data)
     title = re.match(r"\*\*Title:\*\* (.*)", text)
     return Converted(title=title[1] if title else None, text=text, kind="markdown")
+
+
+def _convert_mail(data: bytes) -> Converted:
+    """Write who wrote to whom and when above the text, the names of attachments below it."""
+    mail = email.message_from_bytes(data, policy=email.policy.default)
+    # Parsing a header takes time in proportion to the square of its length.
+    raw = {name.title(): str(value)[:_MAX_HEADER] for name, value in reversed(list(mail.raw_items()))}
+    head = {
+        name: " ".join(str(mail.policy.header_fetch_parse(name, raw[name])).split())
+        for name in _MAIL_HEADERS
+        if name in raw
+    }
+    if not head:
+        raise ReadError("not a mail: it has no sender, recipient, date or subject")
+    body = mail.get_body(("plain", "html"))
+    content = (cast(bytes, body.get_payload(decode=True)) or b"") if body else b""
+    kind: DocumentKind = "text"
+    if body and body.get_content_type() == "text/html":
+        text, kind = _convert_html(content).text, "markdown"
+    else:
+        text = _decode_as(content, body.get_content_charset("") if body else "")
+    attached = [name for part in mail.iter_attachments() if (name := part.get_filename())]
+    foot = [f"Attachments: {', '.join(attached)}"] if attached else []
+    top = "\n".join(f"{name}: {value}" for name, value in head.items())
+    return Converted(head.get("Subject") or None, clean("\n\n".join([top, text.strip(), *foot])), kind)
+
+
+def _decode_as(data: bytes, encoding: str) -> str:
+    """Decode as the mail says, or where that is not so, as most mails are; a short text says too little to guess."""
+    for name in (encoding, "utf-8"):
+        with contextlib.suppress(LookupError, UnicodeError):
+            return data.decode(name)
+    return data.decode("cp1252", errors="replace")
 
 
 def _convert_notebook(data: bytes) -> Converted:
@@ -228,6 +267,7 @@ def _cell(value: object) -> str:
 CONVERTED: dict[str, Callable[[bytes], Converted]] = {
     ".csv": _convert_csv,
     ".docx": _convert_docx,
+    ".eml": _convert_mail,
     ".epub": _convert_epub,
     ".htm": _convert_html,
     ".html": _convert_html,
@@ -238,4 +278,6 @@ CONVERTED: dict[str, Callable[[bytes], Converted]] = {
     ".xhtml": _convert_html,
     ".xlsx": _convert_xlsx,
 }
+_MAX_HEADER = 2000  # characters
+_MAIL_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _ARCHIVES = {".docx", ".epub", ".pptx", ".xlsx"}

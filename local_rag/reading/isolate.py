@@ -9,12 +9,14 @@ import contextlib
 import ctypes
 import hashlib
 import json
+import math
 import os
 import resource
 import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from local_rag.records import Chunk, Document
 
 MAX_SECONDS = 180.0
 MAX_MEMORY = 4 * 1024**3
+_PATIENCE = 4
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl
 
 
@@ -44,7 +47,8 @@ class ReadFile:
 class IsolatedReader:
     """Read and split files one after another in another process, which is started again when a file has ended it.
 
-    `seconds` and `memory` (in bytes, held to on Linux only) are what a single file may cost.
+    `seconds` of the processor and `memory` (in bytes, held to on Linux only) are what a single file may cost. On a busy
+    machine, or a slow disk, it may take `_PATIENCE` times as long by the clock.
     """
 
     def __init__(self, splitting: Splitting, *, seconds: float = MAX_SECONDS, memory: int = MAX_MEMORY) -> None:
@@ -75,7 +79,7 @@ class IsolatedReader:
             expired.set()
             process.kill()
 
-        timer = threading.Timer(self._seconds, expire)
+        timer = threading.Timer(self._seconds * _PATIENCE, expire)
         timer.start()
         try:
             with contextlib.suppress(BrokenPipeError):  # it has died, which the missing answer tells
@@ -89,7 +93,7 @@ class IsolatedReader:
             timer.cancel()
         if not answer.endswith(b"\n"):
             status = self._end()
-            if expired.is_set():
+            if expired.is_set() or status == -signal.SIGXCPU:
                 raise ReadError(f"takes longer than {self._seconds:g} seconds to read")
             raise ReadError(f"crashes the reader ({signal.Signals(-status).name if status < 0 else f'exit {status}'})")
         fields = json.loads(answer)
@@ -105,6 +109,7 @@ class IsolatedReader:
             "-m",
             "local_rag.reading.isolate",
             str(self._memory),
+            str(self._seconds),
             splitting,
             str(os.getpid()),
         ]
@@ -172,19 +177,27 @@ def _end_with_parent(parent: int) -> None:
         sys.exit(1)
 
 
+def _limit_processor_time(seconds: float) -> None:
+    """Let the system end this process once it has computed for so long from now: whoever started it may be gone."""
+    used, (_, hard) = time.process_time(), resource.getrlimit(resource.RLIMIT_CPU)
+    limit = math.ceil(used + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+
+
 def _main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which closes the input
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a parser prints is no answer
-    memory, fields = int(sys.argv[1]), json.loads(sys.argv[2])
+    memory, seconds, fields = int(sys.argv[1]), float(sys.argv[2]), json.loads(sys.argv[3])
     splitting = Splitting(**fields | {"tokenizer": Path(fields["tokenizer"])})
     if sys.platform == "linux":
-        _end_with_parent(int(sys.argv[3]))
+        _end_with_parent(int(sys.argv[4]))
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin.buffer:
+        _limit_processor_time(seconds)
         answers.write(json.dumps(_answer(Path(json.loads(line)), splitting)).encode() + b"\n")
         answers.flush()
 

@@ -80,6 +80,7 @@ def _make(path: Path, converted: Converted, language: str | None, *, is_source: 
         headings=tuple(replace(heading, title=_cut(heading.title)) for heading in headings),
         pages=converted.pages,
         is_source=is_source,
+        note=converted.note,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from local_rag.errors import LocalRagError
-from local_rag.files import open_regular
+from local_rag.files import is_utf8, open_regular
 from local_rag.reading.ignore import Pattern, parse
 from local_rag.records import Skipped
 
@@ -24,7 +24,7 @@ _UNSUPPORTED = {
     "data file": ".jsonl .ndjson .parquet .arrow .feather .avro .npy .npz .pkl .pickle .h5 .hdf5 .mat .rds "
     ".sqlite .sqlite3 .db .mdb .dat .gguf .safetensors .pt .pth .onnx .ckpt .map",
     "unsupported document format": ".doc .xls .ppt .xlsb .odt .ods .odp .rtf .pages .numbers .key .mobi .azw .azw3 "
-    ".djvu .ps .msg .eml .one .vsd .vsdx",
+    ".djvu .ps .msg .one .vsd .vsdx",
 }
 _REASONS = {
     suffix: kind if kind.startswith("unsupported") else f"{kind}, not a document"
@@ -80,7 +80,7 @@ def _walk_folder(root: Path, excluded: set[Path]) -> Iterator[Path | Skipped]:
             if path != root:
                 if path.name.startswith(".") or path.name in _NEVER_ENTERED or path in excluded:
                     continue
-                if not _is_utf8(path.name):
+                if not is_utf8(path.name):
                     yield Skipped(path, "name is not UTF-8")
                     continue
                 mode = path.lstat().st_mode
@@ -128,14 +128,6 @@ def _reason_of_link(path: Path, root: Path) -> str:
     if target.is_relative_to(root):
         return "symbolic link to another place in the same folder"
     return "symbolic link that leads out of the folder"
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:

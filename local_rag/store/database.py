@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import DamagedLibraryError
-from local_rag.records import Chunk, Document, Skipped
+from local_rag.records import Chunk, Document, Note, Skipped
 from local_rag.store.connect import connect
 from local_rag.store.schema import crc32
 
@@ -129,8 +129,8 @@ class Store:
         with self.transaction():
             self.connection.execute("UPDATE documents SET live = 0 WHERE path = ? AND live", (str(document.path),))
             cursor = self.connection.execute(
-                "INSERT INTO documents (path, size, modified_ns, sha256, title, text, kind, split_key) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO documents (path, size, modified_ns, sha256, title, text, kind, split_key, note) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     str(document.path),
                     size,
@@ -140,6 +140,7 @@ class Store:
                     document.text,
                     document.kind,
                     split_key,
+                    document.note,
                 ),
             )
             self.connection.executemany(
@@ -278,6 +279,11 @@ class Store:
             self.connection.executemany(
                 "UPDATE chunks SET vector_key = ?2 WHERE id = ?1 AND vector_key IS NOT ?2", keys
             )
+
+    def notes(self) -> list[Note]:
+        """Return what is missing of live documents, by path."""
+        rows = self.connection.execute("SELECT path, note FROM documents WHERE live AND note <> '' ORDER BY path")
+        return [Note(Path(path), note) for path, note in rows]
 
     def put_skipped(self, looked_at: Iterable[str], skipped: Iterable[tuple[Skipped, int, int, str]]) -> None:
         """Remember which of the files looked at could not be read, each with size, time and the reader that failed."""

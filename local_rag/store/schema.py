@@ -68,6 +68,10 @@ ALTER TABLE roots ADD COLUMN device INTEGER;
 ALTER TABLE skipped ADD COLUMN split_key TEXT NOT NULL DEFAULT '';
 CREATE TABLE remembered (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """,
+    # 4: `note` says what of a file could not be read.
+    """
+ALTER TABLE documents ADD COLUMN note TEXT NOT NULL DEFAULT '';
+""",
 )
 SCHEMA_VERSION = len(STEPS)
 

@@ -12,7 +12,7 @@ from local_rag.indexing.changes import Changes, Found, compare_folders
 from local_rag.indexing.contextualize import context_plan
 from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.models.choice import chosen, find
-from local_rag.records import InstalledModel, Role
+from local_rag.records import InstalledModel, Note, Role
 from local_rag.settings import Settings
 from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import Store
@@ -35,7 +35,8 @@ class Status:
 
     `contexts` counts those of the chunks by kind (llm, repaired, headings), and as `missing` those still to be written.
     `generations` maps each published index to its size in bytes. `models` are names by role, `fingerprint` is that of
-    the live index, `disk` holds sizes in bytes. `unreachable` are roots that held documents and cannot be reached.
+    the live index, `disk` holds sizes in bytes. `unreachable` are roots that held documents and cannot be reached,
+    `notes` say what of a document could not be read.
     """
 
     library: str
@@ -51,6 +52,7 @@ class Status:
     live_generation: str
     disk: Mapping[str, int]
     unreachable: tuple[str, ...]
+    notes: tuple[Note, ...]
     stale: tuple[Stale, ...]
 
 
@@ -112,6 +114,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
             "library": folder_bytes(folder),
         },
         unreachable=tuple(map(str, sorted(roots.unreachable))),
+        notes=tuple(store.notes()),
         stale=tuple(stale),
     )
 

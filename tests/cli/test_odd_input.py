@@ -47,6 +47,15 @@ def test_a_question_that_is_not_utf8_is_refused(indexed: Path, run: Run, command
         library.search("\ud800")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems take no such name")
+def test_a_folder_whose_name_is_not_utf8_is_refused(run: Run, documents: Path) -> None:
+    folder = documents / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    result = run("index", str(folder), "--profile", "tiny", "--context", "none")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "is not UTF-8" in result.stderr
+
+
 @pytest.mark.parametrize("flag", ["--top=1", "--json"])
 def test_a_terminal_that_lacks_characters_shows_them_escaped(indexed: Path, flag: str) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONPATH": str(CHECKOUT)}

@@ -1,5 +1,6 @@
 """The reading process: whatever a document holds, it costs one file at most, and the run little."""
 
+import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -66,6 +67,16 @@ def test_what_costs_the_reader_much_costs_the_run_little(
     assert chunks > 10
     assert reader - reader_before > 50
     assert run - run_before < 12
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
+def test_the_system_itself_ends_a_reader_that_computes_too_long(tmp_path: Path, splitting: Splitting) -> None:
+    (tmp_path / "good.txt").write_text("text")
+    with IsolatedReader(splitting, seconds=7) as reader:
+        for _ in range(2):
+            reader.read(tmp_path / "good.txt")
+            soft, _hard = resource.prlimit(reader.pid, resource.RLIMIT_CPU)
+            assert 7 < soft <= 12
 
 
 def test_splitting_is_under_the_limit_of_time(tmp_path: Path, splitting: Splitting) -> None:

@@ -370,6 +370,8 @@ def test_pdf_keeps_its_pages(tmp_path: Path) -> None:
     ends = [*document.pages[1:], len(document.text)]
     texts = [document.text[start:end].strip() for start, end in zip(document.pages, ends, strict=True)]
     assert texts == ["Annual report\nAn example that goes on.", "", "Third page"]
+    assert document.note == "1 of 3 pages hold no text; run OCR on them"
+    assert read(make_pdf(tmp_path / "w.pdf", "Whole")).note == ""
 
 
 @pytest.mark.parametrize("title", ["", "Microsoft Word - draft.docx", "untitled"])

@@ -24,6 +24,12 @@ HTML = (
     "<p>It leaves at seven.</p><table><tr><th>day</th><th>time</th></tr><tr><td>Monday</td><td>7</td></tr></table>"
     "<ul><li>one<ul><li>two</li></ul></li></ul></main></body></html>"
 )
+MAIL = (
+    "From: Ada <ada@x.org>\nDate: Tue, 03 Mar 2026 10:00:00 +0100\nSubject: =?utf-8?q?Die_F=C3=A4hre?=\n"
+    "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain; charset=utf-8\n"
+    "Content-Transfer-Encoding: quoted-printable\n\nSie f=C3=A4hrt um sieben.\n--b\nContent-Type: text/html\n\n<p>x</p>"
+    "\n--b\nContent-Disposition: attachment; filename=plan.pdf\nContent-Transfer-Encoding: base64\n\nJVBERg==\n--b--\n"
+)
 CSV = "name,born\nAda,1815\nGrace,1906\n" * 10
 PYTHON = 'class Boat:\n    """Carry."""\n\n    def leave(self):\n        return "seven"\n\n\n' * 5
 NOTEBOOK = (
@@ -117,6 +123,11 @@ def _trees() -> Iterator[tuple[str, bytes]]:
         ("lists.json", "[", "]"),
         ("objects.json", '{"a":', "}"),
         ("cells.ipynb", '{"cells":[', "]}"),
+        ("parts.eml", "Content-Type: multipart/mixed; boundary=b\n\n--b\n", ""),
+        ("messages.eml", "Content-Type: message/rfc822\n\n", ""),
+        ("comments.eml", "From: (", ""),
+        ("words.eml", "Subject: =?utf-8?q?=C3=A4?=\n ", ""),
+        ("addresses.eml", "To: a@b,\n ", ""),
         ("divisions.html", "<div>", "</div>"),
         ("bold.html", "<b>", "</b>"),
         ("open.html", "<p><a><i>", ""),
@@ -390,5 +401,6 @@ def _seeds() -> dict[str, bytes]:
         "a.ipynb": NOTEBOOK.encode(),
         "a.txt": MARKDOWN.encode("utf-16"),
         "a.pdf": _pdf(),
+        "a.eml": MAIL.encode(),
         **{f"a.{kind}": make() for kind, make in _SEED_MAKERS.items()},
     }
