@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -19,8 +20,9 @@ from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.llama.open import open_engine, open_vocabulary
 from local_rag.models.choice import chosen, find, find_for_index
-from local_rag.models.embedder import Embedder, SentenceEmbedder
-from local_rag.models.reranker import Reranker, load_reranker
+from local_rag.models.embedder import Embedder
+from local_rag.models.load import load_embedder, load_reranker
+from local_rag.models.reranker import Reranker
 from local_rag.offline import close, set_switches
 from local_rag.records import Answer, InstalledModel, Passage, Progress
 from local_rag.settings import SETTINGS_FILE, Settings, index_settings, resolve_settings, said_now, was_written_by_index
@@ -43,7 +45,7 @@ def _ignore(_event: object) -> None:
 class Parts:
     """What a library is put together from: tests give fakes."""
 
-    load_embedder: Callable[[InstalledModel], Embedder] = SentenceEmbedder
+    load_embedder: Callable[[InstalledModel], Embedder] = load_embedder
     load_reranker: Callable[[InstalledModel], Reranker] = load_reranker
     open_engine: OpenEngine = open_engine
     open_vocabulary: OpenVocabulary = open_vocabulary
@@ -238,15 +240,16 @@ class Library:
         settings = settings_of(index.manifest, self.settings, self._given)
         embed_model = find(settings, "embed")
         require_same(index.manifest["fingerprint"], make_fingerprint(settings, embed_model, None))
-        if damage := index.damage():
+        if damage := index.damage(hash_all=False):
             raise DamagedLibraryError(f"The index is damaged: {damage[0]}", "run `local-rag repair` to build it again")
         index.open()
         # The store may be another file than the one the index before was made from: a salvaged one, or a new library's.
         if self._store is not None:
             self._store.close()
         self._store = Store(self.folder)
-        reranker = self._parts.load_reranker(find(settings, "rerank")) if "rerank" in chosen(settings) else None
-        return Searcher(index, self._store, self.settings, self._parts.load_embedder(embed_model), reranker)
+        rerank_model = find(settings, "rerank") if "rerank" in chosen(settings) else None
+        load_reranker = partial(self._parts.load_reranker, rerank_model) if rerank_model else None
+        return Searcher(index, self._store, self.settings, self._parts.load_embedder(embed_model), load_reranker)
 
     def _remembered(self) -> dict[str, Any]:
         """Return the settings of the last `index`: from the store, or where that is damaged from the live index."""

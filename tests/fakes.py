@@ -170,7 +170,7 @@ class FakeIndex:
     ) -> list[tuple[int, float]]:
         return self._ranked(self._keywords, top, allowed)
 
-    def damage(self) -> list[str]:
+    def damage(self, *, hash_all: bool = True) -> list[str]:
         return []
 
     @staticmethod

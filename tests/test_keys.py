@@ -14,7 +14,7 @@ import pytest
 from local_rag.indexing import contextualize
 from local_rag.indexing.contextualize import PROMPT, context_plan
 from local_rag.indexing.indexer import Indexer
-from local_rag.indexing.vectors import EmbeddingTuning, embedder_identity, vector_key
+from local_rag.indexing.vectors import EmbeddingTuning, embedder_identity, vector_keys
 from local_rag.keys import key_of, recipe
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel
@@ -30,7 +30,14 @@ SHAPES_NO_CONTEXT = {"_SUFFIX_TOKENS"}  # only makes room
 
 def variants(record: Any) -> dict[str, Any]:
     """Return copies of a record, each with another value in one of its fields."""
-    others: dict[type, Any] = {int: 7, float: 0.123, str: "other", type(Path()): Path("other"), type(None): "other"}
+    others: dict[type, Any] = {
+        bool: True,
+        int: 7,
+        float: 0.123,
+        str: "other",
+        type(Path()): Path("other"),
+        type(None): "other",
+    }
     return {
         field.name: replace(record, **{field.name: others[type(getattr(record, field.name))]})
         for field in fields(record)
@@ -85,10 +92,20 @@ def test_each_value_of_the_embedding_changes_the_embedder() -> None:
 
 
 def test_each_part_of_a_vector_changes_its_key() -> None:
-    assert distinct(
-        [vector_key(*parts) for parts in [("e", "p", "c"), ("x", "p", "c"), ("e", "x", "c"), ("e", "p", "x")]]
-    )
-    assert vector_key("e", "p", "") != vector_key("e", "", "p")
+    other, quantized = replace(MODEL, identity="x"), replace(MODEL, int8=True)
+    parts = [
+        (MODEL, "p", "c"),
+        (other, "p", "c"),
+        (MODEL, "x", "c"),
+        (MODEL, "p", "x"),
+        (MODEL, "p", ""),
+        (MODEL, "", "p"),
+    ]
+    keys = [vector_keys(*one) for one in parts]
+    assert distinct([key for (key,) in keys])
+    reference, made = vector_keys(quantized, "p", "c")
+    assert (reference,) == keys[0], "a vector of the weights as they are is as good"
+    assert made not in {key for (key,) in keys}
 
 
 def test_each_value_of_the_indexes_changes_their_recipe() -> None:
@@ -125,8 +142,9 @@ def test_what_was_stored_before_is_found_again(tmp_path: Path) -> None:
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
     assert embedder_identity(MODEL) == sha256("weights", "", "", "mean", 3)
-    assert vector_key("e", "passage", "context") == sha256("e", "passage", "context")
+    (key,) = vector_keys(MODEL, "passage", "context")
+    assert key == sha256(embedder_identity(MODEL), "passage", "context")
     assert context_plan("m") == '["m", 2, 1536, 80]'
     (tmp_path / "tokenizer.json").write_text("one")
     key = Indexer.split_key(Splitting(tmp_path / "tokenizer.json", 145))
-    assert key == '["auto", 145, 0, "7692c3ad3540bb80", 1]', "of another reader than before, so files are read again"
+    assert key == '["auto", 145, 0, "7692c3ad3540bb80", 2]', "of another reader than before, so files are read again"

@@ -1,7 +1,8 @@
 """Find passages: dense search and keyword search, fused, then reranked where there is a cross-encoder."""
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -52,12 +53,18 @@ class Searcher:
     """Search one published index: embed the question, ask both lists, fuse them, rerank the best."""
 
     def __init__(
-        self, index: Index, store: Store, settings: Settings, embedder: Embedder, reranker: Reranker | None
+        self,
+        index: Index,
+        store: Store,
+        settings: Settings,
+        embedder: Embedder,
+        load_reranker: Callable[[], Reranker] | None,
     ) -> None:
         self.index = index
         # The store may hold contexts of an earlier run, which this index was made without.
         self._situated = index.manifest.get("fingerprint", {}).get("context", "llm") == "llm"
-        self._store, self._settings, self._embedder, self._reranker = store, settings, embedder, reranker
+        self._store, self._settings, self._embedder = store, settings, embedder
+        self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
     def trace(self, question: str, *, top: int, rerank: bool = True) -> Trace:
         """Search, and keep the ranking and the time of every stage."""
@@ -76,12 +83,13 @@ class Searcher:
         lists["fused"] = reciprocal_rank_fusion(rankings, k=settings.rrf_k, weights=weights)
         watch.lap("fuse")
         rankings["fused"] = [chunk for chunk, _ in lists["fused"]]
-        passages = self._passages(lists, pool if rerank and self._reranker else top)
+        reranker = self._load_reranker() if rerank and self._load_reranker else None
+        passages = self._passages(lists, pool if reranker else top)
         watch.restart()
-        if rerank and self._reranker:
+        if reranker:
             chosen = settings.rerank_candidates
             seconds = math.inf if chosen else settings.rerank_seconds
-            passages = rerank_passages(question, passages, self._reranker, candidates=chosen, seconds=seconds)
+            passages = rerank_passages(question, passages, reranker, candidates=chosen, seconds=seconds)
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
         return Trace(passages[:top], rankings, watch.seconds)

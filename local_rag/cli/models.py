@@ -16,6 +16,7 @@ from local_rag.display import printable_json
 from local_rag.errors import ModelError
 from local_rag.llama.optimize import damaged_copies
 from local_rag.llama.optimize import optimize as optimize_model
+from local_rag.models.load import prepare
 from local_rag.models.pull import pull as pull_model
 from local_rag.models.registry import ModelEntry, Registry, default_models_directory, load_registry, missing_files
 from local_rag.models.registry import resolve as resolve_model
@@ -79,6 +80,8 @@ def pull(names: tuple[str, ...], directory: Path | None) -> None:
             with _progress(entry) as progress:
                 path = pull_model(entry, models_directory=directory, progress=progress)
             click.echo(f"{entry.name}: {path} ({entry.licence})")
+            if directory == default_models_directory():
+                prepare(entry)
     except KeyboardInterrupt:
         click.echo("Stopped; run the same command to resume.", err=True)
         sys.exit(130)

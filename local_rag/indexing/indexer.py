@@ -20,7 +20,7 @@ from local_rag.files import file_sha256
 from local_rag.indexing.changes import Changes, Found, compare_folders, size_and_time
 from local_rag.indexing.contextualize import ContextJob, context_plan, plan_contexts
 from local_rag.indexing.fingerprint import make_fingerprint
-from local_rag.indexing.vectors import default_chunk_tokens, embedded_text, embedder_identity, vector_key
+from local_rag.indexing.vectors import default_chunk_tokens, embedded_text, vector_keys
 from local_rag.indexing.work import EmbeddingJob, Workers
 from local_rag.keys import key_of
 from local_rag.llama.generator import Vocabulary
@@ -114,7 +114,13 @@ class Indexer:
                 unread.append(Skipped(found.path, before[3], lasting=True))
             else:
                 waiting[found.path] = found
-        unread += self._read(waiting, changes, splitting, split_key)
+        reading = self._read(waiting, changes, splitting, split_key, unread)
+        if self._embeds_at_once(len(waiting)):
+            with closing(self._workers.embed(self._jobs_read(reading), self._note("read", len(waiting)))) as results:
+                for keys, vectors in results:
+                    self._store.put_vectors(keys, vectors)
+        for _document in reading:  # those that were not embedded
+            pass
         kept = {found.path for found in (*changes.changed, *changes.resplit)}
         unread = [replace(item, kept=item.path in kept) for item in unread]
         self._store.touch_documents((stored.id, found.modified_ns) for stored, found in changes.touched)
@@ -129,26 +135,41 @@ class Indexer:
         report.removed = len(report.removed_paths)
         report.unreachable = sorted(roots.unreachable)
 
+    def _embeds_at_once(self, files: int) -> bool:
+        """Say whether chunks are embedded while further files are read, since no context must come first."""
+        return self._settings.context != "llm" or (files > _FEW_CONTEXTS and not self._store.has_contexts())
+
+    def _jobs_read(self, reading: Iterable[int]) -> Iterator[EmbeddingJob]:
+        """Yield what is to be embedded of each document once it is read."""
+        for document in reading:
+            yield from self._missing(self._embedding_jobs(self._store.chunks(document)))
+
     def _read(
-        self, waiting: Mapping[Path, Found], changes: Changes, splitting: Splitting, split_key: str
-    ) -> Iterator[Skipped]:
-        """Read and store what is new or changed; yield what cannot be read."""
+        self,
+        waiting: Mapping[Path, Found],
+        changes: Changes,
+        splitting: Splitting,
+        split_key: str,
+        unread: list[Skipped],
+    ) -> Iterator[int]:
+        """Read and store what is new or changed, yield the id of each document; tell `unread` what cannot be read."""
         moved = {found.path for found in changes.moved}
         changed = {found.path for found in (*changes.changed, *changes.resplit)}
         with closing(self._workers.read(list(waiting), splitting)) as results:
             for number, (path, result) in enumerate(results, start=1):
                 self._progress(Progress("read", number, len(waiting), path.name))
                 if isinstance(result, Skipped):
-                    yield result
+                    unread.append(result)
                     continue
-                self._put(waiting[path], result, split_key)
+                document = self._put(waiting[path], result, split_key)
                 if result.document.note:
                     self.report.notes.append(Note(path, result.document.note))
                 kind = "changed" if path in changed else "moved" if path in moved else "added"
                 setattr(self.report, kind, getattr(self.report, kind) + 1)
+                yield document
 
-    def _put(self, found: Found, read: ReadFile, split_key: str) -> None:
-        self._store.put_document(
+    def _put(self, found: Found, read: ReadFile, split_key: str) -> int:
+        return self._store.put_document(
             read.document,
             read.chunks,
             size=found.size,
@@ -236,23 +257,19 @@ class Indexer:
     def publish(self, *, anew: bool = False) -> None:
         """Embed what has no vector yet and publish a generation; only `anew` if the live one is already the same."""
         chunks = list(self._store.chunks())
-        parts = [self._parts(stored) for stored in chunks]
-        identity = embedder_identity(self._embed_model)
-        passages = [
-            (embedded_text(headings, text, model=self._embed_model), context) for headings, context, text in parts
-        ]
-        keys = [vector_key(identity, *passage) for passage in passages]
+        jobs = self._embedding_jobs(chunks)
+        keys = [job.key for job in jobs]
         manifest = self._manifest(chunks, keys)
         self.report.chunks = len(chunks)
         self._store.plan_vectors(zip((chunk.id for chunk in chunks), keys, strict=True))
         live = None if anew else self._indexes.live()
         if live and live.manifest.get("content") == manifest["content"]:
             return
-        self._embed(EmbeddingJob(key, *passage) for key, passage in dict(zip(keys, passages, strict=True)).items())
+        self._embed(jobs)
         self._progress(Progress("publish", 0, 1))
         vectors = np.stack([self._store.vector(key) for key in keys]) if keys else np.zeros((0, 1), dtype=np.float32)
         ids, documents = [chunk.id for chunk in chunks], [chunk.document_id for chunk in chunks]
-        texts = ["\n".join(part for part in some if part) for some in parts]
+        texts = ["\n".join(part for part in self._parts(stored) if part) for stored in chunks]
         self._indexes.publish(IndexRows(ids, documents, vectors, texts), manifest)
         self.report.published = True
         self._progress(Progress("publish", 1, 1))
@@ -261,6 +278,19 @@ class Indexer:
         """Return what a chunk is found by: its headings, its context and its text."""
         headings = heading_path(stored.title, stored.chunk.headings) if self._settings.context != "none" else ""
         return headings, stored.context if self._settings.context == "llm" else "", stored.chunk.text
+
+    def _embedding_jobs(self, chunks: Iterable[StoredChunk]) -> list[EmbeddingJob]:
+        """Return what is to be embedded of each chunk; one that has a vector already is named by that one's key."""
+        passages = []
+        for stored in chunks:
+            headings, context, text = self._parts(stored)
+            passages.append((embedded_text(headings, text, model=self._embed_model), context))
+        keys = [vector_keys(self._embed_model, *passage) for passage in passages]
+        known = self._store.known_vectors(key for some in keys for key in some)
+        return [
+            EmbeddingJob(next((key for key in some if key in known), some[-1]), *passage)
+            for some, passage in zip(keys, passages, strict=True)
+        ]
 
     def _manifest(self, chunks: Sequence[StoredChunk], keys: Sequence[str]) -> dict[str, Any]:
         kinds = [stored.context_kind if self._settings.context == "llm" else "" for stored in chunks]
@@ -279,9 +309,7 @@ class Indexer:
 
     def _embed(self, jobs: Iterable[EmbeddingJob]) -> None:
         """Make the vectors that are not stored; each batch is stored the moment it is finished."""
-        wanted = {job.key: job for job in jobs}
-        known = self._store.known_vectors(wanted)
-        missing = [job for key, job in wanted.items() if key not in known]
+        missing = self._missing(jobs)
         done, started = 0, time.monotonic()
         with closing(self._workers.embed(missing, self._note("embed", len(missing)))) as results:
             for keys, vectors in results:
@@ -289,3 +317,9 @@ class Indexer:
                 done += len(keys)
                 speed = f"{done / (time.monotonic() - started):.0f} chunks/s"
                 self._progress(Progress("embed", done, len(missing), speed))
+
+    def _missing(self, jobs: Iterable[EmbeddingJob]) -> list[EmbeddingJob]:
+        """Keep one job for each vector that is not stored."""
+        wanted = {job.key: job for job in jobs}
+        known = self._store.known_vectors(wanted)
+        return [job for key, job in wanted.items() if key not in known]

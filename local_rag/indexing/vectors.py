@@ -70,6 +70,12 @@ def embedder_identity(model: InstalledModel, tuning: EmbeddingTuning = TUNING) -
     return key_of(model.identity, model.query_prefix, model.passage_prefix, model.pooling, shaped)
 
 
-def vector_key(identity: str, passage: str, context: str) -> str:
-    """Return what a vector is stored under: all that it depends on."""
-    return key_of(identity, passage, context)
+def vector_keys(model: InstalledModel, passage: str, context: str) -> tuple[str, ...]:
+    """Return what a vector may be stored under, the key under which a new one is stored last.
+
+    A key is made of all that a vector depends on. Of a model whose copy has int8 weights a vector that was made with
+    the weights as they are is as good; the reference and its float32 copy make the same, and share a key.
+    """
+    identity = embedder_identity(model)
+    reference = key_of(identity, passage, context)
+    return (reference, key_of(identity, "int8", passage, context)) if model.int8 else (reference,)

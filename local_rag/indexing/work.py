@@ -6,12 +6,15 @@ depends on: whoever does it may fail, and do it again.
 
 import gc
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Generator as Stream
-from contextlib import AbstractContextManager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -24,14 +27,18 @@ from local_rag.llama.generator import Counts, Generator
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.open import open_engine
 from local_rag.llama.optimize import fastest_file
-from local_rag.models.embedder import Embedder, SentenceEmbedder
+from local_rag.models.embedder import Embedder
+from local_rag.models.load import load_embedder
 from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.split import Splitting
 from local_rag.records import ContextKind, InstalledModel, Skipped
 
 EMBED_BATCH = 256
+_AHEAD = 3  # files that are read before they are asked for: each may be large
 WORTH_CALIBRATING = 200  # contexts to write: some minutes at least, against some twenty seconds
 
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 OpenEngine = Callable[..., AbstractContextManager[Generator]]
 Note = Callable[[str], None]  # is told in a few words what is going on before the first result
 
@@ -80,7 +87,7 @@ class LocalWorkers:
         embed_model: InstalledModel,
         context_model: InstalledModel | None,
         *,
-        load_embedder: Callable[[InstalledModel], Embedder] = SentenceEmbedder,
+        load_embedder: Callable[[InstalledModel], Embedder] = load_embedder,
         open_engine: OpenEngine = open_engine,
     ) -> None:
         self._embed_model, self._context_model = embed_model, context_model
@@ -88,14 +95,9 @@ class LocalWorkers:
         self.counts = Counts()
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
-        """Read one file after another."""
-        with IsolatedReader(splitting) as reader:
-            for path in paths:
-                try:
-                    yield path, reader.read(path)
-                except (ReadError, OSError) as error:
-                    lasting = isinstance(error, ReadError) and not isinstance(error, UnopenedError)
-                    yield path, Skipped(path, str(error), lasting=lasting)
+        """Read one file after another, a few ahead of whoever asks for them."""
+        with IsolatedReader(splitting) as reader, closing(_ahead(partial(_read, reader), paths, reader.stop)) as read:
+            yield from read
 
     def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Stream[WrittenContext]:
         """Write many contexts at a time, in batches fitted to this machine where there are many to write."""
@@ -126,3 +128,29 @@ class LocalWorkers:
         # The context model is loaded next: only one heavy model at a time.
         del embedder
         gc.collect()
+
+
+def _read(reader: IsolatedReader, path: Path) -> tuple[Path, ReadFile | Skipped]:
+    try:
+        return path, reader.read(path)
+    except (ReadError, OSError) as error:
+        lasting = isinstance(error, ReadError) and not isinstance(error, UnopenedError)
+        return path, Skipped(path, str(error), lasting=lasting)
+
+
+def _ahead(function: Callable[[_Item], _Result], items: Iterable[_Item], stop: Callable[[], None]) -> Stream[_Result]:
+    """Yield the results of a function in order, called in a thread a few items ahead; `stop` ends a call at once."""
+    thread = ThreadPoolExecutor(1)
+    called = deque[Future[_Result]]()
+    try:
+        for item in items:
+            called.append(thread.submit(function, item))
+            if len(called) > _AHEAD:
+                yield called.popleft().result()
+        while called:
+            yield called.popleft().result()
+    finally:
+        thread.shutdown(wait=False, cancel_futures=True)
+        if called:
+            stop()
+        thread.shutdown()

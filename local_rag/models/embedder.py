@@ -1,11 +1,16 @@
 """Turn texts into vectors with a sentence-transformers model."""
 
+import copy
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from local_rag.errors import ModelError
+from local_rag.machine import physical_cores
+from local_rag.models.onnx import Session
 from local_rag.reading.ruler import load_tokenizer
 from local_rag.records import InstalledModel
 
@@ -35,10 +40,43 @@ def input_tokens(model: InstalledModel) -> int:
     return int(model.context_length - special - prefix)
 
 
-class SentenceEmbedder:
-    """Embed with a sentence-transformers folder on the CPU."""
+class OnnxEmbedder:
+    """Embed with the ONNX copy of a model on the CPU, each text in a run of its own, on as many threads as cores."""
 
-    def __init__(self, model: InstalledModel) -> None:
+    def __init__(self, model: InstalledModel, path: Path) -> None:
+        try:
+            self._session = Session(path)
+        except Exception as error:  # noqa: BLE001  the classes that onnxruntime raises have no common name
+            raise ModelError(f"The copy {path} cannot be loaded ({error}); delete it, and it is made again.") from None
+        self._use = model
+        self._tokenizer = copy.deepcopy(tokenizer_of(model))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(model.context_length)
+        self._threads = ThreadPoolExecutor(physical_cores())
+
+    def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """Return normalised float32 vectors, shape (len(texts), dimension)."""
+        return self._embed([self._use.passage_prefix + text for text in texts])
+
+    def embed_query(self, text: str) -> np.ndarray:
+        """Return one normalised float32 vector, shape (dimension,)."""
+        vector: np.ndarray = self._embed([self._use.query_prefix + text])[0]
+        return vector
+
+    def _embed(self, texts: list[str]) -> np.ndarray:
+        encodings = self._tokenizer.encode_batch(texts)
+        vectors = np.array(list(self._threads.map(self._session.run, encodings)), dtype=np.float32)
+        normalised: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return normalised
+
+
+class SentenceEmbedder:
+    """Embed with a sentence-transformers folder on the CPU: the reference, and what other copies are made of.
+
+    bfloat16 is used where the processor computes in it, unless `half` is False.
+    """
+
+    def __init__(self, model: InstalledModel, *, half: bool = True) -> None:
         import torch
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer import modules
@@ -48,19 +86,19 @@ class SentenceEmbedder:
         self._use = model
         try:
             if model.pooling is None:
-                self._model = SentenceTransformer(str(model.path), device="cpu", local_files_only=True)
+                self.model = SentenceTransformer(str(model.path), device="cpu", local_files_only=True)
             else:
                 transformer = modules.Transformer(str(model.path))
                 pooling = modules.Pooling(transformer.get_embedding_dimension(), pooling_mode=model.pooling)
-                self._model = SentenceTransformer(modules=[transformer, pooling], device="cpu")
+                self.model = SentenceTransformer(modules=[transformer, pooling], device="cpu")
         except (OSError, ValueError, KeyError) as error:
             raise ModelError(
                 f"The embedder in {model.path} cannot be loaded ({error}); "
                 f"pull it again with `local-rag models pull {model.name}`."
             ) from None
-        self._model.max_seq_length = model.context_length
+        self.model.max_seq_length = model.context_length
         # bfloat16 is two to four times faster where the processor computes in it, and slower elsewhere.
-        self._half = torch.cpu._is_avx512_bf16_supported()
+        self._half = half and torch.cpu._is_avx512_bf16_supported()
 
     def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Return normalised float32 vectors, shape (len(texts), dimension)."""
@@ -75,6 +113,6 @@ class SentenceEmbedder:
         import torch
 
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._half):
-            vectors = self._model.encode(texts, batch_size=32, convert_to_tensor=True, show_progress_bar=False)
+            vectors = self.model.encode(texts, batch_size=32, convert_to_tensor=True, show_progress_bar=False)
         normalised: np.ndarray = torch.nn.functional.normalize(vectors.float(), dim=1).numpy()
         return normalised

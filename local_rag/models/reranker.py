@@ -3,14 +3,14 @@
 import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Protocol
 
 from local_rag.errors import ModelError
 from local_rag.machine import physical_cores
 from local_rag.models.embedder import tokenizer_of
+from local_rag.models.onnx import Session
 from local_rag.records import InstalledModel
 
 ONNX_FILE = "model.onnx"
@@ -24,11 +24,6 @@ class Reranker(Protocol):
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text; a higher one fits the question better."""
-
-
-def load_reranker(model: InstalledModel) -> Reranker:
-    """Load a reranker: onnxruntime where the folder holds an ONNX model, else sentence-transformers."""
-    return OnnxReranker(model) if (model.path / ONNX_FILE).is_file() else CrossEncoderReranker(model)
 
 
 def score_within(
@@ -55,23 +50,11 @@ def score_within(
 
 
 class OnnxReranker:
-    """Rerank with a cross-encoder in ONNX form on the CPU.
+    """Rerank with a cross-encoder in ONNX form on the CPU, each pair in a run of its own, a thread for each core."""
 
-    Every pair is a run of its own, on as many threads as there are cores. That measured a sixth faster than batches of
-    like length; nothing is padded, and as int8 activations have one scale a run, the score of a passage does not depend
-    on which others it is scored with.
-    """
-
-    def __init__(self, model: InstalledModel) -> None:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors, which are raised as well
+    def __init__(self, model: InstalledModel, path: Path) -> None:
         try:
-            self._session = onnxruntime.InferenceSession(
-                str(model.path / ONNX_FILE), options, providers=["CPUExecutionProvider"]
-            )
+            self._session = Session(path)
         except Exception as error:  # noqa: BLE001  the classes that onnxruntime raises have no common name
             raise ModelError(
                 f"The reranker in {model.path} cannot be loaded ({error}); "
@@ -79,24 +62,20 @@ class OnnxReranker:
             ) from None
         self.fused_weight = model.fused_weight
         self._tokenizer = copy.deepcopy(tokenizer_of(model))
+        self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(model.context_length)
         self._threads = ThreadPoolExecutor(physical_cores())
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one raw logit for each text."""
         encodings = self._tokenizer.encode_batch([(question, text) for text in texts])
-        return list(self._threads.map(self._logit, encodings))
-
-    def _logit(self, encoding: Any) -> float:
-        inputs = np.array([[encoding.ids], [encoding.attention_mask], [encoding.type_ids]], dtype=np.int64)
-        names = ("input_ids", "attention_mask", "token_type_ids")
-        return float(self._session.run(None, dict(zip(names, inputs, strict=True)))[0].item())
+        return [float(output.item()) for output in self._threads.map(self._session.run, encodings)]
 
 
 class CrossEncoderReranker:
-    """Rerank with a sentence-transformers cross-encoder on the CPU."""
+    """Rerank with a sentence-transformers cross-encoder on the CPU; `half` as for the embedder."""
 
-    def __init__(self, model: InstalledModel) -> None:
+    def __init__(self, model: InstalledModel, *, half: bool = True) -> None:
         import torch
         from sentence_transformers import CrossEncoder
         from transformers.utils import logging as transformers_logging
@@ -104,7 +83,7 @@ class CrossEncoderReranker:
         transformers_logging.disable_progress_bar()
         try:
             # Raw logits: a sigmoid in half precision ties the best candidates.
-            self._model = CrossEncoder(
+            self.model = CrossEncoder(
                 str(model.path),
                 device="cpu",
                 max_length=model.context_length,
@@ -117,7 +96,7 @@ class CrossEncoderReranker:
                 f"pull it again with `local-rag models pull {model.name}`."
             ) from None
         self.fused_weight = model.fused_weight
-        self._half = torch.cpu._is_avx512_bf16_supported()
+        self._half = half and torch.cpu._is_avx512_bf16_supported()
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one raw logit for each text."""
@@ -126,5 +105,5 @@ class CrossEncoderReranker:
         if not texts:
             return []
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._half):
-            scores = self._model.predict([(question, text) for text in texts], batch_size=16, show_progress_bar=False)
+            scores = self.model.predict([(question, text) for text in texts], batch_size=16, show_progress_bar=False)
         return [float(score) for score in scores]

@@ -101,6 +101,12 @@ class IsolatedReader:
             raise (UnopenedError if fields.get("unopened") else ReadError)(fields["reason"])
         return _file_of(path, fields)
 
+    def stop(self) -> None:
+        """End the other process, from whichever thread, in the midst of a file: that one then counts as unreadable."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
     def _start(self) -> subprocess.Popen[bytes]:
         splitting = json.dumps(asdict(self._splitting), default=str)
         command = [

@@ -124,8 +124,8 @@ class Store:
 
     def put_document(
         self, document: Document, chunks: Sequence[Chunk], *, size: int, modified_ns: int, sha256: str, split_key: str
-    ) -> None:
-        """Store a document with its chunks; one of the same path is superseded."""
+    ) -> int:
+        """Store a document with its chunks and return its id; one of the same path is superseded."""
         with self.transaction():
             self.connection.execute("UPDATE documents SET live = 0 WHERE path = ? AND live", (str(document.path),))
             cursor = self.connection.execute(
@@ -154,6 +154,7 @@ class Store:
                     for chunk in chunks
                 ],
             )  # fmt: skip
+        return int(cursor.lastrowid or 0)
 
     def touch_documents(self, times: Iterable[tuple[int, int]]) -> None:
         """Record that files of unchanged documents have other times, as (document id, nanoseconds)."""

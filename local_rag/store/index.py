@@ -52,8 +52,8 @@ class Index(Protocol):
     ) -> list[tuple[int, float]]:
         """Return chunk ids with BM25 scores for terms of `keyword_tokens`, best first; only those `allowed`."""
 
-    def damage(self) -> list[str]:
-        """Name what is not as it was published."""
+    def damage(self, *, hash_all: bool = True) -> list[str]:
+        """Name what is not as it was published; without `hash_all` what was not written to since is taken as whole."""
 
 
 class Indexes(Protocol):

@@ -19,8 +19,9 @@ import click
 
 from local_rag.machine import physical_cores
 from local_rag.models.embedder import tokenizer_of
+from local_rag.models.load import load_reranker
 from local_rag.models.registry import resolve
-from local_rag.models.reranker import load_reranker, score_within
+from local_rag.models.reranker import score_within
 from local_rag.records import InstalledModel
 from local_rag.settings import Settings
 

@@ -19,8 +19,8 @@ from local_rag.asking.search import reranked_text
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.evaluation.evaluate import POOL, Ranker, index_dataset
 from local_rag.evaluation.metrics import METRICS, measure
+from local_rag.models.load import load_reranker
 from local_rag.models.registry import resolve
-from local_rag.models.reranker import load_reranker
 
 CANDIDATES = 60
 NOTE = (

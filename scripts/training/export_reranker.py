@@ -17,7 +17,7 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from local_rag.models.registry import default_models_directory
-from local_rag.models.reranker import OnnxReranker
+from local_rag.models.reranker import ONNX_FILE, OnnxReranker
 from local_rag.records import InstalledModel
 
 LENGTH = 256
@@ -93,7 +93,10 @@ def agreement(folders: list[Path], groups: list[dict[str, Any]]) -> tuple[list[f
     ranks: list[list[float]] = [[], []]
     same = 0
     models = [
-        OnnxReranker(InstalledModel(name="trained", role="rerank", path=folder, identity="", context_length=LENGTH))
+        OnnxReranker(
+            InstalledModel(name="trained", role="rerank", path=folder, identity="", context_length=LENGTH),
+            folder / ONNX_FILE,
+        )
         for folder in folders
     ]
     for group in groups:

@@ -44,7 +44,7 @@ def searcher(
     reranker: FakeReranker | None = None,
 ) -> Searcher:
     index, store = FakeIndex(dense, keywords), store or FakeStore()
-    return Searcher(index, cast(Store, store), settings, EMBEDDER, reranker)
+    return Searcher(index, cast(Store, store), settings, EMBEDDER, (lambda: reranker) if reranker else None)
 
 
 def ids(passages: Sequence[Passage]) -> list[int]:

@@ -8,8 +8,9 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import ModelError
+from local_rag.models.load import load_reranker
 from local_rag.models.registry import resolve
-from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker, load_reranker, score_within
+from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker, score_within
 from local_rag.records import InstalledModel
 from tests.fakes import EMBEDS_QUICKLY, FakeReranker
 from tests.support.checkpoints import save_xlm_roberta

@@ -1,0 +1,108 @@
+"""ONNX copies: the same vectors and scores as sentence-transformers gives, or they are not used."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from local_rag.models.embedder import OnnxEmbedder, SentenceEmbedder
+from local_rag.models.load import load_embedder, load_reranker
+from local_rag.models.onnx import COPY_FILE, copy_folder, find_copy
+from local_rag.models.onnx_copy import SAME_COSINE, SAME_SCORE, make_copy
+from local_rag.models.registry import resolve
+from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker
+from local_rag.records import InstalledModel
+from tests.support.checkpoints import save_bert, save_xlm_roberta
+
+TEXTS = ["the tide", "a b c d e", "tide " * 200, "x", "the tide, the tide: the tide."]
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of models of its own, empty but for a BERT and an XLM-RoBERTa."""
+    monkeypatch.setenv("LOCAL_RAG_MODELS", str(tmp_path / "models"))
+    for name, save in (("bert", save_bert), ("xlm", save_xlm_roberta)):
+        (tmp_path / "models" / name).mkdir(parents=True)
+        save(tmp_path / "models" / name)
+    return tmp_path / "models"
+
+
+def embedder(folder: Path, **fields: object) -> InstalledModel:
+    use = {"query_prefix": "the: ", "pooling": "cls", "context_length": 64, "identity": "id"} | fields
+    return InstalledModel(name="bge", role="embed", path=folder, **use)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_a_copy_of_an_embedder_gives_the_same_vectors(models: Path, pooling: str) -> None:
+    model = embedder(models / "bert", pooling=pooling)
+    assert find_copy(model) is None
+    copied, reference = load_embedder(model), SentenceEmbedder(model, half=False)
+    assert isinstance(copied, OnnxEmbedder)
+    same = (copied.embed_passages(TEXTS) * reference.embed_passages(TEXTS)).sum(axis=1)
+    assert same.min() >= SAME_COSINE
+    assert copied.embed_query("tide") @ reference.embed_query("tide") >= SAME_COSINE
+    assert copied.embed_query("tide") @ copied.embed_passages(["tide"])[0] < SAME_COSINE, "the prefix is for queries"
+
+
+def test_a_copy_of_a_reranker_gives_the_same_scores(models: Path) -> None:
+    model = InstalledModel(name="own", role="rerank", path=models / "xlm", identity="id", context_length=128)
+    copied = load_reranker(model)
+    assert isinstance(copied, OnnxReranker)
+    texts = ["the boat leaves at seven", "leave is long", "a " * 300, "tide"]
+    scores = CrossEncoderReranker(model, half=False).score("when", texts)
+    assert np.abs(np.array(copied.score("when", texts)) - scores).max() <= SAME_SCORE
+    assert max(scores) - min(scores) > 0.2, "scores so alike would prove nothing"
+
+
+def test_a_copy_is_made_once_and_made_again_where_it_is_not_whole(models: Path) -> None:
+    model = embedder(models / "bert")
+    path = make_copy(model)
+    assert path is not None
+    written = path.stat().st_mtime_ns
+    assert make_copy(model) == path
+    assert path.stat().st_mtime_ns == written
+    path.write_bytes(path.read_bytes()[:-1])
+    assert find_copy(model) is None
+    assert make_copy(model) == path
+    assert isinstance(load_embedder(model), OnnxEmbedder)
+
+
+def test_a_copy_whose_results_differ_is_not_used_and_not_tried_again(models: Path) -> None:
+    other = replace(embedder(models / "bert"), pooling="mean")
+    model = embedder(models / "bert", identity="other")
+    folder = copy_folder(model)
+    folder.mkdir(parents=True)
+    (folder / COPY_FILE).write_text(json.dumps({"file": "", "reason": "its results differ"}))
+    assert make_copy(model) is None
+    assert isinstance(load_embedder(model), SentenceEmbedder)
+    assert make_copy(other) is not None, "of another use of the model nothing is said"
+
+
+def test_a_damaged_model_is_not_remembered_as_one_without_a_copy(models: Path) -> None:
+    model = embedder(models / "bert")
+    config = (models / "bert" / "config.json").read_text()
+    (models / "bert" / "config.json").write_text("{}")
+    assert make_copy(model) is None
+    (models / "bert" / "config.json").write_text(config)
+    assert make_copy(model) is not None
+    assert [path.name for path in (models / ".onnx").iterdir() if path.is_dir()] == [copy_folder(model).name]
+
+
+def test_the_int8_copy_of_minilm_is_near_and_independent_of_what_is_embedded_with_it(
+    embed_model: InstalledModel,
+) -> None:
+    path = make_copy(embed_model)
+    assert path is not None
+    assert json.loads((path.parent / COPY_FILE).read_bytes())["precision"] == "int8"
+    copied, reference = OnnxEmbedder(embed_model, path), SentenceEmbedder(embed_model, half=False)
+    texts = ["The ferry leaves at seven.", "def connect(host): ...", "Parents in Norway share 49 weeks. " * 8]
+    vectors = copied.embed_passages(texts)
+    assert (vectors * reference.embed_passages(texts)).sum(axis=1).min() > 0.98
+    for text, vector in zip(texts, vectors, strict=True):
+        assert np.array_equal(copied.embed_passages([text])[0], vector)
+
+
+def test_the_models_of_the_starter_profile_have_copies() -> None:
+    assert find_copy(resolve("all-minilm-l6-v2", "embed")) is not None, "made when they are pulled"
