@@ -6,8 +6,17 @@ import platform
 import re
 import shutil
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+_LOOK_SECONDS = 0.5  # between two looks: the system counts in hundredths
+_SMOOTH = 0.5  # weight of the newest look
+_WORTH_A_CORE = 0.6  # of a core, kept busy by others
+_COLUMNS = (0, 2, 5, 6)  # of /proc/stat: user, system, interrupts; not `nice`, which gives way
+
+Clock = Callable[[], float]
 
 
 def physical_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
@@ -99,3 +108,43 @@ def _of_processor(field: str) -> str:
         found = re.search(rf"^{field}\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
         return found[1].strip() if found else ""
     return ""
+
+
+class Neighbours:
+    """Say how many threads are worth running beside what other programs do now.
+
+    Threads that meet at a barrier after each operation are as slow as the slowest: on two cores, one of which another
+    program keeps busy, one thread is faster than two. What runs with a lower priority gives way, and does not count.
+    Where the system does not tell (only Linux does), nobody else is thought to work.
+    """
+
+    def __init__(
+        self, *, stat: Path = Path("/proc/stat"), own: Clock = time.process_time, clock: Clock = time.monotonic
+    ):
+        self._stat, self._own, self._clock = stat, own, clock
+        self._cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+        self._busy = 0.0
+        self._last = self._look()
+
+    def threads(self, wanted: int = 0) -> int:
+        """Return as many threads as `wanted`, or as physical cores, less those that others keep busy; one at least."""
+        wanted = wanted or physical_cores()
+        now = self._look()
+        if (seconds := now[0] - self._last[0]) >= _LOOK_SECONDS:
+            others = ((now[1] - self._last[1]) - (now[2] - self._last[2])) / seconds
+            self._busy += _SMOOTH * (max(0.0, others) - self._busy)
+            self._last = now
+        return max(1, wanted - int(self._busy + 1 - _WORTH_A_CORE))
+
+    def _look(self) -> tuple[float, float, float]:
+        """Return the time, and the seconds that all programs and this one have computed on the cores it may use."""
+        now, used, own = self._clock(), 0.0, self._own()
+        with suppress(OSError, ValueError, IndexError):
+            for line in self._stat.read_text().splitlines()[1:]:
+                name, *columns = line.split()
+                if not name.startswith("cpu"):
+                    break
+                if int(name[3:]) in self._cpus:
+                    used += sum(int(columns[one]) for one in _COLUMNS)
+            return now, used / os.sysconf("SC_CLK_TCK"), own
+        return now, own, own

@@ -26,7 +26,7 @@ from local_rag.llama.engine import EngineSettings
 from local_rag.llama.generator import Counts, Generator
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.open import open_engine
-from local_rag.llama.optimize import fastest_file
+from local_rag.llama.optimize import fastest_file, file_for_many
 from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder
 from local_rag.reading.isolate import IsolatedReader, ReadFile
@@ -106,11 +106,12 @@ class LocalWorkers:
 
         def fit(model: LlamaModel) -> EngineSettings:
             settings = stored_settings(model.path)
-            if settings is None and expected >= WORTH_CALIBRATING:
+            if settings is None and many:
                 settings = calibrate(model, lambda trial: note(f"{trial} to this machine"))
             return settings or EngineSettings()
 
-        path = fastest_file(self._context_model)
+        many = expected >= WORTH_CALIBRATING
+        path = file_for_many(self._context_model, note) if many else fastest_file(self._context_model)
         with self._open_engine(path, context_tokens=context_room, settings=fit) as engine:
             engine.counts = self.counts
             for key, text, kind in write_contexts(jobs, engine):

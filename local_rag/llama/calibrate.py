@@ -10,7 +10,7 @@ from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request
 from local_rag.llama.memory import recall, remember
 from local_rag.llama.model import LlamaModel
-from local_rag.machine import physical_cores
+from local_rag.machine import Neighbours, physical_cores
 
 # What a chunk costs, about: its own tokens and the question behind it are evaluated, its context is generated.
 _PROMPT_TOKENS, _CONTEXT_TOKENS = 200, 40
@@ -31,10 +31,19 @@ def stored_settings(path: Path, cores: int = 0) -> EngineSettings | None:
 
 
 def calibrate(
-    model: LlamaModel, report: Callable[[str], None], *, measure: Measure | None = None, cores: int = 0
+    model: LlamaModel,
+    report: Callable[[str], None],
+    *,
+    measure: Measure | None = None,
+    cores: int = 0,
+    neighbours: Neighbours | None = None,
 ) -> EngineSettings:
-    """Try thread counts, batch sizes, flash attention and numbers of sequences one after another; store the best."""
-    measure, cores = measure or measure_rates, cores or physical_cores()
+    """Try thread counts, batch sizes, flash attention and numbers of sequences one after another; store the best.
+
+    What was found while other programs were busy is used, and not stored: the next run tries again.
+    """
+    measure, cores, neighbours = measure or measure_rates, cores or physical_cores(), neighbours or Neighbours()
+    busy = False
     best, best_seconds = EngineSettings(threads=cores), float("inf")
     trials: list[dict[str, int | bool]] = [{}]
     trials += [{"threads": cores - 1}] if cores > 2 else []  # noqa: PLR2004  one core of two is too many to lose
@@ -44,10 +53,12 @@ def calibrate(
         report(f"fitting batches, {number} of {len(trials)},")
         settings = replace(best, **change)  # type: ignore[arg-type]
         seconds = seconds_per_chunk(*measure(model, settings, decoded=4))
+        busy |= neighbours.threads(cores) < cores
         # Less than a few percent is noise; the settings tried first are known to be good.
         if seconds < 0.97 * best_seconds:
             best, best_seconds = settings, seconds
-    remember("calibration", model.path, {**asdict(best), "cores": cores})
+    if not busy:
+        remember("calibration", model.path, {**asdict(best), "cores": cores})
     return best
 
 

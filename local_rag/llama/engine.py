@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_rag.errors import ModelError
-from local_rag.llama.generator import Counts, Request, Token
+from local_rag.llama.generator import Counts, Request, Token, common_prefix
 from local_rag.llama.model import LlamaModel, cannot_share, native
-from local_rag.machine import physical_cores
+from local_rag.machine import Neighbours, physical_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,17 @@ class _Active:
         return self.request.start + self.done + self.generated
 
 
-def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
-    """Count the tokens that two sequences begin with in common."""
-    for index, (one, other) in enumerate(zip(left, right, strict=False)):
-        if one != other:
-            return index
-    return min(len(left), len(right))
-
-
 class SharedPrefixEngine:
     """Run requests over one llama.cpp context of `context_tokens` KV cells."""
 
-    def __init__(self, model: LlamaModel, *, context_tokens: int, settings: EngineSettings | None = None) -> None:
+    def __init__(
+        self,
+        model: LlamaModel,
+        *,
+        context_tokens: int,
+        settings: EngineSettings | None = None,
+        neighbours: Neighbours | None = None,
+    ) -> None:
         llama = native()
         settings = settings or EngineSettings()
         parameters = llama.llama_context_default_params()
@@ -82,7 +81,9 @@ class SharedPrefixEngine:
         parameters.n_ctx = context_tokens
         parameters.n_batch = parameters.n_ubatch = batch_tokens
         parameters.swa_full = parameters.kv_unified = True
-        parameters.n_threads = parameters.n_threads_batch = settings.threads or physical_cores()
+        self._most_threads = self._threads = settings.threads or physical_cores()
+        self._neighbours = neighbours or Neighbours()
+        parameters.n_threads = parameters.n_threads_batch = self._threads
         parameters.flash_attn_type = (
             llama.LLAMA_FLASH_ATTN_TYPE_AUTO if settings.flash_attention else llama.LLAMA_FLASH_ATTN_TYPE_DISABLED
         )
@@ -296,6 +297,7 @@ class SharedPrefixEngine:
         replaced = callable(handler) and threading.current_thread() is threading.main_thread()
         if replaced:
             signal.signal(signal.SIGINT, self._interrupt)
+        self._make_way()
         try:
             status = native().llama_decode(self._context, self._batch)
         finally:
@@ -308,6 +310,13 @@ class SharedPrefixEngine:
             raise ModelError(
                 f"llama.cpp failed to evaluate a batch with {self.model.path.name}; run the command again."
             )
+
+    def _make_way(self) -> None:
+        """Use fewer threads while other programs are busy, and all of them again when they are done."""
+        threads = self._neighbours.threads(self._most_threads)
+        if threads != self._threads:
+            self._threads = threads
+            native().llama_set_n_threads(self._context, threads, threads)
 
     def _interrupt(self, _signal: int, _frame: object) -> None:
         self._interrupted = True

@@ -93,3 +93,11 @@ class Generator(Protocol):
 
     def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray:
         """Return the log probabilities of the next token after a prompt, shape (vocabulary,)."""
+
+
+def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
+    """Count the tokens that two sequences begin with in common."""
+    for index, (one, other) in enumerate(zip(left, right, strict=False)):
+        if one != other:
+            return index
+    return min(len(left), len(right))

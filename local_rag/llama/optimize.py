@@ -6,6 +6,7 @@ contexts make passages as easy to find as those of the file it is made from; see
 written with the file as it was pulled.
 """
 
+import contextlib
 import ctypes
 import os
 import shutil
@@ -19,11 +20,13 @@ from local_rag.errors import ModelError
 from local_rag.files import file_sha256
 from local_rag.llama.calibrate import measure_rates, seconds_per_chunk
 from local_rag.llama.engine import EngineSettings
+from local_rag.llama.memory import recall, remember
 from local_rag.llama.model import LlamaModel, native
 from local_rag.machine import physical_cores
 from local_rag.models.registry import default_models_directory
 from local_rag.records import InstalledModel
 
+Rates = Callable[[Path], tuple[float, float]]
 _WORTH_KEEPING = 1.15  # times as fast: less is not worth the disk space
 
 
@@ -47,6 +50,16 @@ def fastest_file(model: InstalledModel) -> Path:
     return copy if copy.is_file() and _checksum(copy).is_file() else model.path
 
 
+def file_for_many(model: InstalledModel, note: Callable[[str], None], *, rates: Rates | None = None) -> Path:
+    """Return the file to write many contexts with: the copy, which is made now if that was not tried here yet."""
+    if fastest_file(model) == model.path and not recall("copies", model.path):
+        note("making a copy that this processor reads faster, once,")
+        with contextlib.suppress(ModelError):  # the file as it was pulled will do
+            made = optimize(model, rates=rates or _rates)
+            remember("copies", model.path, {"gain": round(made.gain, 2), "kept": made.copy is not None})
+    return fastest_file(model)
+
+
 def optimized_copy(model: InstalledModel) -> Path:
     """Say where a model's copy is, if there is one: named by what the weights are, not by what they are called."""
     return default_models_directory() / ".optimized" / f"{model.identity[:16]}-iq4_nl.gguf"
@@ -58,7 +71,7 @@ def _rates(path: Path) -> tuple[float, float]:
         return measure_rates(model, EngineSettings(), decoded=8)
 
 
-def optimize(model: InstalledModel, *, rates: Callable[[Path], tuple[float, float]] = _rates) -> Optimization:
+def optimize(model: InstalledModel, *, rates: Rates = _rates) -> Optimization:
     """Make the copy, time both, and keep it where it is faster on this machine. Takes about a minute for 0.5B.
 
     Raises ModelError when it cannot be made.

@@ -39,8 +39,8 @@ from local_rag.indexing.contextualize import (
     prompt_requests,
 )
 from local_rag.llama.calibrate import measure_rates, stored_settings
-from local_rag.llama.engine import EngineSettings, SharedPrefixEngine, common_prefix
-from local_rag.llama.generator import Counts, Request
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
+from local_rag.llama.generator import Counts, Request, common_prefix
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.optimize import fastest_file
 from local_rag.machine import physical_cores, processor

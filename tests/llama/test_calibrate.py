@@ -6,6 +6,7 @@ import pytest
 from local_rag.llama.calibrate import calibrate, measure_rates, stored_settings
 from local_rag.llama.engine import EngineSettings
 from local_rag.llama.model import LlamaModel
+from local_rag.machine import Neighbours
 from tests.support.tiny_models import save_model
 
 
@@ -93,3 +94,12 @@ def test_a_core_of_two_is_not_given_away(model: LlamaModel) -> None:
 
     calibrate(model, ignore, measure=rates, cores=2)
     assert set(tried) == {2}
+
+
+def test_what_is_measured_beside_a_busy_program_is_not_stored(model: LlamaModel) -> None:
+    class Busy(Neighbours):
+        def threads(self, wanted: int = 0) -> int:
+            return wanted - 1
+
+    assert calibrate(model, ignore, measure=same_rates, cores=4, neighbours=Busy()) == EngineSettings(threads=4)
+    assert stored_settings(model.path, cores=4) is None

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import ModelError
-from local_rag.llama.engine import EngineSettings, SharedPrefixEngine, common_prefix
-from local_rag.llama.generator import Request
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
+from local_rag.llama.generator import Request, common_prefix
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.open import open_engine, open_vocabulary
 from local_rag.store.database import Store

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from local_rag.cli.models import command
 from local_rag.errors import ModelError
 from local_rag.llama.model import LlamaModel
-from local_rag.llama.optimize import Optimization, damaged_copies, fastest_file, optimize, optimized_copy
+from local_rag.llama.optimize import Optimization, damaged_copies, fastest_file, file_for_many, optimize, optimized_copy
 from local_rag.models.registry import resolve
 from local_rag.records import InstalledModel
 
@@ -65,6 +65,23 @@ def test_a_copy_that_is_not_faster_is_not_kept(tiny: InstalledModel) -> None:
     assert optimize(tiny, rates=reads_a_copy(1.05)).copy is None
     assert list(optimized_copy(tiny).parent.iterdir()) == []
     assert fastest_file(tiny) == tiny.path
+
+
+def test_before_many_contexts_the_copy_is_tried_once(tiny: InstalledModel) -> None:
+    notes = list[str]()
+    assert file_for_many(tiny, notes.append, rates=reads_a_copy(1.05)) == tiny.path
+    assert file_for_many(tiny, notes.append, rates=reads_a_copy(3)) == tiny.path, "known not to be faster here"
+    assert len(notes) == 1
+    other = replace(tiny, path=tiny.path.with_name("other.gguf"), identity="other")
+    shutil.copy(tiny.path, other.path)
+    assert file_for_many(other, notes.append, rates=reads_a_copy(3)) == optimized_copy(other)
+    assert file_for_many(other, notes.append) == optimized_copy(other)
+    assert len(notes) == 2
+
+
+def test_where_no_copy_can_be_made_contexts_are_written_with_the_file(tiny: InstalledModel) -> None:
+    tiny.path.write_bytes(b"GGUF and nothing else")
+    assert file_for_many(tiny, lambda _note: None) == tiny.path
 
 
 def test_a_file_that_cannot_be_requantised_is_named(tiny: InstalledModel) -> None:
