@@ -97,6 +97,8 @@ class IsolatedReader:
                 raise ReadError(f"takes longer than {self._seconds:g} seconds to read")
             raise ReadError(f"crashes the reader ({signal.Signals(-status).name if status < 0 else f'exit {status}'})")
         fields = json.loads(answer)
+        if fields.pop("full"):  # what a parser has taken it seldom gives back, and the next file would lack it
+            self._end()
         if "reason" in fields:
             raise (UnopenedError if fields.get("unopened") else ReadError)(fields["reason"])
         return _file_of(path, fields)
@@ -190,6 +192,13 @@ def _limit_processor_time(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
+def _address_space() -> int:
+    """Return the size of this process in bytes, of which the system allows it so much; 0 where that is not limited."""
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    return 0
+
+
 def _main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which closes the input
     answers = os.fdopen(os.dup(1), "wb")
@@ -204,7 +213,9 @@ def _main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin.buffer:
         _limit_processor_time(seconds)
-        answers.write(json.dumps(_answer(Path(json.loads(line)), splitting)).encode() + b"\n")
+        fields = _answer(Path(json.loads(line)), splitting)
+        fields["full"] = _address_space() > memory / 2
+        answers.write(json.dumps(fields).encode() + b"\n")
         answers.flush()
 
 

@@ -1,5 +1,6 @@
 """The reading process: whatever a document holds, it costs one file at most, and the run little."""
 
+import contextlib
 import resource
 import subprocess
 import sys
@@ -67,6 +68,18 @@ def test_what_costs_the_reader_much_costs_the_run_little(
     assert chunks > 10
     assert reader - reader_before > 50
     assert run - run_before < 12
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_what_one_file_took_the_next_does_not_lack(tmp_path: Path, splitting: Splitting) -> None:
+    (tmp_path / "markup.html").write_text("<b><p>" * 50_000)
+    (tmp_path / "good.html").write_text("<p>" + "some text here. " * 50)
+    with IsolatedReader(splitting, memory=500 * 1024**2) as reader:
+        for name in ("good", "markup"):
+            with contextlib.suppress(ReadError):
+                assert len(reader.read(tmp_path / f"{name}.html").chunks) == 2
+                assert name == "good"
+        assert len(reader.read(tmp_path / "good.html").chunks) == 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
