@@ -19,6 +19,7 @@ from local_rag.indexing.fingerprint import make_fingerprint, require_same, setti
 from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.llama.open import open_engine, open_vocabulary
+from local_rag.llama.optimize import fastest_file
 from local_rag.models.choice import chosen, find, find_for_index
 from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder, load_reranker
@@ -204,7 +205,8 @@ class Library:
             on_passages(found)
             if self._answerer is None:
                 model = find(self.settings, "answer")
-                generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
+                path = fastest_file(model) if model.answers_with_copy else model.path
+                generator = self._open.enter_context(self._parts.open_engine(path, context_tokens=answer_room))
                 self._answerer = Answerer(generator, model.answered_log_odds)
             prompt_tokens = DEFAULT_PROMPT_TOKENS if passages is None else None
             return self._answerer.answer(question, found, prompt_tokens=prompt_tokens, on_text=on_text)

@@ -163,7 +163,7 @@ class ModelUse:
 
     `context_length` in tokens. `pooling` is None when the folder's own configuration decides. `answered_log_odds` are
     the log odds, of an answer model's Yes to "do the sources say it?", below which a question counts as unanswered.
-    `int8` says that with int8 weights it finds as much. `fused_weight` is the weight that the fused rank has beside a
+    `int8` says that with int8 weights it finds as much, `answers_with_copy` that its optimized copy answers as well. `fused_weight` is the weight that the fused rank has beside a
     reranker's own; 0 where its order stands alone.
     """
 
@@ -173,6 +173,7 @@ class ModelUse:
     pooling: Literal["mean", "cls"] | None = None
     answered_log_odds: float = 0.0
     int8: bool = False
+    answers_with_copy: bool = False
     fused_weight: float = 0.0
 
 

@@ -31,17 +31,33 @@ llama_arguments() {
     echo "-DGGML_BMI2=$(has bmi2) -DGGML_AVX2=$(has avx2)"
     echo "-DGGML_AVX512=$(has avx512f avx512cd avx512vl avx512dq avx512bw)"
     echo "-DGGML_AVX512_VBMI=$(has avx512_vbmi2 avx512vbmi) -DGGML_AVX512_VNNI=$(has avx512_vnni)"
+    echo "-DGGML_AVX512_BF16=$(has avx512_bf16)"
 }
 
 echo "Setting up .venv (about five minutes, most of them compiling llama.cpp) ..." >&2
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 pip() { .venv/bin/python -m pip --disable-pip-version-check "$@"; }
+build=$(mktemp -d)
+trap 'rm -rf "$build"' EXIT
+compiler=
+if ! .venv/bin/python -c 'import llama_cpp' 2>/dev/null; then
+    # Compiled while all else is fetched. No cache: pip's cached wheel may have been compiled with other arguments.
+    CMAKE_ARGS="$(llama_arguments | tr '\n' ' ')" pip wheel --quiet --no-cache-dir --no-deps \
+        --constraint constraints.txt --wheel-dir "$build" llama-cpp-python &
+    compiler=$!
+fi
 # The pinned torch first: any other version, asked for by a later package, would bring gigabytes of CUDA.
 pip install --quiet --constraint constraints.txt torch
-if ! .venv/bin/python -c 'import llama_cpp' 2>/dev/null; then
-    # No cache: pip's cached wheel may have been compiled with other arguments.
-    CMAKE_ARGS="$(llama_arguments | tr '\n' ' ')" \
-        pip install --quiet --no-cache-dir --constraint constraints.txt llama-cpp-python
+.venv/bin/python - > "$build/others.txt" <<'END'
+import tomllib
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+print(*(name for name in wanted if name != "llama-cpp-python"), sep="\n")
+END
+pip install --quiet --constraint constraints.txt --requirement "$build/others.txt"
+if [ "$compiler" ]; then
+    wait "$compiler"
+    pip install --quiet --constraint constraints.txt "$build"/llama_cpp_python-*.whl
 fi
 pip install --quiet --constraint constraints.txt --editable '.[dev]'
 echo "$wanted" > $stamp

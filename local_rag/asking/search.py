@@ -1,7 +1,6 @@
 """Find passages: dense search and keyword search, fused, then reranked where there is a cross-encoder."""
 
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -9,13 +8,16 @@ from time import perf_counter
 from local_rag.asking.fuse import reciprocal_rank_fusion
 from local_rag.errors import QuestionError
 from local_rag.models.embedder import Embedder
-from local_rag.models.reranker import Reranker, score_within
+from local_rag.models.reranker import Reranker
 from local_rag.records import Hit, Passage
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
 from local_rag.store.index import Index
 from local_rag.store.keyword_index import keyword_tokens
 
+# Passages that are scored at once: chosen by scripts/measure/tune_early_exit.py, see docs/results.md.
+_FIRST_ROUND, _ROUND = 48, 16
+_FEWEST = 16  # that are reranked on a slow machine
 _BLEND_K = 10  # of the fusion of both ranks; chosen together with the models' fused_weight, see docs/results.md
 
 
@@ -87,9 +89,9 @@ class Searcher:
         passages = self._passages(lists, pool if reranker else top)
         watch.restart()
         if reranker:
-            chosen = settings.rerank_candidates
-            seconds = math.inf if chosen else settings.rerank_seconds
-            passages = rerank_passages(question, passages, reranker, candidates=chosen, seconds=seconds)
+            fitting = max(_FEWEST, int(reranker.pairs_per_second * settings.rerank_seconds))
+            candidates = settings.rerank_candidates or fitting
+            passages = rerank_passages(question, passages, reranker, candidates=candidates, kept=settings.passages)
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
         return Trace(passages[:top], rankings, watch.seconds)
@@ -111,28 +113,36 @@ class Searcher:
 
 
 def rerank_passages(
-    question: str, passages: Sequence[Passage], reranker: Reranker, *, candidates: int = 0, seconds: float = math.inf
+    question: str, passages: Sequence[Passage], reranker: Reranker, *, candidates: int = 0, kept: int = 0
 ) -> list[Passage]:
-    """Order the first `candidates` passages, 0 for all, or as many as can be scored in time; the rest follow as before.
+    """Order the first `candidates` passages, 0 for all; the rest follow as before.
 
-    The order is the reranker's, or where it has a `fused_weight`, that of the sum of both ranks' reciprocals: a small
-    cross-encoder and the fused lists err on different questions. Equal scores keep their order.
+    They are scored a round at a time, until a round brings no passage among the first `kept`: those behind it were
+    found worse still. With 0 all are scored. The order is the reranker's, or where it has a `fused_weight`, that of the
+    sum of both ranks' reciprocals: a small cross-encoder and the fused lists err on different questions. Equal scores
+    keep their order.
     """
-    scores = score_within(
-        seconds, reranker, question, [reranked_text(passage) for passage in passages[: candidates or None]]
-    )
-    order = sorted(range(len(scores)), key=lambda index: -scores[index])
-    rank_of = {index: rank for rank, index in enumerate(order, start=1)}
-    ranked = [
-        replace(passages[index], score=scores[index], hits=(*passages[index].hits, Hit("rerank", rank, scores[index])))
-        for index, rank in sorted(rank_of.items())
-    ]
-    if reranker.fused_weight:
-        ranked = [
-            replace(passage, score=1 / (_BLEND_K + rank_of[index]) + reranker.fused_weight / (_BLEND_K + index + 1))
-            for index, passage in enumerate(ranked)
-        ]
-    return sorted(ranked, key=lambda passage: -passage.score) + list(passages[len(scores) :])
+    limit = min(candidates or len(passages), len(passages))
+    scores: list[float] = []
+    ranked: list[tuple[int, Passage]] = []
+    while len(scores) < limit:
+        before, end = len(scores), min(limit, max(_FIRST_ROUND, len(scores) + _ROUND))
+        scores += reranker.score(question, [reranked_text(passage) for passage in passages[before:end]])
+        ranked = _blend(passages, scores, reranker.fused_weight)
+        if kept and before and all(place < before for place, _ in ranked[:kept]):
+            break
+    return [passage for _, passage in ranked] + list(passages[len(scores) :])
+
+
+def _blend(passages: Sequence[Passage], scores: Sequence[float], weight: float) -> list[tuple[int, Passage]]:
+    """Order the passages that have scores, best first, each with its place before."""
+    order = sorted(range(len(scores)), key=lambda place: -scores[place])
+    ranked = []
+    for rank, place in enumerate(order, start=1):
+        score = 1 / (_BLEND_K + rank) + weight / (_BLEND_K + place + 1) if weight else scores[place]
+        hits = (*passages[place].hits, Hit("rerank", rank, scores[place]))
+        ranked.append((place, replace(passages[place], score=score, hits=hits)))
+    return sorted(ranked, key=lambda one: (-one[1].score, one[0]))
 
 
 def reranked_text(passage: Passage) -> str:

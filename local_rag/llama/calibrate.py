@@ -8,9 +8,9 @@ from pathlib import Path
 
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request
-from local_rag.llama.memory import recall, remember
-from local_rag.llama.model import LlamaModel
+from local_rag.llama.model import LlamaModel, llama_build
 from local_rag.machine import Neighbours, physical_cores
+from local_rag.models.memory import recall, remember
 
 # What a chunk costs, about: its own tokens and the question behind it are evaluated, its context is generated.
 _PROMPT_TOKENS, _CONTEXT_TOKENS = 200, 40
@@ -23,7 +23,7 @@ def stored_settings(path: Path, cores: int = 0) -> EngineSettings | None:
     """Return what was chosen for a model file on this machine, or None: also where it was chosen for fewer cores."""
     cores = cores or physical_cores()  # as many as this process may use, which can be another number each time
     with contextlib.suppress(OSError, TypeError, KeyError):
-        found = recall("calibration", path)
+        found = recall("calibration", path, llama_build())
         if cores <= found["cores"]:
             settings = EngineSettings(**{name: value for name, value in found.items() if name != "cores"})
             return replace(settings, threads=min(settings.threads, cores))
@@ -58,7 +58,7 @@ def calibrate(
         if seconds < 0.97 * best_seconds:
             best, best_seconds = settings, seconds
     if not busy:
-        remember("calibration", model.path, {**asdict(best), "cores": cores})
+        remember("calibration", model.path, {**asdict(best), "cores": cores}, llama_build())
     return best
 
 

@@ -2,7 +2,9 @@
 
 import ctypes
 import datetime
+import importlib.util
 import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,6 +32,14 @@ def native() -> Any:
         llama_cpp.llama_log_set(_log_callback, ctypes.c_void_p(0))
         llama_cpp.llama_backend_init()
     return llama_cpp
+
+
+def llama_build() -> str:
+    """Name the build of llama.cpp by its version and its files, without loading it."""
+    spec = importlib.util.find_spec("llama_cpp")
+    libraries = sorted(Path(spec.origin).parent.glob("lib/*")) if spec and spec.origin else []
+    files = [(file.name, status.st_size, status.st_mtime_ns) for file in libraries if (status := file.stat())]
+    return repr([version("llama-cpp-python"), files])
 
 
 def cannot_share(path: Path) -> ModelError:

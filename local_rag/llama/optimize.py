@@ -20,9 +20,9 @@ from local_rag.errors import ModelError
 from local_rag.files import file_sha256
 from local_rag.llama.calibrate import measure_rates, seconds_per_chunk
 from local_rag.llama.engine import EngineSettings
-from local_rag.llama.memory import recall, remember
-from local_rag.llama.model import LlamaModel, native
+from local_rag.llama.model import LlamaModel, llama_build, native
 from local_rag.machine import physical_cores
+from local_rag.models.memory import recall, remember
 from local_rag.models.registry import default_models_directory
 from local_rag.records import InstalledModel
 
@@ -52,11 +52,11 @@ def fastest_file(model: InstalledModel) -> Path:
 
 def file_for_many(model: InstalledModel, note: Callable[[str], None], *, rates: Rates | None = None) -> Path:
     """Return the file to write many contexts with: the copy, which is made now if that was not tried here yet."""
-    if fastest_file(model) == model.path and not recall("copies", model.path):
+    if fastest_file(model) == model.path and not recall("copies", model.path, llama_build()):
         note("making a copy that this processor reads faster, once,")
         with contextlib.suppress(ModelError):  # the file as it was pulled will do
             made = optimize(model, rates=rates or _rates)
-            remember("copies", model.path, {"gain": round(made.gain, 2), "kept": made.copy is not None})
+            remember("copies", model.path, {"gain": round(made.gain, 2), "kept": made.copy is not None}, llama_build())
     return fastest_file(model)
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from local_rag.errors import ModelError
 from local_rag.llama.engine import SharedPrefixEngine
 from local_rag.llama.generator import Request
-from local_rag.llama.memory import recall, remember
-from local_rag.llama.model import LlamaModel, native
+from local_rag.llama.model import LlamaModel, llama_build, native
+from local_rag.models.memory import recall, remember
 
 REBUILD = "rm -r .venv && scripts/setup.sh"
 PROGRAM = (sys.executable, "-P", "-m", "local_rag.llama.probe")
@@ -26,11 +26,11 @@ def probe_model(path: Path, program: Sequence[str] = PROGRAM) -> str | None:
 
     A success is remembered; a failure is not, so that it is seen at once when it has been mended.
     """
-    if recall("probes", path):
+    if recall("probes", path, llama_build()):
         return None
     problem = run_probe(path, program=program)[1]
     if problem is None:
-        remember("probes", path, True)
+        remember("probes", path, True, llama_build())
     return problem
 
 

@@ -1,52 +1,49 @@
 """Score question and passage together with a cross-encoder."""
 
 import copy
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter
 from typing import Protocol
 
 from local_rag.errors import ModelError
 from local_rag.machine import physical_cores
 from local_rag.models.embedder import tokenizer_of
+from local_rag.models.memory import recall, remember
 from local_rag.models.onnx import Session
 from local_rag.records import InstalledModel
 
 ONNX_FILE = "model.onnx"
-_FIRST_ROUND = 16
+_TEXT = "The boat leaves the harbour at seven and carries mail, milk and whoever has business on the islands. " * 8
+_PAIRS = 16
 
 
 class Reranker(Protocol):
     """What the pipeline needs of a reranker; `fused_weight` as in records.InstalledModel."""
 
     fused_weight: float
+    pairs_per_second: float
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text; a higher one fits the question better."""
 
 
-def score_within(
-    seconds: float,
-    reranker: Reranker,
-    question: str,
-    texts: Sequence[str],
-    *,
-    clock: Callable[[], float] = perf_counter,
-) -> list[float]:
-    """Score the first texts, as many as fit the time on this machine, and at least the first sixteen.
+def pairs_per_second(path: Path, score: Callable[[str, list[str]], list[float]]) -> float:
+    """Return how many pairs this machine scores in a second, as measured when a model was first loaded on it.
 
-    The number doubles as long as the next round is expected to end in time: a fast machine scores them all, and the
-    same machine scores the same number however its speed varies a little.
+    The processor's time is measured, which other programs do not change, so that the same question is always reranked
+    the same way.
     """
-    scores: list[float] = []
-    started = clock()
-    while len(scores) < len(texts):
-        end = min(len(texts), max(_FIRST_ROUND, 2 * len(scores)))
-        if scores and (clock() - started) / len(scores) * end > seconds:
-            break
-        scores += reranker.score(question, texts[len(scores) : end])
-    return scores
+    if isinstance(known := recall("reranking", path, version("onnxruntime")), float) and known > 0:
+        return known
+    score(_TEXT, [_TEXT])
+    started = time.process_time()
+    score(_TEXT, [_TEXT] * _PAIRS)
+    found = _PAIRS * physical_cores() / (time.process_time() - started)
+    remember("reranking", path, found, version("onnxruntime"))
+    return found
 
 
 class OnnxReranker:
@@ -65,6 +62,7 @@ class OnnxReranker:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(model.context_length)
         self._threads = ThreadPoolExecutor(physical_cores())
+        self.pairs_per_second = pairs_per_second(path, self.score)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one raw logit for each text."""
@@ -97,6 +95,7 @@ class CrossEncoderReranker:
             ) from None
         self.fused_weight = model.fused_weight
         self._half = half and torch.cpu._is_avx512_bf16_supported()
+        self.pairs_per_second = pairs_per_second(model.path, self.score)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one raw logit for each text."""

@@ -144,6 +144,32 @@ def test_passages_beyond_the_candidates_follow_in_their_order() -> None:
     assert [len(passage.hits) for passage in ranked] == [1, 1, 0, 0]
 
 
+def scored(texts: list[str], **options: int) -> int:
+    reranker = by_length()
+    ranked = rerank_passages("when", passages(*texts), reranker, **options)
+    assert sorted(ids(ranked)) == list(range(len(texts)))
+    return reranker.scored
+
+
+def test_scoring_ends_with_the_first_round_that_brings_nothing_good() -> None:
+    falling = ["x" * (200 - place) for place in range(150)]
+    assert scored(falling, kept=20) == 64, "a first round of 48, and one of 16 that brought none"
+    late = [*falling[:60], "x" * 300, *falling[61:]]
+    assert scored(late, kept=20) == 80
+    assert scored(falling) == 150, "all are asked for"
+    assert scored(falling[::-1], kept=20) == 150, "each round brings better ones"
+    assert scored(falling, kept=20, candidates=50) == 50
+    assert scored([], kept=20) == 0
+
+
+def test_a_slow_machine_reranks_fewer_and_always_as_many() -> None:
+    reranker = by_length()
+    reranker.pairs_per_second = 1.0
+    settings = SETTINGS.model_copy(update={"rerank_seconds": 2.0})
+    assert searcher(reranker=reranker, settings=settings).trace("when", top=4).rankings["reranked"]
+    assert reranker.scored == 4, "all, since there are fewer than the least that are worth it"
+
+
 def test_a_blend_weighs_both_ranks() -> None:
     texts = ("aaaa", "a", "aaaaa", "aaa")  # ranks 2, 4, 1, 3 by the reranker; 1, 2, 3, 4 fused
     ranked = rerank_passages("when", passages(*texts), by_length(fused_weight=1.0))

@@ -10,9 +10,9 @@ from local_rag import Library
 from local_rag.errors import ModelError
 from local_rag.models.load import load_reranker
 from local_rag.models.registry import resolve
-from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker, score_within
+from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker, pairs_per_second
 from local_rag.records import InstalledModel
-from tests.fakes import EMBEDS_QUICKLY, FakeReranker
+from tests.fakes import EMBEDS_QUICKLY
 from tests.support.checkpoints import save_xlm_roberta
 
 TEXTS = ["the boat leaves at seven", "leave is long", "a " * 300, "tide"]
@@ -100,20 +100,22 @@ def test_a_damaged_onnx_file_is_one_sentence(tmp_path: Path, shipped: InstalledM
         load_reranker(replace(shipped, path=tmp_path))
 
 
-@pytest.mark.parametrize(("seconds_each", "expected"), [(0.0, 150), (0.019, 150), (0.02, 128), (0.05, 32), (9.0, 16)])
-def test_a_slow_machine_reranks_fewer(seconds_each: float, expected: int) -> None:
-    reranker = FakeReranker(lambda _question, text: float(text))
+def test_how_fast_this_machine_is_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RAG_MODELS", str(tmp_path))
+    (tmp_path / "model.onnx").write_bytes(b"weights")
+    calls = list[int]()
 
-    def clock() -> float:
-        return seconds_each * reranker.scored
+    def score(_question: str, texts: list[str]) -> list[float]:
+        calls.append(sum(range(200_000)))  # takes some time of the processor
+        return [0.0] * len(texts)
 
-    scores = score_within(2.9, reranker, "when", [str(number) for number in range(150)], clock=clock)
-    assert scores == [float(number) for number in range(expected)]
-    assert clock() <= max(2.9, 16 * seconds_each)
-
-
-def test_no_texts_are_scored_in_no_time() -> None:
-    assert score_within(0, FakeReranker(lambda _question, _text: 1.0), "when", []) == []
+    rate = pairs_per_second(tmp_path / "model.onnx", score)
+    assert rate > 0
+    assert pairs_per_second(tmp_path / "model.onnx", score) == rate
+    assert len(calls) == 2
+    (tmp_path / "model.onnx").write_bytes(b"other weights")
+    pairs_per_second(tmp_path / "model.onnx", score)
+    assert len(calls) == 4
 
 
 def test_a_library_reranks_with_a_users_own_cross_encoder(own: InstalledModel, documents: Path) -> None:
