@@ -16,7 +16,7 @@ from local_rag.store.index import Index
 from local_rag.store.keyword_index import keyword_tokens
 
 # Passages that are scored at once: chosen by scripts/measure/tune_early_exit.py, see docs/results.md.
-_FIRST_ROUND, _ROUND = 48, 16
+_FIRST_ROUND, _ROUND = 32, 16
 _FEWEST = 16  # that are reranked on a slow machine
 _BLEND_K = 10  # of the fusion of both ranks; chosen together with the models' fused_weight, see docs/results.md
 

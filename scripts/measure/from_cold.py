@@ -29,7 +29,7 @@ class Program:
     def __init__(self, checkout: Path, library: Path) -> None:
         own = checkout / ".venv" / "bin" / "python"
         python = own if own.exists() else Path(sys.executable)  # an earlier version may have no environment
-        self._command = [str(python), "-c", START]
+        self._command = [str(python), "-P", "-c", START]  # not what lies in the working directory
         models = os.environ.get("LOCAL_RAG_MODELS", str(ROOT / "models"))
         self._environment = os.environ | {"PYTHONPATH": str(checkout), "LOCAL_RAG_MODELS": models}
         self._library = library

@@ -153,12 +153,12 @@ def scored(texts: list[str], **options: int) -> int:
 
 def test_scoring_ends_with_the_first_round_that_brings_nothing_good() -> None:
     falling = ["x" * (200 - place) for place in range(150)]
-    assert scored(falling, kept=20) == 64, "a first round of 48, and one of 16 that brought none"
-    late = [*falling[:60], "x" * 300, *falling[61:]]
-    assert scored(late, kept=20) == 80
+    assert scored(falling, kept=20) == 48, "a first round of 32, and one of 16 that brought none"
+    late = [*falling[:40], "x" * 300, *falling[41:]]
+    assert scored(late, kept=20) == 64
     assert scored(falling) == 150, "all are asked for"
     assert scored(falling[::-1], kept=20) == 150, "each round brings better ones"
-    assert scored(falling, kept=20, candidates=50) == 50
+    assert scored(falling, kept=20, candidates=40) == 40
     assert scored([], kept=20) == 0
 
 
