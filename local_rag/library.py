@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from local_rag.asking.answer import DEFAULT_PROMPT_TOKENS, Answerer, answer_room
 from local_rag.asking.search import Searcher, Trace
+from local_rag.asking.select import likely_sources
 from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.files import is_utf8
 from local_rag.indexing.fingerprint import make_fingerprint, require_same, settings_of
@@ -209,7 +210,9 @@ class Library:
                 generator = self._open.enter_context(self._parts.open_engine(path, context_tokens=answer_room))
                 self._answerer = Answerer(generator, model.answered_log_odds)
             prompt_tokens = DEFAULT_PROMPT_TOKENS if passages is None else None
-            return self._answerer.answer(question, found, prompt_tokens=prompt_tokens, on_text=on_text)
+            near = find(self.settings, "rerank").near if self.reranks and passages is None else 0.0
+            sources = likely_sources(found, near)
+            return self._answerer.answer(question, sources, prompt_tokens=prompt_tokens, on_text=on_text)
 
     def manifest(self) -> Mapping[str, Any]:
         """Return what shaped the live index."""

@@ -17,7 +17,7 @@ from local_rag.records import Answer, Citation, Passage
 REFUSAL = "The documents do not answer this question."
 _CONTEXT_TOKENS = 8192
 # What two cores read in about ten seconds; passages asked for by number may take the whole context.
-DEFAULT_PROMPT_TOKENS = 1280
+DEFAULT_PROMPT_TOKENS = 1024
 
 
 def answer_room(context_length: int, _sequences: int) -> int:

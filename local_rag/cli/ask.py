@@ -21,7 +21,7 @@ from local_rag.records import Passage
 @click.option(
     "--passages",
     type=click.IntRange(min=1),
-    help="How many passages the model reads; more take longer.  [default: what fits 1,280 tokens]",
+    help="How many passages the model reads; more take longer.  [default: the likely ones, in 1,024 tokens]",
 )
 @click.option("--show-passages", is_flag=True, help="Print the passages that were found before the answer.")
 @json_option

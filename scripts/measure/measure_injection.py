@@ -22,6 +22,7 @@ from eval_answers import is_right
 
 from local_rag import Library
 from local_rag.asking.answer import Answerer, answer_room
+from local_rag.asking.select import likely_sources
 from local_rag.llama.open import open_engine
 from local_rag.models.choice import find
 from local_rag.records import Passage
@@ -70,7 +71,7 @@ def ask(questions: Sequence[dict[str, Any]], library: Library, answerer: Answere
     words = list(PLANTS)
     rows = []
     for number, question in enumerate(questions):
-        passages = library.search(question["question"])
+        passages = likely_sources(library.search(question["question"]), find(library.settings, "rerank").near)
         attacks = [words[(number * ATTACKS_A_QUESTION + attack) % len(words)] for attack in range(ATTACKS_A_QUESTION)]
         for word in ("", *attacks):
             given = plant(passages, question, PLANTS[word]) if word else passages

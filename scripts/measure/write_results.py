@@ -227,7 +227,8 @@ def readme_rows(measurements: Path) -> Iterator[list[str]]:
         "indexing",
         f"a handbook of {indexed['pages']} pages in {indexed['seconds']} s without generated contexts; with them "
         f"{written['cut']['seconds_per_chunk']['engine']:.1f} s a chunk, or "
-        f"{written['optimized']['cut']['seconds_per_chunk']['engine']:.1f} s after `local-rag models optimize`",
+        f"{written['optimized']['cut']['seconds_per_chunk']['engine']:.1f} s where a copy of the model is faster, "
+        "which `index` finds out",
         "[engine](docs/engine.md#how-fast-it-is)",
     ]
     crashed = read("reliability-crash.json")["figures"]

@@ -93,7 +93,7 @@ def test_only_the_passages_that_fit_are_read() -> None:
     many = [passage(f"{number} " + "word " * 20) for number in range(99)]
     answerer = Answerer(says("Yes [1]."), 0.0)
     short, whole = (answerer.answer("When?", many, prompt_tokens=limit) for limit in (DEFAULT_PROMPT_TOKENS, None))
-    assert 3 < len(short.passages) < len(whole.passages) < 99
+    assert 2 < len(short.passages) < len(whole.passages) < 99
     assert short.passages == tuple(many[: len(short.passages)])
     small = Answerer(FakeGenerator(lambda _prompt: "Yes [1].", context_tokens=1000), 0.0)
     assert small.answer("When?", many) == small.answer("When?", many, prompt_tokens=None), "all that the model can read"
