@@ -81,7 +81,7 @@ def pull(names: tuple[str, ...], directory: Path | None) -> None:
                 path = pull_model(entry, models_directory=directory, progress=progress)
             click.echo(f"{entry.name}: {path} ({entry.licence})")
             if directory == default_models_directory():
-                prepare(entry)
+                prepare(entry, lambda text: click.echo(text, err=True))
     except KeyboardInterrupt:
         click.echo("Stopped; run the same command to resume.", err=True)
         sys.exit(130)

@@ -1,17 +1,23 @@
 """Load the models that read questions: from their ONNX copies, which need no torch, or as they were pulled."""
 
+from collections.abc import Callable
+
 from local_rag.models.embedder import Embedder, OnnxEmbedder, SentenceEmbedder
+from local_rag.models.onnx import find_copy
 from local_rag.models.onnx_copy import make_copy
 from local_rag.models.registry import ModelEntry, resolve
 from local_rag.models.reranker import ONNX_FILE, CrossEncoderReranker, OnnxReranker, Reranker
 from local_rag.records import InstalledModel
 
 
-def prepare(entry: ModelEntry) -> None:
+def prepare(entry: ModelEntry, note: Callable[[str], None]) -> None:
     """Make the copies that a model of the registry is run as, so that the first question need not wait for them."""
     for role in entry.roles:
         if role in ("embed", "rerank") and entry.source is not None:
-            make_copy(resolve(entry.name, role))
+            model = resolve(entry.name, role)
+            if find_copy(model) is None:
+                note(f"Making the copy of {entry.name} that is run, about half a minute ...")
+                make_copy(model)
 
 
 def load_embedder(model: InstalledModel) -> Embedder:

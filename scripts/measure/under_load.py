@@ -42,8 +42,8 @@ def busy() -> Iterator[None]:
         process.wait()
 
 
-def rates(work: Callable[[], int], rounds: int) -> float:
-    """Return the rate beside a busy program, divided by the idle one."""
+def rates(work: Callable[[], int], rounds: int) -> tuple[float, float]:
+    """Return the idle rate, things a second, and the rate beside a busy program as a share of it."""
     found: dict[bool, list[float]] = {False: [], True: []}
     work()
     for _ in range(rounds):
@@ -53,7 +53,8 @@ def rates(work: Callable[[], int], rounds: int) -> float:
                     found[loaded].append(timed(work))
             else:
                 found[loaded].append(timed(work))
-    return statistics.median(found[True]) / statistics.median(found[False])
+    idle = statistics.median(found[False])
+    return round(idle, 2), round(statistics.median(found[True]) / idle, 3)
 
 
 def timed(work: Callable[[], int]) -> float:
@@ -86,10 +87,14 @@ def main() -> None:
         return sum(1 for _ in write_contexts(jobs, engine))
 
     with open_engine(context_model.path, context_tokens=context_room) as engine:
-        report = {
-            "contexts_share": round(rates(write, arguments.rounds), 3),
-            "embedding_share": round(rates(embed, arguments.rounds), 3),
-        }
+        contexts, contexts_share = rates(write, arguments.rounds)
+        embedded, embedding_share = rates(embed, arguments.rounds)
+    report = {
+        "contexts_share": contexts_share,
+        "embedding_share": embedding_share,
+        "contexts_per_second": contexts,
+        "embedded_per_second": embedded,
+    }
     print(json.dumps(report))
     if arguments.json:
         arguments.json.write_text(json.dumps(report) + "\n", encoding="utf-8")
