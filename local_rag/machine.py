@@ -129,8 +129,9 @@ class Neighbours:
     def threads(self, wanted: int = 0) -> int:
         """Return as many threads as `wanted`, or as physical cores, less those that others keep busy; one at least."""
         wanted = wanted or physical_cores()
-        now = self._look()
-        if (seconds := now[0] - self._last[0]) >= _LOOK_SECONDS:
+        if self._clock() - self._last[0] >= _LOOK_SECONDS:
+            now = self._look()
+            seconds = now[0] - self._last[0]
             others = ((now[1] - self._last[1]) - (now[2] - self._last[2])) / seconds
             self._busy += _SMOOTH * (max(0.0, others) - self._busy)
             self._last = now
