@@ -56,6 +56,7 @@ def make_copy(model: InstalledModel) -> Path | None:
                 if done.returncode:  # killed, or out of memory or disk: another time it may work
                     return None
                 shutil.rmtree(folder, ignore_errors=True)
+                Path(temporary).chmod(0o755)  # models may be shared with other users
                 Path(temporary).rename(folder)
                 Path(temporary).mkdir()  # for TemporaryDirectory to remove
     return find_copy(model)
