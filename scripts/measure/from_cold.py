@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from local_rag import Library
+
 ROOT = Path(__file__).parents[2]
 START = "from local_rag.cli.main import main; main()"
 
@@ -97,7 +99,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         if arguments.against:
             programs["against"] = Program(arguments.against.resolve(), Path(temporary) / "library")
-            programs["against"].run("index", *programs[""].roots(), "--context", "headings")
+            profile = Library(arguments.library).settings.profile
+            programs["against"].run("index", *programs[""].roots(), "--context", "headings", "--profile", profile)
         found: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
         for program in programs.values():
             program.run("search", arguments.question)  # fills the disk's cache
