@@ -1,6 +1,7 @@
 """`local-rag models`: list, pull, verify, optimize, path."""
 
 import contextlib
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from local_rag.errors import ModelError
 from local_rag.llama.optimize import damaged_copies
 from local_rag.llama.optimize import optimize as optimize_model
 from local_rag.models.load import prepare
+from local_rag.models.onnx import damaged_copies as damaged_onnx_copies
 from local_rag.models.pull import pull as pull_model
 from local_rag.models.registry import ModelEntry, Registry, default_models_directory, load_registry, missing_files
 from local_rag.models.registry import resolve as resolve_model
@@ -107,6 +109,9 @@ def verify(names: tuple[str, ...], directory: Path | None) -> None:
             damaged.append(entry)
         else:
             click.echo(f"{entry.name}: whole")
+    for folder in damaged_onnx_copies(directory):
+        shutil.rmtree(folder)
+        click.echo(f"{folder}: damaged, and therefore deleted; it is made again when it is needed")
     for copy in damaged_copies(directory):
         copy.unlink()
         click.echo(f"{copy}: damaged, and therefore deleted; `local-rag models optimize` makes it again")

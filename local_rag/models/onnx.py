@@ -8,19 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.files import file_sha256
 from local_rag.keys import key_of
 from local_rag.models.registry import default_models_directory
 from local_rag.records import InstalledModel
 
 OPTIMIZED = ".optimized.onnx"  # how a file ends whose graph is rewritten already
 COPY_FILE = "copy.json"
+_FOLDER = ".onnx"
 _COPY_VERSION = 1  # of the code that makes copies
 
 
 def copy_folder(model: InstalledModel) -> Path:
     """Say where the ONNX copy of a model is, if there is one."""
     key = key_of(_COPY_VERSION, model.identity, model.role, model.pooling, model.int8, model.context_length)
-    return default_models_directory() / ".onnx" / key[:16]
+    return default_models_directory() / _FOLDER / key[:16]
 
 
 def find_copy(model: InstalledModel) -> Path | None:
@@ -32,6 +34,19 @@ def find_copy(model: InstalledModel) -> Path | None:
         if found["file"] and path.stat().st_size == found["bytes"]:
             return path
     return None
+
+
+def damaged_copies(models_directory: Path) -> list[Path]:
+    """Hash the copies; name those that are not as they were made."""
+    damaged = []
+    for told in sorted((models_directory / _FOLDER).glob(f"*/{COPY_FILE}")):
+        try:
+            found = json.loads(told.read_bytes())
+            whole = not found["file"] or file_sha256(told.parent / found["file"]) == found["sha256"]
+        except (OSError, ValueError, KeyError):
+            whole = False
+        damaged += [] if whole else [told.parent]
+    return damaged
 
 
 class Session:

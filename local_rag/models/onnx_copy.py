@@ -25,7 +25,7 @@ import numpy as np
 from filelock import FileLock
 
 from local_rag.errors import ModelError
-from local_rag.files import write_whole
+from local_rag.files import file_sha256, write_whole
 from local_rag.models.embedder import OnnxEmbedder, SentenceEmbedder, tokenizer_of
 from local_rag.models.onnx import COPY_FILE, OPTIMIZED, copy_folder, find_copy
 from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker
@@ -91,7 +91,8 @@ def _make(model: InstalledModel, folder: Path) -> dict[str, Any]:
     else:
         used = full
     (folder / "int8.onnx").unlink(missing_ok=True)
-    return {"file": used.name, "bytes": used.stat().st_size, "precision": precision}
+    size, checksum = used.stat().st_size, file_sha256(used)
+    return {"file": used.name, "bytes": size, "sha256": checksum, "precision": precision}
 
 
 def _texts(model: InstalledModel) -> list[str]:

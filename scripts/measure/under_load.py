@@ -27,7 +27,7 @@ from local_rag.reading.read import read
 from local_rag.reading.split import split
 
 CHUNK_TOKENS = 145
-DOCUMENT = Path("corpus/manuals/tide-data-service.md")
+DOCUMENT = Path(__file__).parents[2] / "corpus" / "manuals" / "tide-data-service.md"
 
 
 @contextmanager

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from local_rag.cli.models import command
 from local_rag.models.embedder import OnnxEmbedder, SentenceEmbedder
 from local_rag.models.load import load_embedder, load_reranker
-from local_rag.models.onnx import COPY_FILE, copy_folder, find_copy
+from local_rag.models.onnx import COPY_FILE, copy_folder, damaged_copies, find_copy
 from local_rag.models.onnx_copy import SAME_COSINE, SAME_SCORE, make_copy
 from local_rag.models.registry import resolve
 from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker
@@ -17,6 +19,10 @@ from local_rag.records import InstalledModel
 from tests.support.checkpoints import save_bert, save_xlm_roberta
 
 TEXTS = ["the tide", "a b c d e", "tide " * 200, "x", "the tide, the tide: the tide."]
+
+
+def resolve_path(name: str) -> Path:
+    return Path(__file__).parents[2] / "models" / name
 
 
 @pytest.fixture
@@ -67,6 +73,22 @@ def test_a_copy_is_made_once_and_made_again_where_it_is_not_whole(models: Path) 
     assert find_copy(model) is None
     assert make_copy(model) == path
     assert isinstance(load_embedder(model), OnnxEmbedder)
+
+
+def test_damaged_copies_are_found_by_their_hash_and_deleted(models: Path) -> None:
+    model = embedder(models / "bert")
+    path = make_copy(model)
+    assert path is not None
+    assert damaged_copies(models) == []
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    assert find_copy(model) == path, "as large as it was"
+    assert damaged_copies(models) == [path.parent]
+    (models / "smollm2-135m-instruct").symlink_to(resolve_path("smollm2-135m-instruct"))
+    result = CliRunner().invoke(command, ["verify", "smollm2-135m-instruct"])
+    assert f"{path.parent}: damaged, and therefore deleted" in result.stdout
+    assert make_copy(model) == path
 
 
 def test_a_copy_whose_results_differ_is_not_used_and_not_tried_again(models: Path) -> None:
