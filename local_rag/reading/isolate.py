@@ -97,7 +97,7 @@ class IsolatedReader:
                 raise ReadError(f"takes longer than {self._seconds:g} seconds to read")
             raise ReadError(f"crashes the reader ({signal.Signals(-status).name if status < 0 else f'exit {status}'})")
         fields = json.loads(answer)
-        if fields.pop("full"):  # what a parser has taken it seldom gives back, and the next file would lack it
+        if fields.pop("full", False):  # what a parser has taken it seldom gives back, and the next file would lack it
             self._end()
         if "reason" in fields:
             raise (UnopenedError if fields.get("unopened") else ReadError)(fields["reason"])
