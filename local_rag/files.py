@@ -26,7 +26,7 @@ def open_regular(path: Path) -> Iterator[BufferedReader]:
 
 
 def is_utf8(name: str) -> bool:
-    """Say whether a name or path can be stored as text."""
+    """Say whether a name, path or question can be stored as text: without what stands for other bytes in it."""
     try:
         name.encode()
     except UnicodeEncodeError:

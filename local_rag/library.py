@@ -20,7 +20,6 @@ from local_rag.indexing.fingerprint import make_fingerprint, require_same, setti
 from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.llama.open import open_engine, open_vocabulary
-from local_rag.llama.optimize import fastest_file
 from local_rag.models.choice import chosen, find, find_for_index
 from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder, load_reranker
@@ -79,6 +78,7 @@ class Library:
         self._open = ExitStack()
         self._one_at_a_time = RLock()  # models and store serve one thread at a time, whichever it is
         self._searcher: Searcher | None = None
+        self._near = 0.0  # as in InstalledModel, of the reranker
         self._answerer: Answerer | None = None
         self._store: Store | None = None
 
@@ -206,12 +206,10 @@ class Library:
             on_passages(found)
             if self._answerer is None:
                 model = find(self.settings, "answer")
-                path = fastest_file(model) if model.answers_with_copy else model.path
-                generator = self._open.enter_context(self._parts.open_engine(path, context_tokens=answer_room))
+                generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
                 self._answerer = Answerer(generator, model.answered_log_odds)
             prompt_tokens = DEFAULT_PROMPT_TOKENS if passages is None else None
-            near = find(self.settings, "rerank").near if self.reranks and passages is None else 0.0
-            sources = likely_sources(found, near)
+            sources = likely_sources(found, self._near) if passages is None else found
             return self._answerer.answer(question, sources, prompt_tokens=prompt_tokens, on_text=on_text)
 
     def manifest(self) -> Mapping[str, Any]:
@@ -253,6 +251,7 @@ class Library:
             self._store.close()
         self._store = Store(self.folder)
         rerank_model = find(settings, "rerank") if "rerank" in chosen(settings) else None
+        self._near = rerank_model.near if rerank_model else 0.0
         load_reranker = partial(self._parts.load_reranker, rerank_model) if rerank_model else None
         return Searcher(index, self._store, self.settings, self._parts.load_embedder(embed_model), load_reranker)
 

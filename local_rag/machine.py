@@ -24,12 +24,16 @@ def physical_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
 
     No more than a container has the time of, which the files of its control group say.
     """
-    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
     siblings = set()
-    for cpu in allowed:
+    for cpu in _allowed_processors():
         topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
         siblings.add(topology.read_text().strip() if topology.exists() else str(cpu))
     return max(1, min(len(siblings), _cores_of_time(cgroup)))
+
+
+def _allowed_processors() -> set[int]:
+    """Return the numbers of the logical processors that this process may use."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
 def _cores_of_time(cgroup: Path) -> int:
@@ -122,7 +126,7 @@ class Neighbours:
         self, *, stat: Path = Path("/proc/stat"), own: Clock = time.process_time, clock: Clock = time.monotonic
     ):
         self._stat, self._own, self._clock = stat, own, clock
-        self._cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+        self._cpus = _allowed_processors()
         self._busy = 0.0
         self._last = self._look()
 

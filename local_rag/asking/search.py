@@ -7,6 +7,7 @@ from time import perf_counter
 
 from local_rag.asking.fuse import reciprocal_rank_fusion
 from local_rag.errors import QuestionError
+from local_rag.files import is_utf8
 from local_rag.models.embedder import Embedder
 from local_rag.models.reranker import Reranker
 from local_rag.records import Hit, Passage
@@ -15,7 +16,7 @@ from local_rag.store.database import Store, StoredChunk
 from local_rag.store.index import Index
 from local_rag.store.keyword_index import keyword_tokens
 
-# Passages that are scored at once: chosen by scripts/measure/tune_early_exit.py, see docs/results.md.
+# Passages that are scored at once: chosen by scripts/measure/tune_early_exit.py, see docs/speed.md.
 _FIRST_ROUND, _ROUND = 32, 16
 _FEWEST = 16  # that are reranked on a slow machine
 _BLEND_K = 10  # of the fusion of both ranks; chosen together with the models' fused_weight, see docs/results.md
@@ -70,7 +71,7 @@ class Searcher:
 
     def trace(self, question: str, *, top: int, rerank: bool = True) -> Trace:
         """Search, and keep the ranking and the time of every stage."""
-        if question.encode(errors="ignore").decode() != question:
+        if not is_utf8(question):
             raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
         settings, watch = self._settings, Stopwatch()
         pool = max(settings.pool, top)
@@ -89,8 +90,9 @@ class Searcher:
         passages = self._passages(lists, pool if reranker else top)
         watch.restart()
         if reranker:
-            fitting = max(_FEWEST, int(reranker.pairs_per_second * settings.rerank_seconds))
-            candidates = settings.rerank_candidates or fitting
+            candidates = settings.rerank_candidates or max(
+                _FEWEST, int(reranker.pairs_per_second * settings.rerank_seconds)
+            )
             passages = rerank_passages(question, passages, reranker, candidates=candidates, kept=settings.passages)
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]

@@ -116,9 +116,8 @@ class Indexer:
                 waiting[found.path] = found
         reading = self._read(waiting, changes, splitting, split_key, unread)
         if self._embeds_at_once(len(waiting)):
-            with closing(self._workers.embed(self._jobs_read(reading), self._note("read", len(waiting)))) as results:
-                for keys, vectors in results:
-                    self._store.put_vectors(keys, vectors)
+            for _count in self._store_vectors(self._jobs_read(reading), self._note("read", len(waiting))):
+                pass
         for _document in reading:  # those that were not embedded
             pass
         kept = {found.path for found in (*changes.changed, *changes.resplit)}
@@ -142,7 +141,7 @@ class Indexer:
     def _jobs_read(self, reading: Iterable[int]) -> Iterator[EmbeddingJob]:
         """Yield what is to be embedded of each document once it is read."""
         for document in reading:
-            yield from self._missing(self._embedding_jobs(self._store.chunks(document)))
+            yield from self._embedding_jobs(self._store.chunks(document))[1]
 
     def _read(
         self,
@@ -257,15 +256,14 @@ class Indexer:
     def publish(self, *, anew: bool = False) -> None:
         """Embed what has no vector yet and publish a generation; only `anew` if the live one is already the same."""
         chunks = list(self._store.chunks())
-        jobs = self._embedding_jobs(chunks)
-        keys = [job.key for job in jobs]
+        keys, missing = self._embedding_jobs(chunks)
         manifest = self._manifest(chunks, keys)
         self.report.chunks = len(chunks)
         self._store.plan_vectors(zip((chunk.id for chunk in chunks), keys, strict=True))
         live = None if anew else self._indexes.live()
         if live and live.manifest.get("content") == manifest["content"]:
             return
-        self._embed(jobs)
+        self._embed(missing)
         self._progress(Progress("publish", 0, 1))
         vectors = np.stack([self._store.vector(key) for key in keys]) if keys else np.zeros((0, 1), dtype=np.float32)
         ids, documents = [chunk.id for chunk in chunks], [chunk.document_id for chunk in chunks]
@@ -279,18 +277,17 @@ class Indexer:
         headings = heading_path(stored.title, stored.chunk.headings) if self._settings.context != "none" else ""
         return headings, stored.context if self._settings.context == "llm" else "", stored.chunk.text
 
-    def _embedding_jobs(self, chunks: Iterable[StoredChunk]) -> list[EmbeddingJob]:
-        """Return what is to be embedded of each chunk; one that has a vector already is named by that one's key."""
+    def _embedding_jobs(self, chunks: Iterable[StoredChunk]) -> tuple[list[str], list[EmbeddingJob]]:
+        """Return the key of each chunk's vector, that of a stored one where there is, and a job for each not stored."""
         passages = []
         for stored in chunks:
             headings, context, text = self._parts(stored)
             passages.append((embedded_text(headings, text, model=self._embed_model), context))
-        keys = [vector_keys(self._embed_model, *passage) for passage in passages]
-        known = self._store.known_vectors(key for some in keys for key in some)
-        return [
-            EmbeddingJob(next((key for key in some if key in known), some[-1]), *passage)
-            for some, passage in zip(keys, passages, strict=True)
-        ]
+        possible = [vector_keys(self._embed_model, *passage) for passage in passages]
+        known = self._store.known_vectors(key for some in possible for key in some)
+        keys = [next((key for key in some if key in known), some[-1]) for some in possible]
+        wanted = dict(zip(keys, passages, strict=True))
+        return keys, [EmbeddingJob(key, *passage) for key, passage in wanted.items() if key not in known]
 
     def _manifest(self, chunks: Sequence[StoredChunk], keys: Sequence[str]) -> dict[str, Any]:
         kinds = [stored.context_kind if self._settings.context == "llm" else "" for stored in chunks]
@@ -307,19 +304,17 @@ class Indexer:
             "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
 
-    def _embed(self, jobs: Iterable[EmbeddingJob]) -> None:
-        """Make the vectors that are not stored; each batch is stored the moment it is finished."""
-        missing = self._missing(jobs)
+    def _embed(self, jobs: Sequence[EmbeddingJob]) -> None:
+        """Make vectors, and show how far it is."""
         done, started = 0, time.monotonic()
-        with closing(self._workers.embed(missing, self._note("embed", len(missing)))) as results:
+        for count in self._store_vectors(jobs, self._note("embed", len(jobs))):
+            done += count
+            speed = f"{done / (time.monotonic() - started):.0f} chunks/s"
+            self._progress(Progress("embed", done, len(jobs), speed))
+
+    def _store_vectors(self, jobs: Iterable[EmbeddingJob], note: Callable[[str], None]) -> Iterator[int]:
+        """Make vectors and store each batch the moment it is finished; yield how many it holds."""
+        with closing(self._workers.embed(jobs, note)) as results:
             for keys, vectors in results:
                 self._store.put_vectors(keys, vectors)
-                done += len(keys)
-                speed = f"{done / (time.monotonic() - started):.0f} chunks/s"
-                self._progress(Progress("embed", done, len(missing), speed))
-
-    def _missing(self, jobs: Iterable[EmbeddingJob]) -> list[EmbeddingJob]:
-        """Keep one job for each vector that is not stored."""
-        wanted = {job.key: job for job in jobs}
-        known = self._store.known_vectors(wanted)
-        return [job for key, job in wanted.items() if key not in known]
+                yield len(keys)

@@ -1,5 +1,6 @@
 """What is embedded of a chunk, and under which key its vector is stored."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -64,6 +65,7 @@ def embed_with_contexts(
     return vectors
 
 
+@functools.cache
 def embedder_identity(model: InstalledModel, tuning: EmbeddingTuning = TUNING) -> str:
     """Return what two vectors must have in common to be comparable; 3: the code that puts the texts together."""
     shaped = recipe("vector", 3, tuning.headings_tokens, tuning.context_weight)

@@ -1,15 +1,13 @@
 """Turn texts into vectors with a sentence-transformers model."""
 
-import copy
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from local_rag.errors import ModelError
-from local_rag.machine import physical_cores
 from local_rag.models.onnx import Session
 from local_rag.reading.ruler import load_tokenizer
 from local_rag.records import InstalledModel
@@ -40,19 +38,11 @@ def input_tokens(model: InstalledModel) -> int:
     return int(model.context_length - special - prefix)
 
 
-class OnnxEmbedder:
-    """Embed with the ONNX copy of a model on the CPU, each text in a run of its own, on as many threads as cores."""
+class _PrefixingEmbedder(ABC):
+    """Put before questions and passages what the model wants to stand there."""
 
-    def __init__(self, model: InstalledModel, path: Path) -> None:
-        try:
-            self._session = Session(path)
-        except Exception as error:  # noqa: BLE001  the classes that onnxruntime raises have no common name
-            raise ModelError(f"The copy {path} cannot be loaded ({error}); delete it, and it is made again.") from None
+    def __init__(self, model: InstalledModel) -> None:
         self._use = model
-        self._tokenizer = copy.deepcopy(tokenizer_of(model))
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(model.context_length)
-        self._threads = ThreadPoolExecutor(physical_cores())
 
     def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Return normalised float32 vectors, shape (len(texts), dimension)."""
@@ -63,14 +53,24 @@ class OnnxEmbedder:
         vector: np.ndarray = self._embed([self._use.query_prefix + text])[0]
         return vector
 
+    @abstractmethod
+    def _embed(self, texts: list[str]) -> np.ndarray: ...
+
+
+class OnnxEmbedder(_PrefixingEmbedder):
+    """Embed with the ONNX copy of a model on the CPU."""
+
+    def __init__(self, model: InstalledModel, path: Path) -> None:
+        super().__init__(model)
+        self._session = Session(path, tokenizer_of(model), model.context_length)
+
     def _embed(self, texts: list[str]) -> np.ndarray:
-        encodings = self._tokenizer.encode_batch(texts)
-        vectors = np.array(list(self._threads.map(self._session.run, encodings)), dtype=np.float32)
+        vectors = np.array(self._session.run(texts), dtype=np.float32)
         normalised: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return normalised
 
 
-class SentenceEmbedder:
+class SentenceEmbedder(_PrefixingEmbedder):
     """Embed with a sentence-transformers folder on the CPU: the reference, and what other copies are made of.
 
     bfloat16 is used where the processor computes in it, unless `half` is False.
@@ -83,7 +83,7 @@ class SentenceEmbedder:
         from transformers.utils import logging as transformers_logging
 
         transformers_logging.disable_progress_bar()
-        self._use = model
+        super().__init__(model)
         try:
             if model.pooling is None:
                 self.model = SentenceTransformer(str(model.path), device="cpu", local_files_only=True)
@@ -99,15 +99,6 @@ class SentenceEmbedder:
         self.model.max_seq_length = model.context_length
         # bfloat16 is two to four times faster where the processor computes in it, and slower elsewhere.
         self._half = half and torch.cpu._is_avx512_bf16_supported()
-
-    def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
-        """Return normalised float32 vectors, shape (len(texts), dimension)."""
-        return self._embed([self._use.passage_prefix + text for text in texts])
-
-    def embed_query(self, text: str) -> np.ndarray:
-        """Return one normalised float32 vector, shape (dimension,)."""
-        vector: np.ndarray = self._embed([self._use.query_prefix + text])[0]
-        return vector
 
     def _embed(self, texts: list[str]) -> np.ndarray:
         import torch

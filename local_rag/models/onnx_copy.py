@@ -81,7 +81,7 @@ def _make(model: InstalledModel, folder: Path) -> dict[str, Any]:
         return {"file": "", "reason": "its results differ from those of sentence-transformers"}
     precision = "fp32"
     if model.int8:
-        quantize(full, folder / "int8.onnx")
+        quantize_but_narrowing(full, folder / "int8.onnx", reduce_range=True)
         if _is_similar(model, folder / "int8.onnx", texts, wanted):
             (folder / "int8.onnx").replace(full)
             precision = "int8"
@@ -165,8 +165,8 @@ def _export(module: Any, inputs: Sequence[str], path: Path) -> None:
         )
 
 
-def quantize(full: Path, path: Path) -> None:
-    """Write a copy with int8 weights, but for the matrices that narrow."""
+def quantize_but_narrowing(full: Path, path: Path, **options: Any) -> None:
+    """Give matrices int8 weights with one scale a column, but for those whose inputs are wider than their outputs."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -176,10 +176,9 @@ def quantize(full: Path, path: Path) -> None:
     narrowing = [
         node.name
         for node in model.graph.node
-        if node.op_type == "MatMul" and (shape := shapes.get(node.input[1], (0, 0)))[0] > shape[-1]
+        if node.op_type == "MatMul" and len(shape := shapes.get(node.input[1], ())) == 2 and shape[0] > shape[1]  # noqa: PLR2004
     ]
-    options = {"per_channel": True, "reduce_range": True, "weight_type": QuantType.QInt8}
-    quantize_dynamic(model, path, nodes_to_exclude=narrowing, **options)
+    quantize_dynamic(model, path, per_channel=True, weight_type=QuantType.QInt8, nodes_to_exclude=narrowing, **options)
 
 
 def _optimize(path: Path, optimized: Path) -> None:

@@ -1,9 +1,8 @@
 """Score question and passage together with a cross-encoder."""
 
-import copy
+import functools
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
@@ -24,14 +23,17 @@ class Reranker(Protocol):
     """What the pipeline needs of a reranker; `fused_weight` as in records.InstalledModel."""
 
     fused_weight: float
-    pairs_per_second: float
+
+    @property
+    def pairs_per_second(self) -> float:
+        """Say how many pairs this machine scores in a second."""
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text; a higher one fits the question better."""
 
 
 def pairs_per_second(path: Path, score: Callable[[str, list[str]], list[float]]) -> float:
-    """Return how many pairs this machine scores in a second, as measured when a model was first loaded on it.
+    """Return how many pairs this machine scores in a second, as measured when a model was first asked on it.
 
     The processor's time is measured, which other programs do not change, so that the same question is always reranked
     the same way.
@@ -47,27 +49,20 @@ def pairs_per_second(path: Path, score: Callable[[str, list[str]], list[float]])
 
 
 class OnnxReranker:
-    """Rerank with a cross-encoder in ONNX form on the CPU, each pair in a run of its own, a thread for each core."""
+    """Rerank with a cross-encoder in ONNX form on the CPU."""
 
     def __init__(self, model: InstalledModel, path: Path) -> None:
-        try:
-            self._session = Session(path)
-        except Exception as error:  # noqa: BLE001  the classes that onnxruntime raises have no common name
-            raise ModelError(
-                f"The reranker in {model.path} cannot be loaded ({error}); "
-                f"restore it, or check it with `local-rag models verify {model.name}`."
-            ) from None
+        self._session, self._path = Session(path, tokenizer_of(model), model.context_length), path
         self.fused_weight = model.fused_weight
-        self._tokenizer = copy.deepcopy(tokenizer_of(model))
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(model.context_length)
-        self._threads = ThreadPoolExecutor(physical_cores())
-        self.pairs_per_second = pairs_per_second(path, self.score)
+
+    @functools.cached_property
+    def pairs_per_second(self) -> float:
+        """Measure how fast this machine is, where that is not known."""
+        return pairs_per_second(self._path, self.score)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one raw logit for each text."""
-        encodings = self._tokenizer.encode_batch([(question, text) for text in texts])
-        return [float(output.item()) for output in self._threads.map(self._session.run, encodings)]
+        return [float(output.item()) for output in self._session.run([(question, text) for text in texts])]
 
 
 class CrossEncoderReranker:
@@ -95,7 +90,12 @@ class CrossEncoderReranker:
             ) from None
         self.fused_weight = model.fused_weight
         self._half = half and torch.cpu._is_avx512_bf16_supported()
-        self.pairs_per_second = pairs_per_second(model.path, self.score)
+        self._path = model.path
+
+    @functools.cached_property
+    def pairs_per_second(self) -> float:
+        """Measure how fast this machine is, where that is not known."""
+        return pairs_per_second(self._path, self.score)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one raw logit for each text."""

@@ -1,7 +1,7 @@
 """Export what scripts/training/train_reranker.py trained to int8 ONNX, and check that the ranking survives it.
 
 Prints how well both rank the held-out groups, and how often they agree on the first, then writes model.onnx and
-tokenizer.json, which is all that the program needs. Needs the packages of the extra `train`.
+tokenizer.json, which is all that the program needs.
 """
 
 import json
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from transformers import AutoModelForSequenceClassification
 
+from local_rag.models.onnx_copy import quantize_but_narrowing
 from local_rag.models.registry import default_models_directory
 from local_rag.models.reranker import ONNX_FILE, OnnxReranker
 from local_rag.records import InstalledModel
@@ -60,18 +61,9 @@ def quantize(full: Path, quantized: Path) -> None:
     """
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when onnxruntime is imported
     import onnx
-    from onnxruntime.quantization import QuantType, quantize_dynamic
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
-    model = onnx.load(full)
-    del model.graph.value_info[:]  # the exporter's shapes contradict those that the quantizer infers
-    shapes = {weight.name: tuple(weight.dims) for weight in model.graph.initializer}
-    narrowing = [
-        node.name
-        for node in model.graph.node
-        if node.op_type == "MatMul" and len(shape := shapes.get(node.input[1], ())) == 2 and shape[0] > shape[1]
-    ]
-    quantize_dynamic(model, quantized, per_channel=True, weight_type=QuantType.QInt8, nodes_to_exclude=narrowing)
+    quantize_but_narrowing(full, quantized)
     blockwise = MatMulNBitsQuantizer(onnx.load(quantized), bits=8, block_size=128, is_symmetric=True, accuracy_level=4)
     blockwise.process()
     forget_traces(blockwise.model.model)
