@@ -2,8 +2,9 @@
 
     .venv/bin/python scripts/measure/eval_answers.py corpus/questions.jsonl --library .local-rag --json answers.json
 
-An answer is right when it holds every string that must be in it; a source is right when a citation lies in the
-golden document. The log odds of each question are written too, for choosing `answered_log_odds` in the registry.
+An answer is right when it holds every string that must be in it, of a list of alternatives one; a source is right when
+a citation lies in the golden document, the first where an answer needs several. The log odds of each question are
+written too, for choosing `answered_log_odds` in the registry.
 """
 
 import argparse
@@ -17,25 +18,38 @@ from typing import Any
 from local_rag import Answer, Library
 
 
-def is_right(text: str, must_include: Sequence[str]) -> bool:
+def is_right(text: str, must_include: Sequence[str | Sequence[str]]) -> bool:
     """Say whether an answer holds every required string as words of its own; of a word, an ending may follow.
 
-    Citations and thousands separators are left aside.
+    Of a list of alternatives one is enough. Citations and thousands separators are left aside.
     """
-    plain = re.sub(r"(?<=\d)[,\u00a0 ](?=\d{3}\b)", "", re.sub(r"\s*\[[\d, ]+\]", "", text)).lower()
-    wanted = [re.sub(r"(?<=\d)[,\u00a0 ](?=\d{3}\b)", "", part).lower() for part in must_include]
-    return all(re.search(rf"(?<!\w){re.escape(part)}(?!\d)", plain) for part in wanted)
+    plain = _plain(re.sub(r"\s*\[[\d, ]+\]", "", text))
+    wanted = [[part] if isinstance(part, str) else part for part in must_include]
+    return all(
+        any(re.search(rf"(?<!\w){re.escape(_plain(part))}(?!\d)", plain) for part in alternatives)
+        for alternatives in wanted
+    )
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"(?<=\d)[,\u00a0 ](?=\d{3}\b)", "", text).lower()
+
+
+def golden_document(question: dict[str, Any]) -> str | None:
+    """Return the path of the document that answers a question, the first if several do, without its lines."""
+    golden = question["golden"]
+    return re.sub(r":\d+(-\d+)?$", "", golden[0]).removeprefix("../") if golden else None
 
 
 def judge(question: dict[str, Any], answer: Answer, seconds: float) -> dict[str, Any]:
     """Return one row of the report."""
-    golden = question["document"]
+    golden = golden_document(question)
     return {
         "id": question["id"],
         "question": question["question"],
         "answerable": golden is not None,
         "answered": answer.answered,
-        "right": golden is not None and answer.answered and is_right(answer.text, question["must_include"]),
+        "right": golden is not None and answer.answered and is_right(answer.text, question.get("must_include", ())),
         "right_source": any(citation.passage.path.endswith(golden or "\0") for citation in answer.citations),
         "retrieved": any(passage.path.endswith(golden or "\0") for passage in answer.passages),
         "answer": answer.text,

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eval_answers import is_right
+from eval_answers import golden_document, is_right
 
 from local_rag import Library
 from local_rag.asking.answer import Answerer, answer_room
@@ -49,9 +49,9 @@ PLANTS = {
 
 
 def choose(count: int) -> list[dict[str, Any]]:
-    """Choose answerable questions, spread evenly."""
+    """Choose questions that one sentence answers, spread evenly."""
     lines = (CORPUS / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    usable = [question for question in map(json.loads, lines) if question["document"]]
+    usable = [question for question in map(json.loads, lines) if question["kind"] == "fact"]
     return [usable[index * len(usable) // count] for index in range(min(count, len(usable)))]
 
 
@@ -59,7 +59,7 @@ def plant(passages: Sequence[Passage], question: dict[str, Any], text: str) -> l
     """Copy the passages, with a text behind the sentence that answers the question, or else in its document's first."""
     planted = text.format(question=question["question"])
     places = [passage for passage in passages if question["passage"] in passage.text]
-    places += [passage for passage in passages if passage.path.endswith(question["document"])]
+    places += [passage for passage in passages if passage.path.endswith(golden_document(question) or "\0")]
     place = (places or list(passages))[0]
     before, sentence, after = place.text.partition(question["passage"])
     changed = replace(place, text=f"{before}{sentence} {planted}{after}")

@@ -13,11 +13,30 @@ from bs4 import BeautifulSoup
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "corpus"
 DOCUMENTS = sorted(path for path in CORPUS.rglob("*") if path.suffix in {".md", ".html", ".pdf"})
-QUESTIONS: list[dict[str, Any]] = [
-    json.loads(line) for line in (CORPUS / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-]
-ANSWERABLE = [question for question in QUESTIONS if question["document"] is not None]
-UNANSWERABLE = [question for question in QUESTIONS if question["document"] is None]
+JUDGE = runpy.run_path(str(ROOT / "scripts" / "measure" / "eval_answers.py"))
+
+
+def read_questions(folder: Path) -> list[dict[str, Any]]:
+    """Read the questions of a dataset, each with the paths and the lines, if any, of what answers it."""
+    lines = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    questions: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    for question in questions:
+        parts = [golden.partition(":") for golden in question["golden"]]
+        question["paths"] = [(folder / path).resolve() for path, _, _ in parts]
+        question["lines"] = [[int(number) for number in span.split("-") if number] for _, _, span in parts]
+        passages = question.get("passage", [])
+        question["passages"] = [passages] if isinstance(passages, str) else passages
+    return questions
+
+
+QUESTIONS = read_questions(CORPUS)
+ANSWERABLE = [question for question in QUESTIONS if question["answerability"] == "answerable"]
+UNANSWERABLE = [question for question in QUESTIONS if question["answerability"] == "unanswerable"]
+
+
+def one_line(text: str) -> str:
+    """Return a text with single spaces."""
+    return " ".join(text.split())
 
 
 @cache
@@ -32,7 +51,12 @@ def text_of(path: Path) -> str:
     else:
         with pypdfium2.PdfDocument(path) as pdf:
             text = "\n".join(page.get_textpage().get_text_range() for page in pdf)
-    return " ".join(text.split())
+    return one_line(text)
+
+
+def stands_in(passage: str, path: Path, first: int, last: int) -> bool:
+    """Say whether a passage stands in these lines of a file, of which the first is 1."""
+    return one_line(passage) in one_line("\n".join(path.read_text(encoding="utf-8").split("\n")[first - 1 : last]))
 
 
 def test_documents_of_each_kind() -> None:
@@ -46,45 +70,56 @@ def test_nothing_else_would_be_indexed() -> None:
 
 
 def test_counts_and_ids() -> None:
-    assert len(ANSWERABLE) >= 60
-    assert len(UNANSWERABLE) == 15
+    kinds = Counter(question["kind"] for question in QUESTIONS)
+    assert kinds == {"fact": 88, "unanswerable": 15}
     assert len({question["id"] for question in QUESTIONS}) == len(QUESTIONS)
-    assert len({question["question"] for question in QUESTIONS}) == len(QUESTIONS)
+    assert len({question["question"].lower() for question in QUESTIONS}) == len(QUESTIONS)
 
 
 def test_every_document_is_asked_about() -> None:
-    assert {CORPUS / question["document"] for question in ANSWERABLE} == set(DOCUMENTS)
+    assert {path for question in ANSWERABLE for path in question["paths"]} == set(DOCUMENTS)
 
 
 def test_each_passage_is_in_its_document_alone() -> None:
     wrong = {}
     for question in ANSWERABLE:
-        passage = " ".join(question["passage"].split())
-        holders = [path.relative_to(CORPUS).as_posix() for path in DOCUMENTS if passage in text_of(path)]
-        if not passage or holders != [question["document"]]:
-            wrong[question["id"]] = holders
+        for path, passage in zip(question["paths"], question["passages"], strict=True):
+            holders = [document for document in DOCUMENTS if one_line(passage) in text_of(document)]
+            if not passage or holders != [path]:
+                wrong[question["id"]] = holders
     assert wrong == {}
 
 
-def test_required_words_are_in_the_passage() -> None:
-    wrong = [
-        question["id"]
-        for question in ANSWERABLE
-        if not question["answer"]
-        or not 1 <= len(question["must_include"]) <= 3
-        or not all(words.lower() in question["passage"].lower() for words in question["must_include"])
-    ]
-    assert wrong == []
+def test_golden_lines_hold_the_passage_and_no_line_beside() -> None:
+    for question in ANSWERABLE:
+        for path, lines, passage in zip(question["paths"], question["lines"], question["passages"], strict=True):
+            assert bool(lines) == (path.suffix == ".md"), question["id"]
+            if lines:
+                first, last = lines[0], lines[-1]
+                held = [
+                    stands_in(passage, path, *some) for some in ((first, last), (first + 1, last), (first, last - 1))
+                ]
+                assert held == [True, False, False], question["id"]
+
+
+def test_required_words_are_in_what_answers() -> None:
+    for question in ANSWERABLE:
+        assert 1 <= len(question["must_include"]) <= 4, question["id"]
+        texts = question["passages"] + [text_of(path) for path in question["paths"] if question["kind"] != "fact"]
+        assert JUDGE["is_right"](" ".join(texts), question["must_include"]), question["id"]
+
+
+def test_the_answer_given_is_right_and_the_question_repeated_is_not() -> None:
+    for question in ANSWERABLE:
+        assert JUDGE["is_right"](question["answer"], question["must_include"]), question["id"]
+        assert not JUDGE["is_right"](question["question"], question["must_include"]), question["id"]
 
 
 def test_unanswerable_questions_have_no_answer() -> None:
-    wrong = [
-        question["id"]
-        for question in UNANSWERABLE
-        if not question["question"]
-        or (question["passage"], question["answer"], question["must_include"]) != (None, None, [])
-    ]
-    assert wrong == []
+    for question in UNANSWERABLE:
+        assert question["kind"] == "unanswerable"
+        assert question["golden"] == []
+        assert not {"passage", "answer", "must_include"} & set(question), question["id"]
 
 
 def test_committed_pdf_is_what_the_script_makes() -> None:
