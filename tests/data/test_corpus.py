@@ -10,9 +10,12 @@ from typing import Any
 import pypdfium2
 from bs4 import BeautifulSoup
 
+from local_rag.evaluation.dataset import Question
+
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "corpus"
 DOCUMENTS = sorted(path for path in CORPUS.rglob("*") if path.suffix in {".md", ".html", ".pdf"})
+WHOLE = CORPUS / "whole-documents"
 JUDGE = runpy.run_path(str(ROOT / "scripts" / "measure" / "eval_answers.py"))
 
 
@@ -30,6 +33,8 @@ def read_questions(folder: Path) -> list[dict[str, Any]]:
 
 
 QUESTIONS = read_questions(CORPUS)
+WHOLE_DOCUMENTS = read_questions(WHOLE)
+EVERY = QUESTIONS + WHOLE_DOCUMENTS
 ANSWERABLE = [question for question in QUESTIONS if question["answerability"] == "answerable"]
 UNANSWERABLE = [question for question in QUESTIONS if question["answerability"] == "unanswerable"]
 
@@ -70,14 +75,27 @@ def test_nothing_else_would_be_indexed() -> None:
 
 
 def test_counts_and_ids() -> None:
-    kinds = Counter(question["kind"] for question in QUESTIONS)
-    assert kinds == {"fact": 88, "unanswerable": 15}
-    assert len({question["id"] for question in QUESTIONS}) == len(QUESTIONS)
-    assert len({question["question"].lower() for question in QUESTIONS}) == len(QUESTIONS)
+    kinds = Counter(question["kind"] for question in EVERY)
+    assert kinds == {"fact": 88, "two-documents": 25, "how-to": 20, "unanswerable": 45, "whole-document": 20}
+    assert len({question["id"] for question in EVERY}) == len(EVERY)
+    assert len({question["question"].lower() for question in EVERY}) == len(EVERY)
+
+
+def test_each_kind_is_split_about_half_and_half() -> None:
+    for kind in {question["kind"] for question in EVERY}:
+        parts = [Question(question["question"]).part for question in EVERY if question["kind"] == kind]
+        assert 0.45 <= parts.count("choose") / len(parts) <= 0.55, kind
 
 
 def test_every_document_is_asked_about() -> None:
-    assert {path for question in ANSWERABLE for path in question["paths"]} == set(DOCUMENTS)
+    for questions in (ANSWERABLE, WHOLE_DOCUMENTS):
+        assert {path for question in questions for path in question["paths"]} == set(DOCUMENTS)
+
+
+def test_kinds_tell_how_many_documents_answer() -> None:
+    for question in EVERY:
+        documents = {"unanswerable": 0, "two-documents": 2}.get(question["kind"], 1)
+        assert len(set(question["paths"])) == documents, question["id"]
 
 
 def test_each_passage_is_in_its_document_alone() -> None:
@@ -107,10 +125,12 @@ def test_required_words_are_in_what_answers() -> None:
         assert 1 <= len(question["must_include"]) <= 4, question["id"]
         texts = question["passages"] + [text_of(path) for path in question["paths"] if question["kind"] != "fact"]
         assert JUDGE["is_right"](" ".join(texts), question["must_include"]), question["id"]
+    for question in WHOLE_DOCUMENTS:
+        assert JUDGE["is_right"](text_of(question["paths"][0]), question.get("must_include", [])), question["id"]
 
 
 def test_the_answer_given_is_right_and_the_question_repeated_is_not() -> None:
-    for question in ANSWERABLE:
+    for question in ANSWERABLE + [question for question in WHOLE_DOCUMENTS if "must_include" in question]:
         assert JUDGE["is_right"](question["answer"], question["must_include"]), question["id"]
         assert not JUDGE["is_right"](question["question"], question["must_include"]), question["id"]
 
