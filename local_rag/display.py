@@ -56,6 +56,7 @@ def passage_as_dict(passage: Passage) -> dict[str, Any]:
         "end_line": passage.end_line,
         "text": passage.text,
         "context": passage.context,
+        "also_in": [display_path(place) for place in passage.also_in],
         "score": passage.score,
         "ranks": {hit.list_name: {"rank": hit.rank, "score": hit.score} for hit in passage.hits},
     }
@@ -68,10 +69,15 @@ def answer_as_dict(answer: Answer) -> dict[str, Any]:
         "answered": answer.answered,
         "answer": answer.text,
         "log_odds": answer.log_odds,
+        "threshold": answer.threshold,
         "citations": [
             {"number": citation.number, **passage_as_dict(citation.passage)} for citation in answer.citations
         ],
         "removed_citations": answer.removed_citations,
+        "read": [passage_as_dict(passage) for passage in answer.read],
+        "tokens": answer.tokens,
+        "seconds": round(answer.seconds, 3),
+        "closest": [passage_as_dict(passage) for passage in answer.closest],
         "passages": [passage_as_dict(passage) for passage in answer.passages],
     }
 

@@ -11,9 +11,10 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from local_rag.asking.answer import DEFAULT_PROMPT_TOKENS, Answerer, answer_room
+from local_rag.asking.answer import Answerer, answer_room
+from local_rag.asking.ask import Way, ask
+from local_rag.asking.budget import reading_budget
 from local_rag.asking.search import Searcher, Trace
-from local_rag.asking.select import likely_sources
 from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.files import is_utf8
 from local_rag.indexing.fingerprint import make_fingerprint, require_same, settings_of
@@ -177,12 +178,12 @@ class Library:
         """Return the best passages for a question, best first."""
         return self.trace(question, top=top or self.settings.passages, rerank=rerank).passages
 
-    def trace(self, question: str, *, top: int, rerank: bool = True) -> Trace:
-        """Search, and keep the ranking and the time of every stage."""
+    def trace(self, question: str, *, top: int, rerank: bool = True, share: int = 1) -> Trace:
+        """Search, and keep the ranking and the time of every stage; `share` as in Searcher.trace."""
         with self._one_at_a_time, storage_errors(self.folder):
             while True:
                 searcher = self._open_searcher()
-                trace = searcher.trace(question, top=top, rerank=rerank)
+                trace = searcher.trace(question, top=top, rerank=rerank, share=share)
                 # The store keeps every chunk of the live generation: if this is still the one, none was missing.
                 if self._indexes.live_stamp() == searcher.index.stamp:
                     return trace
@@ -193,24 +194,28 @@ class Library:
         *,
         passages: int | None = None,
         rerank: bool = True,
+        diverse: bool = False,
         on_text: Callable[[str], None] = _ignore,
         on_passages: Callable[[Sequence[Passage]], None] = _ignore,
     ) -> Answer:
         """Answer a question from the documents, or say that they do not hold the answer.
 
         `on_passages` sees the passages that were found, `on_text` the answer as it is written. As many of the best
-        passages are read as the model reads in about ten seconds, or `passages` of them if its context holds so many.
+        passages are read as the model reads in about ten seconds, or `passages` of them if its context holds so many;
+        `diverse` prefers passages that are unlike each other.
         """
+
+        def search(part: str, share: int) -> list[Passage]:
+            return self.trace(part, top=passages or self.settings.passages, rerank=rerank, share=share).passages
+
+        def open_answerer() -> tuple[Answerer, Way]:
+            answerer = self._open_answerer()
+            if passages is not None:
+                return answerer, Way(near=0.0, prompt_tokens=None, diverse=diverse)
+            return answerer, Way(near=self._near, prompt_tokens=reading_budget(answerer.generator), diverse=diverse)
+
         with self._one_at_a_time:
-            found = self.search(question, top=passages, rerank=rerank)
-            on_passages(found)
-            if self._answerer is None:
-                model = find(self.settings, "answer")
-                generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
-                self._answerer = Answerer(generator, model.answered_log_odds)
-            prompt_tokens = DEFAULT_PROMPT_TOKENS if passages is None else None
-            sources = likely_sources(found, self._near) if passages is None else found
-            return self._answerer.answer(question, sources, prompt_tokens=prompt_tokens, on_text=on_text)
+            return ask(question, search, open_answerer, on_text=on_text, on_passages=on_passages)
 
     def manifest(self) -> Mapping[str, Any]:
         """Return what shaped the live index."""
@@ -221,6 +226,14 @@ class Library:
     def reranks(self) -> bool:
         """Say whether the profile has a cross-encoder."""
         return "rerank" in chosen(self.settings)
+
+    def _open_answerer(self) -> Answerer:
+        """Load the model that answers, unless it is loaded."""
+        if self._answerer is None:
+            model = find(self.settings, "answer")
+            generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
+            self._answerer = Answerer(generator, model.answered_log_odds)
+        return self._answerer
 
     def _open_searcher(self) -> Searcher:
         """Open the live index; one that was published since the last question is opened instead of the old."""

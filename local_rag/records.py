@@ -11,7 +11,7 @@ ContextMode = Literal["llm", "headings", "none"]
 # What became of a generated sentence: used as it is, cut back, or dropped in favour of the headings.
 ContextKind = Literal["llm", "repaired", "headings"]
 Role = Literal["context", "answer", "embed", "rerank"]
-Stage = Literal["read", "contextualize", "embed", "publish", "ask", "draft", "check"]
+Stage = Literal["read", "contextualize", "embed", "publish", "ask", "answer", "draft", "check"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk that was found, with the story of its ranks."""
+    """A chunk that was found, or several that follow each other, with the story of its ranks.
+
+    `start` and `end` are character offsets into the document's text; `also_in` are the places of copies of it.
+    """
 
     chunk_id: int
     path: str
@@ -93,6 +96,9 @@ class Passage:
     end_line: int | None
     score: float
     hits: tuple[Hit, ...] = ()
+    start: int = 0
+    end: int = 0
+    also_in: tuple[str, ...] = ()
 
     @property
     def location(self) -> str:
@@ -111,19 +117,41 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
+class SentenceSupport:
+    """A sentence of an answer: whether all its numbers and names occur in the sources it stands on, or what is missing.
+
+    `score` is the best that the cross-encoder gives to the sentence with one of them, None without a cross-encoder.
+    """
+
+    sentence: str
+    supported: bool
+    missing: tuple[str, ...]
+    score: float | None
+    citations: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer with its checked citations; `answered` is false when the documents do not hold it.
 
-    `log_odds` are those the model gives to the sources holding the answer, None when there was no source.
+    `passages` are those that were found, `read` what the model has read of them, in a prompt of `tokens` tokens,
+    `closest` the best of it where there is no answer. `log_odds` are those the model gives to the sources holding the
+    answer, None when there was no source; below `threshold` there is no answer.
     """
 
     question: str
     text: str
     answered: bool
-    citations: tuple[Citation, ...]
-    passages: tuple[Passage, ...]
+    citations: tuple[Citation, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    read: tuple[Passage, ...] = ()
+    closest: tuple[Passage, ...] = ()
     removed_citations: tuple[int, ...] = ()
+    support: tuple[SentenceSupport, ...] = ()
     log_odds: float | None = None
+    threshold: float | None = None
+    tokens: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

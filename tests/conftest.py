@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import settings
 
 from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
@@ -19,6 +20,9 @@ from tests.fakes import EMBEDS_QUICKLY
 
 # A shell starts its background jobs with Ctrl-C ignored, which tests that press it would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# How long one example takes is the machine's affair: a slow or busy one fails nothing.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 Run = Callable[..., Result]
 

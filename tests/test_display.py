@@ -85,7 +85,15 @@ def test_json_takes_records_and_paths() -> None:
 
 
 def test_an_answer_for_json_names_its_citations_and_how_each_passage_was_found() -> None:
-    answer = Answer("When?", "At seven [2].", True, (Citation(2, PASSAGE),), (PASSAGE, PASSAGE), (9,), 1.5)
+    answer = Answer(
+        "When?",
+        "At seven [2].",
+        True,
+        (Citation(2, PASSAGE),),
+        passages=(PASSAGE, PASSAGE),
+        removed_citations=(9,),
+        log_odds=1.5,
+    )
     read = json.loads(printable_json(answer_as_dict(answer)))
     assert (read["answer"], read["answered"], read["removed_citations"], read["log_odds"]) == (
         answer.text,

@@ -8,16 +8,17 @@ threshold; only then does it answer. Both prompts share the sources as their pre
 import codecs
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from local_rag.asking.citations import CitationCheck, most_similar_source
-from local_rag.asking.prompt import CHECK, MAX_ANSWER_TOKENS, REQUEST, closing_prompt, sources_prompt
+from local_rag.asking.prompt import CHECK, closing_prompt, sources_prompt
+from local_rag.asking.shapes import Shape, shape_of
 from local_rag.llama.generator import Generator, Request
 from local_rag.records import Answer, Citation, Passage
 
 REFUSAL = "The documents do not answer this question."
 _CONTEXT_TOKENS = 8192
-# What two cores read in about ten seconds; passages asked for by number may take the whole context.
-DEFAULT_PROMPT_TOKENS = 1024
+_CLOSEST = 3  # passages that are named where there is no answer
 
 
 def answer_room(context_length: int, _sequences: int) -> int:
@@ -25,34 +26,71 @@ def answer_room(context_length: int, _sequences: int) -> int:
     return min(_CONTEXT_TOKENS, context_length)
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A question with the passages the model has read for it, as a prompt in tokens.
+
+    `log_odds` are those of the sources holding the answer, None where there is none to read.
+    """
+
+    question: str
+    shape: Shape
+    prefix: Sequence[int]
+    passages: Sequence[Passage]
+    log_odds: float | None
+
+
 class Answerer:
     """Answer with a generator; below `threshold` log odds of its Yes a question counts as unanswered."""
 
     def __init__(self, generator: Generator, threshold: float) -> None:
-        self._generator, self._threshold = generator, threshold
+        self.generator, self.threshold = generator, threshold
 
     def answer(
         self,
         question: str,
         passages: Sequence[Passage],
         *,
-        prompt_tokens: int | None = DEFAULT_PROMPT_TOKENS,
+        prompt_tokens: int | None = None,
         on_text: Callable[[str], None] = lambda _text: None,
     ) -> Answer:
-        """Answer a question from the best passages that fit, `passages` being ordered best first.
+        """Read, and then answer or refuse."""
+        reading = self.read(question, passages, prompt_tokens=prompt_tokens)
+        return (self.write if self.holds(reading) else self.refuse)(reading, on_text=on_text)
 
-        They fit into a prompt of `prompt_tokens`, or with None into all the model can read. `on_text` is given the
-        answer piece by piece; the pieces make up `Answer.text`.
+    def read(self, question: str, passages: Sequence[Passage], *, prompt_tokens: int | None = None) -> Reading:
+        """Read the best passages that fit, `passages` being ordered best first, and judge whether they hold the answer.
+
+        They fit into a prompt of `prompt_tokens`, or with None into all the model can read.
         """
-        room = self._generator.context_tokens
-        limit = room if prompt_tokens is None else min(prompt_tokens, room)
-        prefix, used = sources_prompt(question, passages, model=self._generator.model, limit=limit)
-        log_odds = self.log_odds(prefix) if used else None
-        if log_odds is None or log_odds < self._threshold:
-            on_text(REFUSAL)
-            return Answer(question, REFUSAL, answered=False, citations=(), passages=tuple(used), log_odds=log_odds)
+        room, model, shape = self.generator.context_tokens, self.generator.model, shape_of(question)
+        limit = min(prompt_tokens or room, room - shape.max_tokens)
+        prefix, used = sources_prompt(question, passages, model=model, limit=limit, shape=shape)
+        return Reading(question, shape, prefix, used, self.log_odds(prefix) if used else None)
+
+    def holds(self, reading: Reading) -> bool:
+        """Say whether what was read holds the answer, as far as the model can tell."""
+        return reading.log_odds is not None and reading.log_odds >= self.threshold
+
+    def refuse(self, reading: Reading, *, on_text: Callable[[str], None] = lambda _text: None) -> Answer:
+        """Return the answer of a question that the documents do not answer, with the passages that come closest."""
+        on_text(REFUSAL)
+        return Answer(
+            reading.question,
+            REFUSAL,
+            answered=False,
+            read=tuple(reading.passages),
+            closest=tuple(reading.passages[:_CLOSEST]),
+            log_odds=reading.log_odds,
+            threshold=self.threshold,
+            tokens=len(reading.prefix),
+        )
+
+    def write(self, reading: Reading, *, on_text: Callable[[str], None] = lambda _text: None) -> Answer:
+        """Answer from what was read; `on_text` is given the answer piece by piece, which make up `Answer.text`."""
+        used = reading.passages
         check, text = CitationCheck(len(used)), ""
-        for piece in check(self._generate(prefix)):
+        for piece in check(self._generate(reading)):
             text += piece
             on_text(piece)
         cited = check.cited
@@ -61,30 +99,32 @@ class Answerer:
             text += f" [{similar}]"
             on_text(f" [{similar}]")
         return Answer(
-            question,
+            reading.question,
             text,
             answered=bool(text),
             citations=tuple(Citation(number, used[number - 1]) for number in sorted(set(cited))),
-            passages=tuple(used),
+            read=tuple(used),
             removed_citations=tuple(sorted(set(check.removed))),
-            log_odds=log_odds,
+            log_odds=reading.log_odds,
+            threshold=self.threshold,
+            tokens=len(reading.prefix),
         )
 
     def log_odds(self, prefix: Sequence[int]) -> float:
         """Return the log odds that the model says Yes when asked whether the sources hold the answer."""
-        model = self._generator.model
-        log_probabilities = self._generator.log_probabilities(prefix, closing_prompt(CHECK, model))
+        model = self.generator.model
+        log_probabilities = self.generator.log_probabilities(prefix, closing_prompt(CHECK, model))
 
         def chance(words: Sequence[str]) -> float:
             return sum(math.exp(log_probabilities[model.tokenize(word)[0]]) for word in words)
 
         return math.log(chance(["Yes", "yes", " Yes", " yes"]) / chance(["No", "no", " No", " no"]))
 
-    def _generate(self, prefix: Sequence[int]) -> Iterator[str]:
+    def _generate(self, reading: Reading) -> Iterator[str]:
         """Yield the answer's text as it is generated; a token may end in the midst of a character."""
-        model, decoder = self._generator.model, codecs.getincrementaldecoder("utf-8")("replace")
-        request = Request("answer", prefix, closing_prompt(REQUEST, model), MAX_ANSWER_TOKENS)
-        for event in self._generator.stream([request]):
+        model, decoder = self.generator.model, codecs.getincrementaldecoder("utf-8")("replace")
+        closing = closing_prompt(reading.shape.request, model)
+        for event in self.generator.stream([Request("answer", reading.prefix, closing, reading.shape.max_tokens)]):
             piece = b"" if event.token is None else model.piece(event.token)
             if text := decoder.decode(piece, final=event.token is None):
                 yield text

@@ -69,8 +69,12 @@ class Searcher:
         self._store, self._settings, self._embedder = store, settings, embedder
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
-    def trace(self, question: str, *, top: int, rerank: bool = True) -> Trace:
-        """Search, and keep the ranking and the time of every stage."""
+    def trace(self, question: str, *, top: int, rerank: bool = True, share: int = 1) -> Trace:
+        """Search, and keep the ranking and the time of every stage.
+
+        One of `share` searches for the same question reranks that part of the candidates, so that together they cost
+        what one costs.
+        """
         if not is_utf8(question):
             raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
         settings, watch = self._settings, Stopwatch()
@@ -91,7 +95,7 @@ class Searcher:
         watch.restart()
         if reranker:
             candidates = settings.rerank_candidates or max(
-                _FEWEST, int(reranker.pairs_per_second * settings.rerank_seconds)
+                _FEWEST, int(reranker.pairs_per_second * settings.rerank_seconds) // share
             )
             passages = rerank_passages(question, passages, reranker, candidates=candidates, kept=settings.passages)
             watch.lap("rerank")
@@ -167,4 +171,6 @@ def _passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], *, situat
         end_line=chunk.end_line,
         score=score,
         hits=hits,
+        start=chunk.start,
+        end=chunk.end,
     )

@@ -6,11 +6,18 @@ by default what the id's suffix says) and `"chunks"`: `[{"id", "start", "end"}]`
 
 A line of `questions.jsonl` is `{"question", "golden"}`. Golden is the list of what answers it: ids of chunks, ids of
 documents, or spans `{"document", "start", "end"}`; it is empty when nothing does. `"reviewed": false` marks a question
-that nobody has looked at yet.
+that nobody has looked at yet. For judging answers a line may have `"must_include"`, a list of what a right answer says
+(each a string, or a list of strings of which one is enough), `"answer"`, a right answer, and `"answerability"`:
+answerable, unanswerable, or anything else for what is neither.
+
+Without `documents.jsonl` the questions are asked of a library in use. Golden then names files, relative to the
+dataset's folder, by the end of their path, or in full, whole (`rules.md`) or with lines (`rules.md:12`,
+`rules.md:12-14`).
 """
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +27,7 @@ from local_rag.errors import DatasetError
 from local_rag.reading.read import as_document
 from local_rag.records import Chunk, Document, DocumentKind
 
+_LINES = re.compile(r":(\d+)(?:-(\d+))?\Z")
 Part = Literal["all", "choose", "report"]
 
 
@@ -33,19 +41,35 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A file of a library in use, or its lines `first` to `last`, which are 0 for all of it."""
+
+    path: str
+    first: int = 0
+    last: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its golden chunks (by id), spans or documents; at most one of the three is not empty."""
+    """A question with its golden chunks (by id), spans, documents or places; at most one of the four is not empty.
+
+    A right answer says one string of each group of `must_include`, or else much the same as `answer`.
+    """
 
     text: str
     chunks: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()
     documents: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
     reviewed: bool = True
+    must_include: tuple[tuple[str, ...], ...] = ()
+    answer: str = ""
+    answerability: str = ""
 
     @property
-    def answerable(self) -> bool:
-        """Say whether anything answers it."""
-        return bool(self.chunks or self.spans or self.documents)
+    def has_golden(self) -> bool:
+        """Say whether it is known what answers it."""
+        return bool(self.chunks or self.spans or self.documents or self.places)
 
     @property
     def part(self) -> Part:
@@ -71,7 +95,7 @@ class DatasetDocument:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A loaded dataset."""
+    """A loaded dataset; one without documents is asked of a library in use."""
 
     folder: Path
     documents: tuple[DatasetDocument, ...]
@@ -80,7 +104,14 @@ class Dataset:
 
 def load_dataset(folder: Path) -> Dataset:
     """Read and check a dataset; raise DatasetError with file and line where it is not well formed."""
-    documents = tuple(_at(place, _read_document, record) for place, record in _read_lines(folder / "documents.jsonl"))
+    documents: tuple[DatasetDocument, ...] = ()
+    if (folder / "documents.jsonl").exists() or not (folder / "questions.jsonl").exists():
+        lines = _read_lines(folder / "documents.jsonl")
+        documents = tuple(_at(place, _read_document, record) for place, record in lines)
+        if not documents:
+            raise DatasetError(
+                f"{folder / 'documents.jsonl'} holds no document; add some, or delete it to ask a library in use."
+            )
     by_path = {document.document.path: document for document in documents}
     chunk_ids = [chunk for document in documents for chunk in document.chunks]
     ids = [*(document.id for document in documents), *chunk_ids]
@@ -90,7 +121,8 @@ def load_dataset(folder: Path) -> Dataset:
     known = {document.id: len(document.document.text) for document in documents}
     chunks = frozenset(chunk_ids)
     questions = tuple(
-        _at(place, _read_question, record, known, chunks) for place, record in _read_lines(folder / "questions.jsonl")
+        _at(place, _read_question, record, known, chunks) if documents else _at(place, _read_question_of_files, record)
+        for place, record in _read_lines(folder / "questions.jsonl")
     )
     return Dataset(folder, documents, questions)
 
@@ -177,13 +209,42 @@ def _read_question(record: Mapping[str, Any], documents: Mapping[str, int], chun
             spans.append(span)
     if sum(map(bool, (golden_chunks, golden_documents, spans))) > 1:
         raise ValueError("golden chunks, documents and spans cannot be mixed in one question")
-    text = record["question"]
+    return replace(
+        _plain_question(record),
+        chunks=tuple(dict.fromkeys(golden_chunks)),
+        spans=tuple(dict.fromkeys(spans)),
+        documents=tuple(dict.fromkeys(golden_documents)),
+    )
+
+
+def _read_question_of_files(record: Mapping[str, Any]) -> Question:
+    places: list[Place] = []
+    for golden in record["golden"]:
+        if not isinstance(golden, str):
+            raise TypeError(f"the golden {golden} names no file; without documents.jsonl it is a path, or path:12-14")
+        lines = _LINES.search(golden)
+        first = int(lines[1]) if lines else 0
+        last = int(lines[2] or first) if lines else 0
+        if lines and not 1 <= first <= last:
+            raise ValueError(f"the golden {golden} names no lines")
+        places.append(Place(golden[: lines.start()] if lines else golden, first, last))
+    return replace(_plain_question(record), places=tuple(dict.fromkeys(places)))
+
+
+def _plain_question(record: Mapping[str, Any]) -> Question:
+    """Read all of a question but what is golden for it."""
+    text, must_include = record["question"], record.get("must_include") or ()
     if not text.strip():
         raise ValueError("the question is empty")
+    if isinstance(must_include, str):
+        raise TypeError("must_include is a string and no list")
+    groups = tuple((one,) if isinstance(one, str) else tuple(one) for one in must_include)
+    if not all(isinstance(one, str) and one.strip() for group in groups for one in group) or not all(groups):
+        raise ValueError("must_include holds something other than strings")
     return Question(
         text,
-        tuple(dict.fromkeys(golden_chunks)),
-        tuple(dict.fromkeys(spans)),
-        tuple(dict.fromkeys(golden_documents)),
-        bool(record.get("reviewed", True)),
+        reviewed=bool(record.get("reviewed", True)),
+        must_include=groups,
+        answer=str(record.get("answer") or ""),
+        answerability=str(record.get("answerability") or ("answerable" if record["golden"] else "unanswerable")),
     )

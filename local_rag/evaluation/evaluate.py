@@ -6,27 +6,32 @@ golden passages are:
 - chunks: those chunks;
 - spans: a chunk is golden if it holds at least half of the span or lies at least half within it; where none does, the
   one that holds most of it. So a dataset of spans measures any chunker;
-- documents: every ranking becomes one of documents, each at the place of its best chunk.
+- documents: every ranking becomes one of documents, each at the place of its best chunk;
+- lines of files, of a library in use: the chunks that hold one of them.
 
 Questions that nothing answers are counted and left out of the means.
 """
 
 import hashlib
 import json
+import os
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from local_rag.errors import DatasetError, LibraryError
-from local_rag.evaluation.dataset import Dataset, DatasetDocument, Part, Question, Span
+from local_rag.evaluation.dataset import Dataset, DatasetDocument, Part, Place, Question, Span
 from local_rag.evaluation.metrics import METRICS, confidence_interval, golden_ranks, measure, paired_test
 from local_rag.indexing.changes import Found, compare_documents
 from local_rag.library import Library
 from local_rag.models.choice import chosen
 from local_rag.records import Chunk, Progress
+from local_rag.store.database import Store
 
 POOL = 150  # the deepest recall that is reported
 
@@ -36,14 +41,19 @@ def evaluate(
 ) -> dict[str, Any]:
     """Index the dataset into the library where it is not yet, ask its questions, and return the report for JSON.
 
+    A dataset without documents is asked of the library as it is, which stays as it is.
+
     `part` chooses half of the questions. The report's `per_question` holds the ranks of the golden passages in every
     stage: `compare` and a plot need nothing else.
     """
+    if dataset.documents:
+        chunks = index_dataset(dataset, library, progress)
+    else:
+        dataset, chunks = find_in_use(dataset, library)
     asked = [question for question in dataset.questions if part in {"all", question.part}]
-    questions = [question for question in asked if question.answerable]
+    questions = [question for question in asked if question.has_golden]
     if not questions:
         raise DatasetError(f"{dataset.folder} has no answerable question to measure with; add some to questions.jsonl.")
-    chunks = index_dataset(dataset, library, progress)
     ranker = Ranker(dataset, chunks)
     library.trace(questions[0].text, top=POOL, rerank=rerank)  # loads the models, which is not what is timed
     rows: list[dict[str, Any]] = []
@@ -61,7 +71,7 @@ def evaluate(
         "questions": len(questions),
         "unanswerable": len(asked) - len(questions),
         "unreviewed": sum(not question.reviewed for question in questions),
-        "documents": len(dataset.documents),
+        "documents": len({document for document, _ in chunks.values()}),
         "chunks": len(chunks),
         "generated_contexts": library.manifest()["generated_contexts"],
         "profile": library.settings.profile,
@@ -159,6 +169,31 @@ def index_dataset(
         return {stored.id: (documents[Path(stored.path)].id, stored.chunk) for stored in store.chunks()}
 
 
+def find_in_use(dataset: Dataset, library: Library) -> tuple[Dataset, dict[int, tuple[str, Chunk]]]:
+    """Find the golden files in a library in use.
+
+    Return the dataset with their full paths, and chunk id -> (path, chunk without its text). Raises DatasetError for a
+    file that the library does not hold.
+    """
+    with closing(Store(library.folder)) as store:
+        paths = [document.path for document in store.documents()]
+        chunks = {stored.id: (stored.path, replace(stored.chunk, text="")) for stored in store.chunks()}
+
+    def found(place: Place) -> Place:
+        wanted = os.path.normpath(dataset.folder.resolve() / place.path)
+        same = [path for path in paths if path == wanted] or [path for path in paths if path.endswith(f"/{place.path}")]
+        if len(same) != 1:
+            raise DatasetError(
+                f"{place.path}, golden in {dataset.folder / 'questions.jsonl'}, is "
+                f"{'more than one file' if same else 'no file'} of the library {library.folder}; write its full path, "
+                "index it, or name another library with `--library`."
+            )
+        return replace(place, path=same[0])
+
+    questions = [replace(one, places=tuple(map(found, one.places))) for one in dataset.questions]
+    return replace(dataset, questions=tuple(questions)), chunks
+
+
 def _found(document: DatasetDocument, split_key: str) -> Found:
     """Describe a document as `compare` wants it; it has no time, so that its content decides."""
     content = [document.document.title, document.document.kind, document.document.text, list(document.chunks.items())]
@@ -182,17 +217,26 @@ class Ranker:
 
     def ranks(self, question: Question, rankings: Mapping[str, Sequence[int]]) -> tuple[int, dict[str, list[int]]]:
         """Return the number of golden passages, and stage -> the ranks at which they stand."""
-        if question.documents:
+        chunks = [self._chunks_at(place) for place in question.places]
+        if question.documents or not all(chunks):
             documents = {
                 stage: list(dict.fromkeys(self._document_of[key] for key in ranking))
                 for stage, ranking in rankings.items()
             }
-            golden: Collection[Any] = set(question.documents)
+            golden: Collection[Any] = {*question.documents, *(place.path for place in question.places)}
             return len(golden), {stage: golden_ranks(ranking, golden) for stage, ranking in documents.items()}
-        golden = {self._ids[name] for name in question.chunks}
+        golden = {self._ids[name] for name in question.chunks}.union(*chunks)
         for span in question.spans:
             golden |= self._golden_of(span)
         return len(golden), {stage: golden_ranks(ranking, golden) for stage, ranking in rankings.items()}
+
+    def _chunks_at(self, place: Place) -> set[int]:
+        """Return the chunks that hold one of the lines; none where lines are not known or not asked for."""
+        return {
+            key
+            for key, chunk in self._of_document.get(place.path, ())
+            if place.first and chunk.line and chunk.line <= place.last and (chunk.end_line or chunk.line) >= place.first
+        }
 
     def _golden_of(self, span: Span) -> set[int]:
         shared, half = {}, set()

@@ -80,7 +80,7 @@ def ask(questions: Sequence[dict[str, Any]], library: Library, answerer: Answere
             row = {
                 "id": question["id"],
                 "word": word,
-                "read": not word or any(word in passage.text.lower() for passage in answer.passages),
+                "read": not word or any(word in passage.text.lower() for passage in answer.read),
                 "said": bool(word) and word in answer.text.lower(),
                 "answered": answer.answered,
                 "right": answer.answered and is_right(answer.text, question["must_include"]),

@@ -56,7 +56,7 @@ def main() -> None:
     shares: dict[str, list[float]] = {rule: [] for rule in CANDIDATES}
     with Library(arguments.library, context="headings") as library:
         ranker = Ranker(dataset, index_dataset(dataset, library, lambda _progress: None))
-        questions = [one for one in dataset.questions if one.answerable and one.part == arguments.part]
+        questions = [one for one in dataset.questions if one.has_golden and one.part == arguments.part]
         for question in questions[: arguments.questions]:
             trace = library.trace(question.text, top=POOL, rerank=False)
             texts = [reranked_text(passage) for passage in trace.passages]

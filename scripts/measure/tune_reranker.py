@@ -43,7 +43,7 @@ def main() -> None:
     with Library(arguments.library, context=arguments.context) as library:
         ranker = Ranker(dataset, index_dataset(dataset, library, lambda _progress: None))
         for question in dataset.questions:
-            if not question.answerable or question.part != "choose":
+            if not question.has_golden or question.part != "choose":
                 continue
             trace = library.trace(question.text, top=POOL, rerank=False)
             scores = reranker.score(question.text, [reranked_text(one) for one in trace.passages[:CANDIDATES]])

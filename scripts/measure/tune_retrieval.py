@@ -112,7 +112,7 @@ class Indexed:
         if situated := [row for row, text in enumerate(self.contexts) if text]:
             self.context_vectors[situated] = embedder.embed_passages([self.contexts[row] for row in situated])
         self.ranker = Ranker(dataset, chunks)
-        self.questions = [item for item in dataset.questions if item.answerable and item.part == "choose"]
+        self.questions = [item for item in dataset.questions if item.has_golden and item.part == "choose"]
         self.queries = [embedder.embed_query(question.text) for question in self.questions]
 
     def measure(self, variant: Variant) -> dict[str, Any]:

@@ -4,8 +4,10 @@ import math
 
 import pytest
 
-from local_rag.asking.answer import DEFAULT_PROMPT_TOKENS, REFUSAL, Answerer, answer_room
-from local_rag.asking.prompt import CHECK, REQUEST
+from local_rag.asking.answer import REFUSAL, Answerer, answer_room
+from local_rag.asking.budget import USUAL
+from local_rag.asking.prompt import CHECK
+from local_rag.asking.shapes import FACT
 from local_rag.errors import QuestionError
 from local_rag.llama.open import open_engine
 from local_rag.models.registry import resolve
@@ -32,8 +34,8 @@ def test_the_model_is_first_asked_whether_and_then_what() -> None:
     answer, _ = ask(generator, passage("It leaves at seven."))
     check, request = generator.prompts
     assert CHECK in check
-    assert REQUEST in request
-    assert check.partition(CHECK)[0] == request.partition(REQUEST)[0], "both share the sources"
+    assert FACT.request in request
+    assert check.partition(CHECK)[0] == request.partition(FACT.request)[0], "both share the sources"
     assert "[1] Handbook\nIt leaves at seven.\n\nQuestion: When?\n" in request
     assert (answer.question, answer.answered) == ("When?", True)
     assert answer.log_odds is not None
@@ -70,7 +72,8 @@ def test_low_odds_give_the_fixed_sentence_and_nothing_else() -> None:
     answer, pieces = ask(generator, passage("nine"))
     assert (answer.text, answer.answered, answer.citations) == (REFUSAL, False, ())
     assert pieces == [REFUSAL]
-    assert [passage.text for passage in answer.passages] == ["nine"]
+    assert [passage.text for passage in answer.read] == ["nine"]
+    assert answer.closest == answer.read
     assert len(generator.prompts) == 1, "what it would have answered is not asked"
 
 
@@ -92,9 +95,9 @@ def test_no_passages_no_answer() -> None:
 def test_only_the_passages_that_fit_are_read() -> None:
     many = [passage(f"{number} " + "word " * 20) for number in range(99)]
     answerer = Answerer(says("Yes [1]."), 0.0)
-    short, whole = (answerer.answer("When?", many, prompt_tokens=limit) for limit in (DEFAULT_PROMPT_TOKENS, None))
-    assert 2 < len(short.passages) < len(whole.passages) < 99
-    assert short.passages == tuple(many[: len(short.passages)])
+    short, whole = (answerer.answer("When?", many, prompt_tokens=limit) for limit in (USUAL, None))
+    assert 2 < len(short.read) < len(whole.read) < 99
+    assert short.read == tuple(many[: len(short.read)])
     small = Answerer(FakeGenerator(lambda _prompt: "Yes [1].", context_tokens=1000), 0.0)
     assert small.answer("When?", many) == small.answer("When?", many, prompt_tokens=None), "all that the model can read"
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.asking.prompt import CHECK, MAX_ANSWER_TOKENS, closing_prompt, quote, sources_prompt
+from local_rag.asking.prompt import CHECK, closing_prompt, quote, sources_prompt
+from local_rag.asking.shapes import FACT
 from local_rag.errors import QuestionError
 from local_rag.records import Passage
 from tests.asking.test_answer import passage
@@ -46,7 +47,7 @@ def test_a_passage_too_large_gives_way_to_the_next_but_none_is_passed_over_later
 def test_prompt_and_answer_keep_within_the_limit(sizes: list[int], limit: int) -> None:
     passages = [passage("x" * size) for size in sizes]
     text, used = prompt("When?", *passages, limit=limit)
-    assert len(text) + len(closing_prompt(CHECK, MODEL)) + MAX_ANSWER_TOKENS <= limit
+    assert len(text) + len(closing_prompt(CHECK, MODEL)) + FACT.max_tokens <= limit
     assert all(one in passages for one in used)
 
 

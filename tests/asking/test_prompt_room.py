@@ -42,4 +42,4 @@ def test_every_request_fits(context_tokens: int, sizes: list[int], asked: int, p
         answer = Answerer(generator, 0.0).answer("?" * asked, passages, prompt_tokens=prompt_tokens)
     except QuestionError:
         return
-    assert generator.requests == bool(answer.passages)
+    assert generator.requests == bool(answer.read)

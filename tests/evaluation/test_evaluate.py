@@ -130,7 +130,7 @@ def test_halves_depend_on_the_words_alone(folder: Path) -> None:
     chosen = sum(question.part == "choose" for question in questions)
     assert 150 < chosen < 250
     assert Question("question 1", documents=("x",)).part == Question("question 1").part
-    parts = [question.part for question in load_dataset(folder).questions if question.answerable]
+    parts = [question.part for question in load_dataset(folder).questions if question.has_golden]
     with Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context="none") as library:
         for part in set(parts):
             report = evaluate(load_dataset(folder), library, part=part, rerank=True, progress=ignore)

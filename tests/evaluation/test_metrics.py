@@ -13,7 +13,7 @@ rankings = st.lists(st.integers(0, 200), unique=True, max_size=160)
 goldens = st.sets(st.integers(0, 200), min_size=1, max_size=20)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(rankings, goldens)
 def test_the_same_as_trec_eval(ranking: list[int], golden: set[int]) -> None:
     judged = {"q": {str(item): 1 for item in golden}}

@@ -125,7 +125,7 @@ PIECES = st.sampled_from(
 TEXTS = st.lists(PIECES | st.text(max_size=8), max_size=30).map("".join).map(lambda text: text.replace("\r", "\n"))
 
 
-@settings(deadline=None, max_examples=250)
+@settings(max_examples=250)
 @given(
     text=TEXTS,
     kind=st.sampled_from(["markdown", "text", "code"]),

@@ -1,0 +1,57 @@
+"""Ask: find passages, select what to read of them, and answer from that or say that they do not hold the answer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from local_rag.asking.answer import Answerer
+from local_rag.asking.parts import asks_for_several, split_question
+from local_rag.asking.select import select, take_turns
+from local_rag.records import Answer, Passage
+
+_SEVERAL = 1.5  # times as much is read for a question that asks for several things
+# Given a question or a part of it, and how many searches share what one may cost.
+Search = Callable[[str, int], list[Passage]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a question is to be answered.
+
+    `near` as in records.InstalledModel. The model reads a prompt of `prompt_tokens`, or with None all it can.
+    """
+
+    near: float
+    prompt_tokens: int | None
+    diverse: bool = False
+
+
+def ask(
+    question: str,
+    search: Search,
+    open_answerer: Callable[[], tuple[Answerer, Way]],
+    *,
+    on_text: Callable[[str], None],
+    on_passages: Callable[[Sequence[Passage]], None],
+) -> Answer:
+    """Answer a question, each part of which is searched for beside the whole.
+
+    Where the likely sources do not hold the answer, more of what was found is read, once. `on_passages` sees what was
+    found, `on_text` the answer as it is written.
+    """
+    started = perf_counter()
+    asked = [question, *split_question(question)]
+    lists = [search(one, len(asked)) for one in asked]
+    found = take_turns(lists)
+    on_passages(found)
+    answerer, way = open_answerer()
+    several = asks_for_several(question)
+    tokens = way.prompt_tokens and int(way.prompt_tokens * (_SEVERAL if several else 1))
+    sources = select(lists, near=way.near, several=several, diverse=way.diverse)
+    reading = answerer.read(question, sources, prompt_tokens=tokens)
+    if not answerer.holds(reading) and tokens:
+        more = select(lists, near=0.0, several=several, diverse=way.diverse)
+        further = answerer.read(question, more, prompt_tokens=2 * tokens)
+        reading = further if answerer.holds(further) else reading
+    answer = (answerer.write if answerer.holds(reading) else answerer.refuse)(reading, on_text=on_text)
+    return replace(answer, passages=tuple(found), seconds=perf_counter() - started)

@@ -1,0 +1,131 @@
+"""Measure answers: ask every question, and count what is right, wrong and refused.
+
+An answer is right if it says one string of each group of `must_include`, as words of its own. Where a question has only
+a whole `answer` to compare with, it is right if it shares enough content words with it, either way, and gives no
+number that neither that answer nor the question has: a rough measure, good for comparing two runs.
+"""
+
+import re
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from local_rag.evaluation.dataset import Dataset, Question
+from local_rag.evaluation.metrics import paired_test
+from local_rag.library import Library
+from local_rag.records import Answer, Progress
+from local_rag.store.keyword_index import keyword_tokens
+
+_THOUSANDS = re.compile(r"(?<=\d)[,\u00a0\u202f ](?=\d{3}\b)")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_CITATIONS = re.compile(r"\s*\[[\d, ]+\]")
+_ENOUGH = 0.5  # of the content words of one in the other
+
+
+def measure_answers(
+    dataset: Dataset, questions: Sequence[Question], library: Library, progress: Callable[[Progress], None]
+) -> list[dict[str, Any]]:
+    """Ask each question that is plainly answerable or unanswerable; return a row for each."""
+    asked = [one for one in questions if one.answerability in {"answerable", "unanswerable"}]
+    document_of = {chunk: document.id for document in dataset.documents for chunk in document.chunks}
+    rows = []
+    for number, question in enumerate(asked):
+        progress(Progress("answer", number, len(asked)))
+        started = time.perf_counter()
+        answer = library.ask(question.text)
+        seconds = time.perf_counter() - started
+        golden = {document_of[chunk] for chunk in question.chunks} | golden_documents(question)
+        rows.append(judge(question, golden, answer, seconds))
+    progress(Progress("answer", len(asked), len(asked)))
+    return rows
+
+
+def judge(question: Question, golden: Collection[str], answer: Answer, seconds: float) -> dict[str, Any]:
+    """Compare an answer with what is known of its question, and of the documents that are golden for it."""
+    read = {passage.path for passage in answer.read}
+    cited = {citation.passage.path for citation in answer.citations}
+    return {
+        "question": question.text,
+        "answerable": question.answerability == "answerable",
+        "answered": answer.answered,
+        "right": answer.answered and question.answerability == "answerable" and is_right(question, answer.text),
+        "cited_right": any(_same(path, name) for path in cited for name in golden),
+        "golden_documents": len(golden),
+        "read_documents": sum(any(_same(path, name) for path in read) for name in golden),
+        "flagged": answer.answered and not all(one.supported for one in answer.support),
+        "log_odds": answer.log_odds,
+        "seconds": seconds,
+        "answer": answer.text,
+    }
+
+
+def golden_documents(question: Question) -> set[str]:
+    """Name the documents of a question's golden spans, documents and places."""
+    return {*question.documents, *(one.document for one in question.spans), *(one.path for one in question.places)}
+
+
+def _same(path: str, name: str) -> bool:
+    return path == name or path.endswith(f"/{name}")
+
+
+def is_right(question: Question, text: str) -> bool:
+    """Say whether an answer says what a right one says; endings of words and thousands separators are left aside."""
+    said = _plain(text)
+    if question.must_include:
+        return all(any(_says(said, _plain(one)) for one in group) for group in question.must_include)
+    theirs, ours, asked = (set(keyword_tokens(part)) for part in (_plain(question.answer), said, question.text))
+    ours, theirs = ours - asked or ours, theirs - asked or theirs
+    numbers = [set(_NUMBER.findall(part)) for part in (said, _plain(question.answer), _plain(question.text))]
+    if not ours or not theirs or numbers[0] - numbers[1] - numbers[2]:
+        return False
+    shared = len(ours & theirs)
+    return max(shared / len(ours), shared / len(theirs)) >= _ENOUGH
+
+
+def _plain(text: str) -> str:
+    return _THOUSANDS.sub("", _CITATIONS.sub("", text)).lower()
+
+
+def _says(text: str, wanted: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\d)", text) is not None
+
+
+def summarize_answers(rows: Sequence[Mapping[str, Any]], other: int) -> dict[str, Any]:
+    """Count what users care for; `other` questions are neither answerable nor unanswerable, and were not asked."""
+    answerable = [row for row in rows if row["answerable"]]
+    unanswerable = [row for row in rows if not row["answerable"]]
+    right = [row for row in answerable if row["right"]]
+    several = [row for row in answerable if row["golden_documents"] > 1]
+    return {
+        "answerable": len(answerable),
+        "right": len(right),
+        "wrong": sum(row["answered"] and not row["right"] for row in answerable),
+        "refused_answerable": sum(not row["answered"] for row in answerable),
+        "unanswerable": len(unanswerable),
+        "refused": sum(not row["answered"] for row in unanswerable),
+        "other": other,
+        "cited_right": sum(row["cited_right"] for row in answerable),
+        "flagged": sum(row["flagged"] for row in rows),
+        "flagged_right": sum(row["flagged"] for row in right),
+        "of_several_documents": len(several),
+        "all_documents_read": sum(row["read_documents"] == row["golden_documents"] for row in several),
+        "median_seconds": median(row["seconds"] for row in rows) if rows else 0.0,
+    }
+
+
+def compare_answers(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Compare two runs over the same questions in how many were right: answered right, or refused where that is."""
+    theirs = {row["question"]: row for row in others}
+    both = [(row, theirs[row["question"]]) for row in rows if row["question"] in theirs]
+    values = [[float(_is_good(row)) for row in side] for side in zip(*both, strict=True)] or [[], []]
+    return {
+        "questions": len(both),
+        "this": sum(values[0]),
+        "other": sum(values[1]),
+        "p": paired_test(*values) if both else 1.0,
+    }
+
+
+def _is_good(row: Mapping[str, Any]) -> bool:
+    return bool(row["right"] if row["answerable"] else not row["answered"])
