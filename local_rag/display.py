@@ -78,6 +78,8 @@ def answer_as_dict(answer: Answer) -> dict[str, Any]:
         "tokens": answer.tokens,
         "seconds": round(answer.seconds, 3),
         "closest": [passage_as_dict(passage) for passage in answer.closest],
+        "changed_citations": answer.changed_citations,
+        "support": [_plain(support) for support in answer.support],
         "passages": [passage_as_dict(passage) for passage in answer.passages],
     }
 

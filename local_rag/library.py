@@ -195,6 +195,7 @@ class Library:
         passages: int | None = None,
         rerank: bool = True,
         diverse: bool = False,
+        strict: bool = False,
         on_text: Callable[[str], None] = _ignore,
         on_passages: Callable[[Sequence[Passage]], None] = _ignore,
     ) -> Answer:
@@ -203,6 +204,7 @@ class Library:
         `on_passages` sees the passages that were found, `on_text` the answer as it is written. As many of the best
         passages are read as the model reads in about ten seconds, or `passages` of them if its context holds so many;
         `diverse` prefers passages that are unlike each other.
+        `strict` leaves out every sentence with a number or name that its sources lack, and gives `on_text` all at once.
         """
 
         def search(part: str, share: int) -> list[Passage]:
@@ -210,9 +212,9 @@ class Library:
 
         def open_answerer() -> tuple[Answerer, Way]:
             answerer = self._open_answerer()
-            if passages is not None:
-                return answerer, Way(near=0.0, prompt_tokens=None, diverse=diverse)
-            return answerer, Way(near=self._near, prompt_tokens=reading_budget(answerer.generator), diverse=diverse)
+            reranker = self._open_searcher().reranker if rerank else None
+            near, tokens = (0.0, None) if passages else (self._near, reading_budget(answerer.generator))
+            return answerer, Way(near=near, prompt_tokens=tokens, reranker=reranker, diverse=diverse, strict=strict)
 
         with self._one_at_a_time:
             return ask(question, search, open_answerer, on_text=on_text, on_passages=on_passages)

@@ -136,7 +136,8 @@ class Answer:
 
     `passages` are those that were found, `read` what the model has read of them, in a prompt of `tokens` tokens,
     `closest` the best of it where there is no answer. `log_odds` are those the model gives to the sources holding the
-    answer, None when there was no source; below `threshold` there is no answer.
+    answer, None when there was no source; below `threshold` there is no answer. `support` has one record a sentence,
+    `changed_citations` the numbers that the check replaced in `text`, each with the new one.
     """
 
     question: str
@@ -152,6 +153,7 @@ class Answer:
     threshold: float | None = None
     tokens: int = 0
     seconds: float = 0.0
+    changed_citations: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

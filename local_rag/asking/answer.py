@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from local_rag.asking.citations import CitationCheck, most_similar_source
 from local_rag.asking.prompt import CHECK, closing_prompt, sources_prompt
 from local_rag.asking.shapes import Shape, shape_of
+from local_rag.asking.support import check_support
 from local_rag.llama.generator import Generator, Request
+from local_rag.models.reranker import Reranker
 from local_rag.records import Answer, Citation, Passage
 
 REFUSAL = "The documents do not answer this question."
@@ -52,11 +54,15 @@ class Answerer:
         passages: Sequence[Passage],
         *,
         prompt_tokens: int | None = None,
+        reranker: Reranker | None = None,
+        strict: bool = False,
         on_text: Callable[[str], None] = lambda _text: None,
     ) -> Answer:
         """Read, and then answer or refuse."""
         reading = self.read(question, passages, prompt_tokens=prompt_tokens)
-        return (self.write if self.holds(reading) else self.refuse)(reading, on_text=on_text)
+        if not self.holds(reading):
+            return self.refuse(reading, on_text=on_text)
+        return self.write(reading, reranker=reranker, strict=strict, on_text=on_text)
 
     def read(self, question: str, passages: Sequence[Passage], *, prompt_tokens: int | None = None) -> Reading:
         """Read the best passages that fit, `passages` being ordered best first, and judge whether they hold the answer.
@@ -86,28 +92,52 @@ class Answerer:
             tokens=len(reading.prefix),
         )
 
-    def write(self, reading: Reading, *, on_text: Callable[[str], None] = lambda _text: None) -> Answer:
-        """Answer from what was read; `on_text` is given the answer piece by piece, which make up `Answer.text`."""
+    def write(
+        self,
+        reading: Reading,
+        *,
+        reranker: Reranker | None = None,
+        strict: bool = False,
+        on_text: Callable[[str], None] = lambda _text: None,
+    ) -> Answer:
+        """Answer from what was read, and check the answer against it.
+
+        `on_text` is given the answer piece by piece; the pieces make up `Answer.text`, but for citations that the check
+        by `reranker` changes afterwards. `strict` leaves out sentences that nothing supports, and tells the text when
+        all of it is checked.
+        """
         used = reading.passages
         check, text = CitationCheck(len(used)), ""
+        tell = (lambda _text: None) if strict else on_text
         for piece in check(self._generate(reading)):
             text += piece
-            on_text(piece)
+            tell(piece)
         cited = check.cited
         if not cited and (similar := most_similar_source(text, used)):
             cited = [similar]
             text += f" [{similar}]"
-            on_text(f" [{similar}]")
+            tell(f" [{similar}]")
+        checked = check_support(reading.question, text, used, reranker)
+        text = checked.strict_text() if strict else checked.text
+        answered = bool(text)
+        if strict:
+            text = text or REFUSAL
+            on_text(text)
+        known = {*cited, *(new for _, new in checked.changes)} if answered else set()
+        kept = [support for support in checked.sentences if support.supported or not strict]
+        cited = [number for support in kept for number in support.citations if number in known]
         return Answer(
             reading.question,
             text,
-            answered=bool(text),
+            answered=answered,
             citations=tuple(Citation(number, used[number - 1]) for number in sorted(set(cited))),
             read=tuple(used),
             removed_citations=tuple(sorted(set(check.removed))),
             log_odds=reading.log_odds,
             threshold=self.threshold,
             tokens=len(reading.prefix),
+            support=checked.sentences,
+            changed_citations=checked.changes,
         )
 
     def log_odds(self, prefix: Sequence[int]) -> float:

@@ -7,6 +7,7 @@ from time import perf_counter
 from local_rag.asking.answer import Answerer
 from local_rag.asking.parts import asks_for_several, split_question
 from local_rag.asking.select import select, take_turns
+from local_rag.models.reranker import Reranker
 from local_rag.records import Answer, Passage
 
 _SEVERAL = 1.5  # times as much is read for a question that asks for several things
@@ -19,11 +20,14 @@ class Way:
     """How a question is to be answered.
 
     `near` as in records.InstalledModel. The model reads a prompt of `prompt_tokens`, or with None all it can.
+    `reranker`, `strict` as in Answerer.write, `diverse` as in select.
     """
 
     near: float
     prompt_tokens: int | None
+    reranker: Reranker | None = None
     diverse: bool = False
+    strict: bool = False
 
 
 def ask(
@@ -53,5 +57,8 @@ def ask(
         more = select(lists, near=0.0, several=several, diverse=way.diverse)
         further = answerer.read(question, more, prompt_tokens=2 * tokens)
         reading = further if answerer.holds(further) else reading
-    answer = (answerer.write if answerer.holds(reading) else answerer.refuse)(reading, on_text=on_text)
+    if answerer.holds(reading):
+        answer = answerer.write(reading, reranker=way.reranker, strict=way.strict, on_text=on_text)
+    else:
+        answer = answerer.refuse(reading, on_text=on_text)
     return replace(answer, passages=tuple(found), seconds=perf_counter() - started)

@@ -69,6 +69,11 @@ class Searcher:
         self._store, self._settings, self._embedder = store, settings, embedder
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
+    @property
+    def reranker(self) -> Reranker | None:
+        """The cross-encoder, loaded when first asked for, where the profile has one."""
+        return self._load_reranker() if self._load_reranker else None
+
     def trace(self, question: str, *, top: int, rerank: bool = True, share: int = 1) -> Trace:
         """Search, and keep the ranking and the time of every stage.
 
@@ -90,7 +95,7 @@ class Searcher:
         lists["fused"] = reciprocal_rank_fusion(rankings, k=settings.rrf_k, weights=weights)
         watch.lap("fuse")
         rankings["fused"] = [chunk for chunk, _ in lists["fused"]]
-        reranker = self._load_reranker() if rerank and self._load_reranker else None
+        reranker = self.reranker if rerank else None
         passages = self._passages(lists, pool if reranker else top)
         watch.restart()
         if reranker:

@@ -1,6 +1,6 @@
 """`local-rag ask`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from local_rag.cli.opening import open_library, require_question
 from local_rag.cli.options import Command, json_option, library_options, model_option, search_options
 from local_rag.cli.search import passage_as_text
 from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
-from local_rag.records import Passage
+from local_rag.records import Answer, Passage
 
 
 @click.command(cls=Command)
@@ -24,12 +24,16 @@ from local_rag.records import Passage
     help="How many passages the model reads; more take longer.  [default: the likely ones, in 1,024 tokens]",
 )
 @click.option("--show-passages", is_flag=True, help="Print the passages that were found before the answer.")
+@click.option("--diverse", is_flag=True, help="Prefer passages that are unlike each other.")
+@click.option("--strict", is_flag=True, help="Leave out sentences with a number or name that their sources lack.")
 @json_option
 def command(
     question: str,
     library: Path,
     passages: int | None,
     show_passages: bool,
+    diverse: bool,
+    strict: bool,
     no_rerank: bool,
     as_json: bool,
     **settings: Any,
@@ -48,7 +52,15 @@ def command(
             click.echo(printable(text), nl=False)
 
     with open_library(library, **settings) as opened:
-        answer = opened.ask(question, passages=passages, rerank=not no_rerank, on_passages=show, on_text=write)
+        answer = opened.ask(
+            question,
+            passages=passages,
+            rerank=not no_rerank,
+            diverse=diverse,
+            strict=strict,
+            on_passages=show,
+            on_text=write,
+        )
     if as_json:
         click.echo(printable_json(answer_as_dict(answer)))
         return
@@ -56,7 +68,38 @@ def command(
     if answer.citations:
         click.echo("\nSources:")
     for citation in answer.citations:
-        click.echo(f"  [{citation.number}] {one_line(display_path(citation.passage.location))}")
+        click.echo(f"  [{citation.number}] {_place(citation.passage)}")
+    if answer.closest:
+        click.echo(f"\nClosest passages ({_odds(answer)}):")
+    for passage in answer.closest:
+        click.echo(f"  {_place(passage)}")
     if answer.removed_citations:
         numbers = ", ".join(map(str, answer.removed_citations))
         click.echo(f"Removed citations of sources that do not exist: {numbers}.", err=True)
+    for remark in remarks(answer, strict=strict):
+        click.echo(one_line(remark), err=True)
+
+
+def _place(passage: Passage) -> str:
+    """Name where a passage stands, and where copies of it do."""
+    copies = [f"also in {', '.join(map(display_path, passage.also_in))}"] if passage.also_in else []
+    return one_line("; ".join([display_path(passage.location), *copies]))
+
+
+def _odds(answer: Answer) -> str:
+    """Say why there is no answer."""
+    if answer.log_odds is None or answer.threshold is None:
+        return "none was read"
+    if answer.log_odds >= answer.threshold:
+        return "what they say supports no sentence of the answer"
+    return f"log odds {answer.log_odds:.1f} that they hold it, where {answer.threshold:.1f} are wanted"
+
+
+def remarks(answer: Answer, *, strict: bool) -> Iterator[str]:
+    """Yield a line for each citation that was changed and each sentence that its sources do not support."""
+    for old, new in answer.changed_citations:
+        yield f"Citation [{old}] changed to [{new}], which fits its sentence better."
+    for support in answer.support:
+        if not support.supported:
+            left_out = "Left out, since " if strict else ""
+            yield f"{left_out}{', '.join(support.missing)} does not occur in the sources of: {support.sentence}"

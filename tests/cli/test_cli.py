@@ -14,7 +14,9 @@ import pytest
 
 import local_rag
 from local_rag.asking.answer import REFUSAL
+from local_rag.cli.ask import remarks
 from local_rag.cli.main import COMMANDS, cli
+from local_rag.records import Answer, SentenceSupport
 from tests.conftest import Run
 
 
@@ -150,8 +152,27 @@ def test_ask_json_and_passages(indexed: Path, run: Run) -> None:
     assert answer["answered"] == (answer["answer"] != REFUSAL)
     assert len(answer["passages"]) == 2
     assert {citation["number"] for citation in answer["citations"]} <= {1, 2}
+    keys = {"sentence", "supported", "missing", "score", "citations"}
+    assert all(set(support) == keys for support in answer["support"])
+    assert bool(answer["support"]) == answer["answered"]
     shown = run("ask", "When does the boat leave?", "--show-passages", "--passages", "1")
     assert "[1] documents/boat.txt:1" in shown.stdout
+
+
+def test_ask_strict_says_only_what_the_sources_hold(indexed: Path, run: Run) -> None:
+    answer = json.loads(run("ask", "When does the boat leave?", "--strict", "--json").stdout)
+    assert answer["answered"] == (answer["answer"] != REFUSAL)
+    assert all(support["supported"] or support["sentence"] not in answer["answer"] for support in answer["support"])
+
+
+def test_a_changed_citation_and_an_unsupported_sentence_are_told() -> None:
+    support = (SentenceSupport("It costs 26 euro [1].", False, ("26 euro",), None, (1,)),)
+    answer = Answer("?", "", True, (), (), support=support, changed_citations=((2, 1),))
+    assert list(remarks(answer, strict=False)) == [
+        "Citation [2] changed to [1], which fits its sentence better.",
+        "26 euro does not occur in the sources of: It costs 26 euro [1].",
+    ]
+    assert list(remarks(answer, strict=True))[1].startswith("Left out, since 26 euro does not occur in")
 
 
 def test_interrupted_index_keeps_contexts_and_says_how_to_go_on(documents: Path) -> None:
