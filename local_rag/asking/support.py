@@ -9,7 +9,7 @@ from local_rag.asking.sentences import Sentence, cited_sentences, with_citations
 from local_rag.models.reranker import Reranker
 from local_rag.records import Passage, SentenceSupport
 
-# How much higher the cross-encoder must score another passage: chosen by scripts/measure/planted_swaps.py.
+# How much higher the cross-encoder must score another passage; a cautious guess, in logits of the shipped one.
 _CLEARLY_BETTER = 4.0
 
 
