@@ -71,7 +71,8 @@ def test_documents_of_each_kind() -> None:
 
 def test_nothing_else_would_be_indexed() -> None:
     others = {path.name for path in CORPUS.rglob("*") if path.is_file()} - {path.name for path in DOCUMENTS}
-    assert others == {"questions.jsonl"}
+    # The look-alike set is for measuring: files of JSON lines are no documents.
+    assert others == {"questions.jsonl", "documents.jsonl", "facts.jsonl"}
 
 
 def test_counts_and_ids() -> None:
