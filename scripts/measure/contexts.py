@@ -1,0 +1,284 @@
+"""Measure what contexts are worth: index a dataset with each kind of them, ask its questions, and compare.
+
+    python scripts/measure/contexts.py DATASET --ways none headings terms perfect llm --model NAME --json FILE
+
+The ways are those of `index --context`, and three whose contexts no model writes, put into the store in its place:
+
+- terms: the terms of a chunk's document that set it apart from the other documents, by tf-idf;
+- rare: those that stand in the fewest documents, the first to stand in the text before others;
+- perfect: what the dataset's `facts.jsonl` says, lines of {"document": id, "context"} or {"chunk": id, "context"}.
+
+Neighbours, surroundings and headings are in place as they always are. Each way has a library of its own in --libraries,
+so that a stopped run goes on where it was; a run adds its ways to those that FILE holds of the same dataset. The JSON
+has, by halves of the questions, every stage's means, what an ideal reranker would make of the 150 candidates and the
+better of both lists for each question, the seconds spent on writing contexts, and paired tests between all ways.
+"""
+
+import argparse
+import hashlib
+import itertools
+import json
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import fmean
+from typing import Any, get_args
+
+from local_rag import Library
+from local_rag.errors import LocalRagError
+from local_rag.evaluation.dataset import Dataset, Part, Question, load_dataset
+from local_rag.evaluation.evaluate import POOL, compare_reports, evaluate, index_dataset, stage_values
+from local_rag.evaluation.metrics import recall
+from local_rag.indexing.contextualize import context_plan
+from local_rag.keys import key_of
+from local_rag.library import Parts
+from local_rag.models.choice import find
+from local_rag.records import Chunk, ContextMode, Progress
+from local_rag.store.keyword_index import keyword_tokens
+
+MODES = get_args(ContextMode)
+TERMS = 8
+DEPTHS = (5, 10, 20, POOL)
+METRICS = (*(f"recall@{depth}" for depth in DEPTHS), "mrr@10")
+PARTS: tuple[Part, ...] = ("all", "choose", "report")
+
+_WORD = re.compile(r"[^\W\d][\w'\u2019-]+|\d{3,}")
+
+Chunks = Mapping[int, tuple[str, Chunk]]  # chunk id -> (document id, chunk), as index_dataset returns it
+
+
+def terms(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
+    """Give each chunk the terms of its document with the highest tf-idf, highest first."""
+    return _by_document(dataset, chunks, lambda count, spread, _place: -count * spread)
+
+
+def rare(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
+    """Give each chunk the terms of its document that the fewest others have, in the order they stand in the text."""
+    return _by_document(dataset, chunks, lambda _count, spread, place: (-spread, place))
+
+
+def perfect(dataset: Dataset, chunks: Chunks, facts: Path | None = None) -> dict[int, str]:
+    """Give each chunk the context that the facts have for it, or else for its document."""
+    path = facts or dataset.folder / "facts.jsonl"
+    try:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+        of_document = {line["document"]: line["context"] for line in lines if "document" in line}
+        of_chunk = {line["chunk"]: line["context"] for line in lines if "chunk" in line}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LocalRagError(f"{path} holds no facts ({error}); name a file of them with --facts.") from None
+    names = {document.id: list(document.chunks) for document in dataset.documents}
+    contexts = {}
+    for key, (document, chunk) in chunks.items():
+        name = names[document][chunk.position] if names[document] else ""
+        contexts[key] = of_chunk.get(name) or of_document.get(document, "")
+    return contexts
+
+
+GIVEN: Mapping[str, Callable[..., dict[int, str]]] = {"terms": terms, "rare": rare, "perfect": perfect}
+
+
+def _by_document(
+    dataset: Dataset, chunks: Chunks, order: Callable[[int, float, int], Any], count: int = TERMS
+) -> dict[int, str]:
+    """Give each chunk the first terms of its document, ordered by their count in it, their idf and their first place.
+
+    Words of one stem are one term, which stands as it was first written.
+    """
+    found: dict[str, tuple[Counter[str], dict[str, str]]] = {}
+    for document in dataset.documents:
+        written: dict[str, str] = {}
+        stems = list[str]()
+        for word in _WORD.findall(f"{document.document.title}\n{document.document.text}"):
+            # A stop word has no stem; of an identifier the first is the whole.
+            for stem in keyword_tokens(word)[:1]:
+                stems.append(stem)
+                written.setdefault(stem, word)
+        found[document.id] = Counter(stems), written
+    documents = Counter(stem for counts, _ in found.values() for stem in counts)
+    contexts = {}
+    for name, (counts, written) in found.items():
+        places = {stem: place for place, stem in enumerate(written)}
+        idf = {stem: math.log(len(found) / documents[stem]) for stem in counts}
+        best = sorted(counts, key=lambda stem: (order(counts[stem], idf[stem], places[stem]), places[stem]))
+        contexts[name] = ", ".join(written[stem] for stem in best[:count])
+    return {key: contexts[document] for key, (document, _) in chunks.items()}
+
+
+def give_contexts(library: Library, contexts: Mapping[int, str]) -> None:
+    """Store contexts, by chunk id, as if the library's context model had written them: then it writes none."""
+    plan = context_plan(find(library.settings, "context").identity)
+    with library.writing() as (store, _):
+        for document in store.documents():
+            texts = {stored.id: contexts.get(stored.id, "") for stored in store.chunks(document.id)}
+            keys = {key: key_of("given", text) for key, text in texts.items()}
+            for text in dict.fromkeys(texts.values()):
+                store.put_context(key_of("given", text), text, "llm" if text else "headings")
+            store.plan_contexts(document.id, plan, list(keys.items()))
+
+
+class WritingTime:
+    """Say how far it is, and take the time between progress of writing contexts."""
+
+    def __init__(self, way: str) -> None:
+        self.seconds = 0.0
+        self._way, self._last = way, 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Take note of progress."""
+        now = time.monotonic()
+        if progress.stage == "contextualize":
+            self.seconds += now - self._last if self._last else 0.0
+        self._last = now if progress.stage == "contextualize" else 0.0
+        if progress.done % 100 == 0:
+            print(self._way, progress.stage, progress.done, progress.total, progress.detail, flush=True)
+
+
+def measure(
+    dataset: Dataset, way: str, folder: Path, *, rerank: bool, facts: Path | None, parts: Parts, **settings: Any
+) -> dict[str, Any]:
+    """Index a dataset in one way and ask its questions."""
+    clock = WritingTime(way)
+    if way in GIVEN:
+        with Library(folder, parts=parts, context="headings", **settings) as library:
+            chunks = index_dataset(dataset, library, clock)
+        started = time.monotonic()
+        contexts = perfect(dataset, chunks, facts) if way == "perfect" else GIVEN[way](dataset, chunks)
+        clock.seconds += time.monotonic() - started
+        with Library(folder, parts=parts, context="llm", **settings) as library:
+            give_contexts(library, contexts)
+    with Library(folder, parts=parts, context="llm" if way in GIVEN else way, **settings) as library:
+        report = evaluate(dataset, library, part="all", rerank=rerank, progress=clock)
+    written = _add_seconds(folder.with_suffix(".seconds.json"), clock.seconds)
+    # No model wrote what was given, whatever the library was told.
+    models = {role: name for role, name in report["models"].items() if role != "context" or way not in {*GIVEN, "none"}}
+    return {
+        "seconds_writing": written,
+        "models": models,
+        **{name: report[name] for name in ("chunks", "generated_contexts", "seconds_per_question", "per_question")},
+        "halves": {part: summary(rows) for part in PARTS if (rows := of_part(report["per_question"], part))},
+    }
+
+
+def _add_seconds(path: Path, seconds: float) -> float:
+    """Add to what earlier runs, which were stopped, have spent."""
+    with suppress(OSError, ValueError):
+        seconds += json.loads(path.read_text())
+    path.write_text(json.dumps(seconds))
+    return seconds
+
+
+def of_part(rows: Sequence[Mapping[str, Any]], part: Part) -> list[Mapping[str, Any]]:
+    """Return the rows of a half of the questions."""
+    return [row for row in rows if part in {"all", Question(row["question"]).part}]
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the means of each stage, and what could be reached with what the stages have found.
+
+    `ideal_reranking` puts every golden passage among the candidates first, `better_list` takes for each question the
+    better one of dense and keyword search.
+    """
+    values = stage_values(rows)
+    found = [sum(rank <= POOL for rank in row["ranks"]["fused"]) for row in rows]
+    ideal = [
+        {depth: recall(range(1, count + 1), row["golden"], depth) for depth in DEPTHS}
+        for row, count in zip(rows, found, strict=True)
+    ]
+    lists = {metric: zip(values["dense"][metric], values["keyword"][metric], strict=True) for metric in METRICS}
+    return {
+        "questions": len(rows),
+        "stages": {stage: {metric: fmean(numbers[metric]) for metric in METRICS} for stage, numbers in values.items()},
+        "ideal_reranking": {f"recall@{depth}": 100 * fmean(one[depth] for one in ideal) for depth in DEPTHS},
+        "better_list": {metric: fmean(max(pair) for pair in pairs) for metric, pairs in lists.items()},
+    }
+
+
+def comparisons(ways: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield paired tests of each way against every other, by halves and stages: the second minus the first."""
+    for (before, one), (after, other) in itertools.combinations(ways.items(), 2):
+        for part in PARTS:
+            rows = [{"per_question": of_part(way["per_question"], part)} for way in (other, one)]
+            if not rows[0]["per_question"]:
+                continue
+            stages = compare_reports(*rows)["stages"]
+            kept = {
+                stage: {metric: {name: tests[metric][name] for name in ("difference", "p")} for metric in METRICS}
+                for stage, tests in stages.items()
+            }
+            yield {"way": after, "against": before, "part": part, "stages": kept}
+
+
+def content_of(dataset: Dataset) -> str:
+    """Return a hash of what the ways are measured on."""
+    files = (dataset.folder / f"{name}.jsonl" for name in ("documents", "questions"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
+def load_ways(path: Path, content: str) -> dict[str, Any]:
+    """Return the ways that an earlier run has measured on the same dataset."""
+    if not path.exists():
+        return {}
+    report = json.loads(path.read_text(encoding="utf-8"))
+    return dict(report["ways"]) if report.get("content") == content else {}
+
+
+def table(ways: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a table: every stage of every way, on the half to report."""
+    yield f"{'way':24} {'stage':9} " + " ".join(f"{metric:>10}" for metric in METRICS) + "  writing"
+    for name, way in ways.items():
+        half = way["halves"].get("report") or way["halves"]["all"]
+        for stage, values in half["stages"].items():
+            numbers = " ".join(f"{values[metric]:10.3f}" for metric in METRICS)
+            yield f"{name:24} {stage:9} {numbers} {way['seconds_writing']:7.0f} s"
+
+
+def main() -> None:
+    """Measure the ways asked for and compare them with all that are known."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset", type=Path)
+    parser.add_argument("--ways", nargs="+", choices=[*MODES, *GIVEN], required=True)
+    parser.add_argument("--model", default="", help="writes the contexts of the ways that need one")
+    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--profile", default="starter")
+    parser.add_argument("--libraries", type=Path, help="by default in the dataset's .local-rag")
+    parser.add_argument("--facts", type=Path, help="by default the dataset's facts.jsonl")
+    parser.add_argument("--candidates", type=int, default=60, help="to rerank, on any machine alike; 0: rerank nothing")
+    arguments = parser.parse_args()
+    try:
+        dataset = load_dataset(arguments.dataset)
+        libraries = arguments.libraries or arguments.dataset / ".local-rag" / "contexts"
+        content = content_of(dataset)
+        ways = load_ways(arguments.json, content)
+        for way in arguments.ways:
+            name = way if way in {*GIVEN, "headings", "none"} else f"{way} {Path(arguments.model).stem}".strip()
+            ways[name] = measure(
+                dataset,
+                way,
+                libraries / name.replace(" ", "-"),
+                rerank=arguments.candidates > 0,
+                facts=arguments.facts,
+                parts=Parts(),
+                profile=arguments.profile,
+                context_model=arguments.model or None,
+                rerank_candidates=arguments.candidates or None,
+            )
+            report = {
+                "dataset": dataset.folder.resolve().name,
+                "content": content,
+                "profile": arguments.profile,
+                "candidates": arguments.candidates,
+                "ways": ways,
+                "comparisons": list(comparisons(ways)),
+            }
+            arguments.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    except LocalRagError as error:
+        parser.exit(1, f"{error}\n")
+    print("\n".join(table(ways)))
+
+
+if __name__ == "__main__":
+    main()
