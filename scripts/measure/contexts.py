@@ -2,16 +2,18 @@
 
     python scripts/measure/contexts.py DATASET --ways none headings terms perfect llm --model NAME --json FILE
 
-The ways are those of `index --context`, and three whose contexts no model writes, put into the store in its place:
+The ways are those of `index --context`, and some whose contexts no model writes, put into the store in its place:
 
 - terms: the terms of a chunk's document that set it apart from the other documents, by tf-idf;
 - rare: those that stand in the fewest documents, the first to stand in the text before others;
+- lead: the beginning of the first paragraph under the document's title;
 - perfect: what the dataset's `facts.jsonl` says, lines of {"document": id, "context"} or {"chunk": id, "context"}.
 
-Neighbours, surroundings and headings are in place as they always are. Each way has a library of its own in --libraries,
-so that a stopped run goes on where it was; a run adds its ways to those that FILE holds of the same dataset. The JSON
-has, by halves of the questions, every stage's means, what an ideal reranker would make of the 150 candidates and the
-better of both lists for each question, the seconds spent on writing contexts, and paired tests between all ways.
+Neighbours, surroundings and headings are in place as they always are. The ways that need no model share a library in
+--libraries, which each publishes anew, and each other way has its own for each model, so that a stopped run goes on
+where it was. A run adds its ways to those that FILE holds of the same dataset. The JSON has, by halves of the
+questions, every stage's means, what an ideal reranker would make of the 150 candidates, the better of both lists for
+each question, the seconds spent on writing contexts, and paired tests between all ways.
 """
 
 import argparse
@@ -20,6 +22,7 @@ import itertools
 import json
 import math
 import re
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,6 +45,7 @@ from local_rag.store.keyword_index import keyword_tokens
 
 MODES = get_args(ContextMode)
 TERMS = 8
+LEAD_CHARACTERS = 300
 DEPTHS = (5, 10, 20, POOL)
 METRICS = (*(f"recall@{depth}" for depth in DEPTHS), "mrr@10")
 PARTS: tuple[Part, ...] = ("all", "choose", "report")
@@ -61,6 +65,16 @@ def rare(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
     return _by_document(dataset, chunks, lambda _count, spread, place: (-spread, place))
 
 
+def lead(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
+    """Give each chunk the beginning of its document's first paragraph, which for code is its first lines."""
+    contexts = {}
+    for document in dataset.documents:
+        paragraphs = (" ".join(part.split()) for part in document.document.text.split("\n\n"))
+        first = next((part for part in paragraphs if part and not part.startswith("#")), "")
+        contexts[document.id] = textwrap.shorten(first, LEAD_CHARACTERS, placeholder="")
+    return {key: contexts[document] for key, (document, _) in chunks.items()}
+
+
 def perfect(dataset: Dataset, chunks: Chunks, facts: Path | None = None) -> dict[int, str]:
     """Give each chunk the context that the facts have for it, or else for its document."""
     path = facts or dataset.folder / "facts.jsonl"
@@ -78,7 +92,8 @@ def perfect(dataset: Dataset, chunks: Chunks, facts: Path | None = None) -> dict
     return contexts
 
 
-GIVEN: Mapping[str, Callable[..., dict[int, str]]] = {"terms": terms, "rare": rare, "perfect": perfect}
+GIVEN: Mapping[str, Callable[..., dict[int, str]]] = {"terms": terms, "rare": rare, "lead": lead, "perfect": perfect}
+WITHOUT_MODEL = {"none", "headings", *GIVEN}
 
 
 def _by_document(
@@ -152,19 +167,20 @@ def measure(
             give_contexts(library, contexts)
     with Library(folder, parts=parts, context="llm" if way in GIVEN else way, **settings) as library:
         report = evaluate(dataset, library, part="all", rerank=rerank, progress=clock)
-    written = _add_seconds(folder.with_suffix(".seconds.json"), clock.seconds)
+    seconds = clock.seconds if way in WITHOUT_MODEL else _add_seconds(folder, clock.seconds)
     # No model wrote what was given, whatever the library was told.
-    models = {role: name for role, name in report["models"].items() if role != "context" or way not in {*GIVEN, "none"}}
+    models = {role: name for role, name in report["models"].items() if role != "context" or way not in WITHOUT_MODEL}
     return {
-        "seconds_writing": written,
+        "seconds_writing": seconds,
         "models": models,
         **{name: report[name] for name in ("chunks", "generated_contexts", "seconds_per_question", "per_question")},
         "halves": {part: summary(rows) for part in PARTS if (rows := of_part(report["per_question"], part))},
     }
 
 
-def _add_seconds(path: Path, seconds: float) -> float:
-    """Add to what earlier runs, which were stopped, have spent."""
+def _add_seconds(library: Path, seconds: float) -> float:
+    """Add to what earlier runs, which were stopped, have spent on a library's contexts."""
+    path = library.with_name(f"{library.name}.seconds.json")
     with suppress(OSError, ValueError):
         seconds += json.loads(path.read_text())
     path.write_text(json.dumps(seconds))
@@ -254,11 +270,11 @@ def main() -> None:
         content = content_of(dataset)
         ways = load_ways(arguments.json, content)
         for way in arguments.ways:
-            name = way if way in {*GIVEN, "headings", "none"} else f"{way} {Path(arguments.model).stem}".strip()
+            name = way if way in WITHOUT_MODEL else f"{way} {Path(arguments.model).stem}".strip()
             ways[name] = measure(
                 dataset,
                 way,
-                libraries / name.replace(" ", "-"),
+                libraries / ("without-model" if way in WITHOUT_MODEL else name.replace(" ", "-")),
                 rerank=arguments.candidates > 0,
                 facts=arguments.facts,
                 parts=Parts(),

@@ -46,7 +46,8 @@ def parts(generator: FakeGenerator) -> Parts:
 
 def measured(script: Any, dataset: Dataset, folder: Path, way: str, generator: FakeGenerator | None = None) -> Any:
     with_fakes = parts(generator or FakeGenerator())
-    return script.measure(dataset, way, folder / way, rerank=False, facts=None, parts=with_fakes, profile="tiny")
+    library = folder / ("without-model" if way in script.WITHOUT_MODEL else way)
+    return script.measure(dataset, way, library, rerank=False, facts=None, parts=with_fakes, profile="tiny")
 
 
 def test_given_contexts_are_those_of_the_chunks_and_no_model_writes(
@@ -57,7 +58,7 @@ def test_given_contexts_are_those_of_the_chunks_and_no_model_writes(
     assert generator.prompts == []
     assert (way["chunks"], way["generated_contexts"]) == (6, 6)
     assert "context" not in way["models"]
-    with Library(tmp_path / "perfect", parts=parts(generator), context="llm", profile="tiny") as library:
+    with Library(tmp_path / "without-model", parts=parts(generator), context="llm", profile="tiny") as library:
         for passage in library.search("the contractor", rerank=False):
             assert passage.context == f"From the agreement for {SITES[Path(passage.path).name][0]}."
 
@@ -83,6 +84,18 @@ def test_terms_are_those_that_set_a_document_apart(script: Any, dataset: Dataset
         for key, (document, _) in chunks.items():
             assert contexts[key].split(", ")[:2] == list(SITES[document]), way
             assert len(contexts[key].split(", ")) == script.TERMS
+
+
+def test_the_lead_is_the_first_paragraph_cut_between_words(script: Any, tmp_path: Path) -> None:
+    long = "word " * script.LEAD_CHARACTERS
+    texts = ["# Title\n\nFirst\nline.\n\nSecond.", f"# Title\n\n{long}", "# Title\n"]
+    documents = [{"id": f"{number}.md", "text": text} for number, text in enumerate(texts)]
+    write_dataset(tmp_path / "leads", documents, [])
+    leads = script.lead(load_dataset(tmp_path / "leads"), {number: (f"{number}.md", None) for number in range(3)})
+    assert leads[0] == "First line."
+    assert set(leads[1].split(" ")) == {"word"}
+    assert script.LEAD_CHARACTERS - 5 <= len(leads[1]) <= script.LEAD_CHARACTERS
+    assert leads[2] == ""
 
 
 def test_a_model_writes_once_and_its_time_is_kept(script: Any, dataset: Dataset, tmp_path: Path) -> None:
