@@ -12,7 +12,7 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from local_rag.asking.answer import Answerer, answer_room
-from local_rag.asking.ask import Way, ask
+from local_rag.asking.ask import Asker, Way
 from local_rag.asking.budget import reading_budget
 from local_rag.asking.search import Searcher, Trace
 from local_rag.errors import DamagedLibraryError, LibraryError
@@ -21,7 +21,7 @@ from local_rag.indexing.fingerprint import make_fingerprint, require_same, setti
 from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.llama.open import open_engine, open_vocabulary
-from local_rag.models.choice import chosen, find, find_for_index
+from local_rag.models.choice import chosen, find, find_for_index, threshold_of
 from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.reranker import Reranker
@@ -203,9 +203,17 @@ class Library:
 
         `on_passages` sees the passages that were found, `on_text` the answer as it is written. As many of the best
         passages are read as the model reads in about ten seconds, or `passages` of them if its context holds so many;
-        `diverse` prefers passages that are unlike each other.
-        `strict` leaves out every sentence with a number or name that its sources lack, and gives `on_text` all at once.
+        `diverse` prefers passages that are unlike each other. `strict` leaves out every sentence with a number or name
+        that its sources lack, and gives `on_text` all at once.
         """
+        asker = self.asker(passages=passages, rerank=rerank, diverse=diverse, strict=strict)
+        with self._one_at_a_time:
+            return asker.ask(question, on_text=on_text, on_passages=on_passages)
+
+    def asker(
+        self, *, passages: int | None = None, rerank: bool = True, diverse: bool = False, strict: bool = False
+    ) -> Asker:
+        """Return what answers questions step by step, for one thread; see `ask`."""
 
         def search(part: str, share: int) -> list[Passage]:
             return self.trace(part, top=passages or self.settings.passages, rerank=rerank, share=share).passages
@@ -216,8 +224,13 @@ class Library:
             near, tokens = (0.0, None) if passages else (self._near, reading_budget(answerer.generator))
             return answerer, Way(near=near, prompt_tokens=tokens, reranker=reranker, diverse=diverse, strict=strict)
 
-        with self._one_at_a_time:
-            return ask(question, search, open_answerer, on_text=on_text, on_passages=on_passages)
+        return Asker(search, open_answerer)
+
+    @contextmanager
+    def calibrating(self) -> Iterator[tuple[Store, Answerer, Asker]]:
+        """Hold the library's lock; yield its store, what answers, and what asks it, to find a threshold with."""
+        with self._locked(create=False), closing(Store(self.folder)) as store:
+            yield store, self._open_answerer(), self.asker()
 
     def manifest(self) -> Mapping[str, Any]:
         """Return what shaped the live index."""
@@ -234,7 +247,7 @@ class Library:
         if self._answerer is None:
             model = find(self.settings, "answer")
             generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
-            self._answerer = Answerer(generator, model.answered_log_odds)
+            self._answerer = Answerer(generator, threshold_of(model, self._remembered()))
         return self._answerer
 
     def _open_searcher(self) -> Searcher:

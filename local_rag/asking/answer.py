@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from local_rag.asking.citations import CitationCheck, most_similar_source
-from local_rag.asking.prompt import CHECK, closing_prompt, sources_prompt
-from local_rag.asking.shapes import Shape, shape_of
+from local_rag.asking.prompt import MAX_ANSWER_TOKENS, REQUEST, check_prompt, closing_prompt, sources_prompt
 from local_rag.asking.support import check_support
 from local_rag.llama.generator import Generator, Request
 from local_rag.models.reranker import Reranker
@@ -36,7 +35,6 @@ class Reading:
     """
 
     question: str
-    shape: Shape
     prefix: Sequence[int]
     passages: Sequence[Passage]
     log_odds: float | None
@@ -69,10 +67,10 @@ class Answerer:
 
         They fit into a prompt of `prompt_tokens`, or with None into all the model can read.
         """
-        room, model, shape = self.generator.context_tokens, self.generator.model, shape_of(question)
-        limit = min(prompt_tokens or room, room - shape.max_tokens)
-        prefix, used = sources_prompt(question, passages, model=model, limit=limit, shape=shape)
-        return Reading(question, shape, prefix, used, self.log_odds(prefix) if used else None)
+        room, model = self.generator.context_tokens, self.generator.model
+        limit = min(prompt_tokens or room, room - MAX_ANSWER_TOKENS)
+        prefix, used = sources_prompt(question, passages, model=model, limit=limit)
+        return Reading(question, prefix, used, self.log_odds(question, prefix) if used else None)
 
     def holds(self, reading: Reading) -> bool:
         """Say whether what was read holds the answer, as far as the model can tell."""
@@ -132,6 +130,7 @@ class Answerer:
             answered=answered,
             citations=tuple(Citation(number, used[number - 1]) for number in sorted(set(cited))),
             read=tuple(used),
+            closest=() if answered else tuple(used[:_CLOSEST]),
             removed_citations=tuple(sorted(set(check.removed))),
             log_odds=reading.log_odds,
             threshold=self.threshold,
@@ -140,10 +139,10 @@ class Answerer:
             changed_citations=checked.changes,
         )
 
-    def log_odds(self, prefix: Sequence[int]) -> float:
+    def log_odds(self, question: str, prefix: Sequence[int]) -> float:
         """Return the log odds that the model says Yes when asked whether the sources hold the answer."""
         model = self.generator.model
-        log_probabilities = self.generator.log_probabilities(prefix, closing_prompt(CHECK, model))
+        log_probabilities = self.generator.log_probabilities(prefix, closing_prompt(check_prompt(question), model))
 
         def chance(words: Sequence[str]) -> float:
             return sum(math.exp(log_probabilities[model.tokenize(word)[0]]) for word in words)
@@ -153,8 +152,8 @@ class Answerer:
     def _generate(self, reading: Reading) -> Iterator[str]:
         """Yield the answer's text as it is generated; a token may end in the midst of a character."""
         model, decoder = self.generator.model, codecs.getincrementaldecoder("utf-8")("replace")
-        closing = closing_prompt(reading.shape.request, model)
-        for event in self.generator.stream([Request("answer", reading.prefix, closing, reading.shape.max_tokens)]):
+        request = Request("answer", reading.prefix, closing_prompt(REQUEST, model), MAX_ANSWER_TOKENS)
+        for event in self.generator.stream([request]):
             piece = b"" if event.token is None else model.piece(event.token)
             if text := decoder.decode(piece, final=event.token is None):
                 yield text

@@ -1,10 +1,11 @@
 """Ask: find passages, select what to read of them, and answer from that or say that they do not hold the answer."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-from local_rag.asking.answer import Answerer
+from local_rag.asking.answer import Answerer, Reading
 from local_rag.asking.parts import asks_for_several, split_question
 from local_rag.asking.select import select, take_turns
 from local_rag.models.reranker import Reranker
@@ -30,35 +31,46 @@ class Way:
     strict: bool = False
 
 
-def ask(
-    question: str,
-    search: Search,
-    open_answerer: Callable[[], tuple[Answerer, Way]],
-    *,
-    on_text: Callable[[str], None],
-    on_passages: Callable[[Sequence[Passage]], None],
-) -> Answer:
-    """Answer a question, each part of which is searched for beside the whole.
+class Asker:
+    """Answer questions by a search and a model that is opened once something was found."""
 
-    Where the likely sources do not hold the answer, more of what was found is read, once. `on_passages` sees what was
-    found, `on_text` the answer as it is written.
-    """
-    started = perf_counter()
-    asked = [question, *split_question(question)]
-    lists = [search(one, len(asked)) for one in asked]
-    found = take_turns(lists)
-    on_passages(found)
-    answerer, way = open_answerer()
-    several = asks_for_several(question)
-    tokens = way.prompt_tokens and int(way.prompt_tokens * (_SEVERAL if several else 1))
-    sources = select(lists, near=way.near, several=several, diverse=way.diverse)
-    reading = answerer.read(question, sources, prompt_tokens=tokens)
-    if not answerer.holds(reading) and tokens:
+    def __init__(self, search: Search, open_answerer: Callable[[], tuple[Answerer, Way]]) -> None:
+        self._search, self._open_answerer = search, open_answerer
+
+    def find(self, question: str) -> list[list[Passage]]:
+        """Return what is found for a question, and for each of its parts."""
+        asked = [question, *split_question(question)]
+        return [self._search(one, len(asked)) for one in asked]
+
+    def read(self, question: str, lists: Sequence[Sequence[Passage]]) -> Reading:
+        """Read the likely sources; where they do not hold the answer, read more of what was found, once."""
+        answerer, way = self._open_answerer()
+        several = asks_for_several(question)
+        tokens = way.prompt_tokens and int(way.prompt_tokens * (_SEVERAL if several else 1))
+        sources = select(lists, near=way.near, several=several, diverse=way.diverse)
+        reading = answerer.read(question, sources, prompt_tokens=tokens)
+        if answerer.holds(reading) or not tokens:
+            return reading
         more = select(lists, near=0.0, several=several, diverse=way.diverse)
         further = answerer.read(question, more, prompt_tokens=2 * tokens)
-        reading = further if answerer.holds(further) else reading
-    if answerer.holds(reading):
-        answer = answerer.write(reading, reranker=way.reranker, strict=way.strict, on_text=on_text)
-    else:
-        answer = answerer.refuse(reading, on_text=on_text)
-    return replace(answer, passages=tuple(found), seconds=perf_counter() - started)
+        return max(reading, further, key=lambda one: -math.inf if one.log_odds is None else one.log_odds)
+
+    def ask(
+        self,
+        question: str,
+        *,
+        on_text: Callable[[str], None],
+        on_passages: Callable[[Sequence[Passage]], None],
+    ) -> Answer:
+        """Answer a question; `on_passages` sees what was found, `on_text` the answer as it is written."""
+        started = perf_counter()
+        lists = self.find(question)
+        found = take_turns(lists)
+        on_passages(found)
+        reading = self.read(question, lists)
+        answerer, way = self._open_answerer()
+        if answerer.holds(reading):
+            answer = answerer.write(reading, reranker=way.reranker, strict=way.strict, on_text=on_text)
+        else:
+            answer = answerer.refuse(reading, on_text=on_text)
+        return replace(answer, passages=tuple(found), seconds=perf_counter() - started)

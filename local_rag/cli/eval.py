@@ -1,24 +1,23 @@
-"""`local-rag eval DATASET` and `local-rag eval make DOCUMENTS`."""
+"""`local-rag eval`: measure on a dataset, draft one, calibrate the answers, look at earlier runs."""
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 import click
-from rich.console import Console
-from rich.table import Table
 
+from local_rag.cli.eval_tables import print_history, print_report
 from local_rag.cli.opening import current_parts, open_library
-from local_rag.cli.options import Group, model_option
+from local_rag.cli.options import Group, json_option, library_options, model_option
 from local_rag.cli.progress import IndexProgress
-from local_rag.display import printable
+from local_rag.display import printable, printable_json
 from local_rag.errors import DatasetError
+from local_rag.evaluation import history
+from local_rag.evaluation.calibrate import calibrate as calibrate_library
 from local_rag.evaluation.dataset import Part, load_dataset
 from local_rag.evaluation.draft_questions import draft_dataset
 from local_rag.evaluation.evaluate import compare_reports, evaluate, load_report, plot
-from local_rag.evaluation.metrics import METRICS
 from local_rag.models.choice import find
 from local_rag.records import ContextMode
 from local_rag.settings import resolve_settings
@@ -43,9 +42,7 @@ def command() -> None:
 @click.option(
     "--context",
     type=click.Choice(get_args(ContextMode)),
-    default="llm",
-    show_default=True,
-    help="What situates each chunk.",
+    help="What situates each chunk of a dataset that is indexed.  [default: llm]",
 )
 @click.option(
     "--questions",
@@ -58,42 +55,59 @@ def command() -> None:
 @click.option(
     "--library",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where to index the dataset.  [default: DATASET/.local-rag/PROFILE]",
+    help="Where to index the dataset, or which library to ask where it has no documents.  "
+    "[default: DATASET/.local-rag/PROFILE, or .local-rag]",
 )
 @model_option("context", "write contexts with")
 @model_option("embed", "embed with")
 @model_option("rerank", "rerank with")
+@model_option("answer", "answer with")
+@click.option("--answers", is_flag=True, help="Answer every question too, and count right answers and refusals.")
 @click.option("--no-rerank", is_flag=True, help="Leave the reranker out.")
 @click.option("--compare", type=click.Path(path_type=Path), metavar="JSON", help="Test against an earlier report.")
 @click.option(
     "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the report; - prints it."
 )
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path), metavar="FILE", help="Draw recall against depth.")
+@click.option(
+    "--fail-below",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="Exit with 1 where a figure is lower: of the last stage (recall@5=80, mrr@10=0.7), or a share of answers in "
+    "percent (right=85, refused=80).",
+)
 def run(
     dataset: Path,
     library: Path | None,
     part: Any,
+    answers: bool,
     no_rerank: bool,
+    fail_below: tuple[str, ...],
     compare: Path | None,
     json_path: Path | None,
     plot_path: Path | None,
     **settings: Any,
 ) -> None:
-    """Measure every stage of retrieval on the questions of a DATASET folder.
+    """Measure every stage of retrieval on the questions of a DATASET folder, and with --answers the answers.
 
-    It is indexed once, beside the dataset; stop at any time and the same command goes on where it stopped.
+    It is indexed once, beside the dataset; stop at any time and the same command goes on where it stopped. A dataset
+    without documents.jsonl is asked of the library in use, which stays as it is.
     """
+    wanted = _figures(fail_below)
     for path in (json_path, plot_path):
         if path and path != Path("-") and (path.is_dir() or not os.access(path.parent, os.W_OK)):
             raise DatasetError(f"{path} cannot be written; name a file in a folder that is there and yours.")
     other = load_report(compare) if compare else None
     loaded = load_dataset(dataset)
-    if library is None:
-        root = dataset / ".local-rag"
-        library = root / resolve_settings(root, profile=settings["profile"]).profile
+    if loaded.documents:
+        settings["context"] = settings["context"] or "llm"
+        library = library or _folder_of(dataset, settings["profile"])
+    elif settings["context"]:
+        raise click.UsageError("A library in use has its contexts already; leave --context out.")
+    library = library or Path(".local-rag")
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         try:
-            report = evaluate(loaded, opened, part=part, rerank=not no_rerank, progress=progress)
+            report = evaluate(loaded, opened, part=part, rerank=not no_rerank, answers=answers, progress=progress)
         except KeyboardInterrupt:
             progress.stop()
             click.echo("Stopped. Everything finished so far is kept; run the same command again to go on.", err=True)
@@ -103,11 +117,91 @@ def run(
     if json_path == Path("-"):
         click.echo(json.dumps(report))
     else:
-        _print(report)
+        print_report(report)
     if json_path and json_path != Path("-"):
         json_path.write_text(json.dumps(report) + "\n", encoding="utf-8")
     if plot_path:
         plot([report, other] if other else [report], plot_path)
+    history.append(library, report)
+    if missed := history.require_at_least(history.figures(report), wanted):
+        click.echo(f"Lower than wanted: {'; '.join(missed)}.", err=True)
+        raise click.exceptions.Exit(1)
+
+
+def _folder_of(dataset: Path, profile: str | None) -> Path:
+    """Return where a dataset is indexed with a profile."""
+    root = dataset / ".local-rag"
+    return root / resolve_settings(root, profile=profile).profile
+
+
+def _figures(wanted: tuple[str, ...]) -> dict[str, float]:
+    """Read NAME=NUMBER."""
+    found = {}
+    for one in wanted:
+        name, _, number = one.partition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise click.UsageError(f"--fail-below {one} is not like recall@5=80.") from None
+    return found
+
+
+@command.command("history")
+@library_options
+@click.option(
+    "--plot", "plot_path", type=click.Path(path_type=Path), metavar="FILE", help="Draw the figures over time."
+)
+@click.option(
+    "--figure",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="What to draw, again for more.  [default: recall@5, right and refused]",
+)
+@json_option
+def show_history(
+    library: Path, plot_path: Path | None, names: tuple[str, ...], as_json: bool, **_settings: Any
+) -> None:
+    """List the evaluations of a library, oldest first."""
+    runs = history.load(library)
+    if as_json:
+        click.echo(printable_json(runs))
+    elif runs:
+        print_history(runs)
+    else:
+        click.echo(f"Nothing was measured with {library} yet; `local-rag eval DATASET` does.", err=True)
+    if plot_path and runs:
+        history.plot_history(runs, names or ("recall@5", "right", "refused"), plot_path)
+
+
+@command.command()
+@library_options
+@model_option("answer", "answer with")
+@click.option(
+    "--questions", "count", type=click.IntRange(min=10), default=40, show_default=True, help="How many to ask at most."
+)
+@click.option(
+    "--wrong",
+    type=click.FloatRange(0.01, 0.5),
+    default=0.1,
+    show_default=True,
+    help="Which share of the questions that nothing answers may get an answer.",
+)
+@json_option
+def calibrate(library: Path, count: int, wrong: float, as_json: bool, **settings: Any) -> None:
+    """Find out on the library's own documents when `ask` should say that it does not know.
+
+    Drafts questions, asks each with its document and once more without it, and keeps the odds that tell the two apart.
+    """
+    with open_library(library, **settings) as opened, IndexProgress() as progress:
+        found = calibrate_library(opened, count=count, wrong=wrong, progress=progress)
+    if as_json:
+        click.echo(printable_json(found))
+        return
+    click.echo(
+        f"Asked {found.questions} drafted questions: at log odds of {found.threshold:.2f} {found.answered_with} are "
+        f"answered with their document, {found.answered_without} without it. `local-rag ask` uses this from now on."
+    )
 
 
 @command.command()
@@ -147,44 +241,3 @@ def make(documents: tuple[Path, ...], output: Path, count: int, **settings: Any)
     click.echo(
         f"{report.kept} questions in {output / 'questions.jsonl'}, to be reviewed. Dropped: {dropped or 'none'}."
     )
-
-
-def _print(report: Mapping[str, Any]) -> None:
-    """Print the table of stages, and of the comparison where there is one."""
-    console = Console(highlight=False)
-    half = "" if report["part"] == "all" else f" (the half to {report['part']})"
-    console.print(
-        f"{report['questions']} questions{half}, {report['chunks']} chunks of {report['documents']} documents; "
-        f"profile {report['profile']}, context {report['context']}",
-        markup=False,
-    )
-    table = Table("stage", *map(_heading, METRICS), "95 % of @10", caption="@k: recall in %.")
-    for stage, values in report["stages"].items():
-        low, high = report["intervals"][stage]["recall@10"]
-        cells = [_number(metric, values[metric]) for metric in METRICS]
-        table.add_row(stage, *cells, f"{low:.1f}-{high:.1f}")
-    console.print(table)
-    seconds = ", ".join(f"{stage} {1000 * value:.1f}" for stage, value in report["seconds_per_question"].items())
-    console.print(f"Milliseconds a question: {seconds}.")
-    if "comparison" in report:
-        comparison = report["comparison"]
-        table = Table("stage", *map(_heading, METRICS), caption="p: two-sided, by a paired permutation test.")
-        for stage, differences in comparison["stages"].items():
-            cells = [_number(metric, differences[metric]["difference"], "+") for metric in METRICS]
-            table.add_row(stage, *cells)
-            table.add_row("  p", *(f"{differences[metric]['p']:.3f}" for metric in METRICS))
-        console.print(f"Difference to {comparison['with']} over {comparison['questions']} questions:", markup=False)
-        console.print(table)
-    if report["unanswerable"]:
-        console.print(f"{report['unanswerable']} questions that nothing answers were left out.")
-    if report["unreviewed"]:
-        console.print(f"{report['unreviewed']} questions have not been reviewed yet.")
-
-
-def _heading(metric: str) -> str:
-    """Shorten a metric's name so that the table fits 80 columns."""
-    return {"mrr@10": "MRR@10", "ndcg@10": "nDCG@10"}.get(metric, metric.removeprefix("recall"))
-
-
-def _number(metric: str, value: float, sign: str = "") -> str:
-    return f"{value:{sign}.1f}" if metric.startswith("recall") else f"{value:{sign}.3f}"

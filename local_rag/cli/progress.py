@@ -16,6 +16,7 @@ _NAMES: dict[Stage, str] = {
     "embed": "Embedding",
     "publish": "Publishing",
     "ask": "Asking",
+    "answer": "Answering",
     "draft": "Drafting",
     "check": "Checking",
 }

@@ -43,6 +43,8 @@ def _as_text(status: Status) -> str:
         f"Models: {', '.join(f'{role} {name}' for role, name in status.models.items())}",
         f"Indexes: {', '.join(generations) or 'none'}",
     ]
+    if status.answered_log_odds is not None:
+        lines.append(f"Answered: from log odds of {status.answered_log_odds:.2f} on that the documents hold it")
     if status.fingerprint:
         lines.append(f"Made with: {', '.join(_fingerprint(status.fingerprint))}")
     for stale in status.stale:

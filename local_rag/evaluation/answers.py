@@ -88,11 +88,11 @@ def _plain(text: str) -> str:
 
 
 def _says(text: str, wanted: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\d)", text) is not None
+    return re.search(rf"(?<!\w)(?<!\d[.,]){re.escape(wanted)}(?![.,]?\d)", text) is not None
 
 
-def summarize_answers(rows: Sequence[Mapping[str, Any]], other: int) -> dict[str, Any]:
-    """Count what users care for; `other` questions are neither answerable nor unanswerable, and were not asked."""
+def summarize_answers(rows: Sequence[Mapping[str, Any]], questions: int) -> dict[str, Any]:
+    """Count what users care for; what is neither answerable nor unanswerable of all `questions` was not asked."""
     answerable = [row for row in rows if row["answerable"]]
     unanswerable = [row for row in rows if not row["answerable"]]
     right = [row for row in answerable if row["right"]]
@@ -104,7 +104,7 @@ def summarize_answers(rows: Sequence[Mapping[str, Any]], other: int) -> dict[str
         "refused_answerable": sum(not row["answered"] for row in answerable),
         "unanswerable": len(unanswerable),
         "refused": sum(not row["answered"] for row in unanswerable),
-        "other": other,
+        "other": questions - len(rows),
         "cited_right": sum(row["cited_right"] for row in answerable),
         "flagged": sum(row["flagged"] for row in rows),
         "flagged_right": sum(row["flagged"] for row in right),

@@ -70,14 +70,14 @@ def draft_dataset(
     report = DraftReport()
     splitting = Splitting(embed_model.path / TOKENIZER_FILE, default_chunk_tokens(embed_model))
     documents = list(_read_documents(paths, splitting, report.skipped))
-    chunks = choose_chunks(documents, int(count * _DRAFTS_PER_QUESTION) + 1)
+    chunks = choose_chunks([(read.document, read.chunks) for read in documents], int(count * _DRAFTS_PER_QUESTION) + 1)
     if not chunks:
         raise DatasetError("The documents hold no passage long enough to ask about; name others.")
     progress(Progress("draft", 0, len(chunks), f"loading {answer_model.name}"))
     questions: list[dict[str, Any]] = []
     try:
         with open_engine(answer_model.path, context_tokens=_room) as generator:
-            drafts = list(_draft(chunks, generator, progress))
+            drafts = list(draft(chunks, generator, progress))
             answerer = Answerer(generator, answer_model.answered_log_odds)
             for kept in _check(drafts, answerer, report.dropped, progress):
                 questions.append(kept)
@@ -147,18 +147,18 @@ def _read_documents(paths: Sequence[Path], splitting: Splitting, skipped: list[S
                 skipped.append(Skipped(item, str(error)))
 
 
-def choose_chunks(documents: Sequence[ReadFile], count: int) -> list[tuple[Document, Chunk]]:
+def choose_chunks(documents: Sequence[tuple[Document, Sequence[Chunk]]], count: int) -> list[tuple[Document, Chunk]]:
     """Choose chunks from all over the documents, the same ones every time."""
     found = [
-        (read.document, chunk)
-        for read in documents
-        for chunk in read.chunks
+        (document, chunk)
+        for document, chunks in documents
+        for chunk in chunks
         if len(_words(chunk.text)) >= _MIN_PASSAGE_WORDS
     ]
     return sorted(found, key=lambda item: hashlib.sha256(item[1].text.encode()).digest())[:count]
 
 
-def _draft(
+def draft(
     chunks: Sequence[tuple[Document, Chunk]], generator: Generator, progress: Callable[[Progress], None]
 ) -> Iterator[tuple[Document, Chunk, str]]:
     """Let the model write a question for each chunk."""

@@ -25,6 +25,7 @@ from statistics import fmean
 from typing import Any
 
 from local_rag.errors import DatasetError, LibraryError
+from local_rag.evaluation.answers import compare_answers, measure_answers, summarize_answers
 from local_rag.evaluation.dataset import Dataset, DatasetDocument, Part, Place, Question, Span
 from local_rag.evaluation.metrics import METRICS, confidence_interval, golden_ranks, measure, paired_test
 from local_rag.indexing.changes import Found, compare_documents
@@ -37,11 +38,18 @@ POOL = 150  # the deepest recall that is reported
 
 
 def evaluate(
-    dataset: Dataset, library: Library, *, part: Part, rerank: bool, progress: Callable[[Progress], None]
+    dataset: Dataset,
+    library: Library,
+    *,
+    part: Part,
+    rerank: bool,
+    answers: bool = False,
+    progress: Callable[[Progress], None],
 ) -> dict[str, Any]:
     """Index the dataset into the library where it is not yet, ask its questions, and return the report for JSON.
 
-    A dataset without documents is asked of the library as it is, which stays as it is.
+    A dataset without documents is asked of the library as it is, which stays as it is. With `answers` every question is
+    answered too.
 
     `part` chooses half of the questions. The report's `per_question` holds the ranks of the golden passages in every
     stage: `compare` and a plot need nothing else.
@@ -63,6 +71,7 @@ def evaluate(
         golden, ranks = ranker.ranks(question, trace.rankings)
         rows.append({"question": question.text, "golden": golden, "ranks": ranks, "seconds": trace.seconds})
     progress(Progress("ask", len(questions), len(questions)))
+    answered = measure_answers(dataset, asked, library, progress) if answers else []
     seconds = {stage: fmean(row["seconds"][stage] for row in rows) for stage in rows[0]["seconds"]}
     values = stage_values(rows)
     return {
@@ -86,6 +95,7 @@ def evaluate(
         },
         "seconds_per_question": {**seconds, "total": sum(seconds.values())},
         "per_question": [{key: value for key, value in row.items() if key != "seconds"} for row in rows],
+        **({"answers": summarize_answers(answered, len(asked)), "per_answer": answered} if answers else {}),
     }
 
 
@@ -119,7 +129,9 @@ def compare_reports(report: Mapping[str, Any], other: Mapping[str, Any]) -> dict
         for stage, metrics in values.items()
         if stage in other_values
     }
-    return {"questions": len(asked), "stages": stages}
+    both = "per_answer" in report and "per_answer" in other
+    answers = {"answers": compare_answers(report["per_answer"], other["per_answer"])} if both else {}
+    return {"questions": len(asked), "stages": stages, **answers}
 
 
 def _by_question(report: Mapping[str, Any]) -> dict[tuple[str, int], Any]:

@@ -11,10 +11,10 @@ from local_rag.files import folder_bytes
 from local_rag.indexing.changes import Changes, Found, compare_folders
 from local_rag.indexing.contextualize import context_plan
 from local_rag.indexing.fingerprint import differences, make_fingerprint
-from local_rag.models.choice import chosen, find
+from local_rag.models.choice import chosen, find, threshold_of
 from local_rag.records import InstalledModel, Note, Role
 from local_rag.settings import Settings
-from local_rag.store.connect import STORE_FILE
+from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
 from local_rag.store.index import Indexes
 from local_rag.store.maintenance import count_context_kinds, count_rows
@@ -35,8 +35,9 @@ class Status:
 
     `contexts` counts those of the chunks by kind (llm, repaired, headings), and as `missing` those still to be written.
     `generations` maps each published index to its size in bytes. `models` are names by role, `fingerprint` is that of
-    the live index, `disk` holds sizes in bytes. `unreachable` are roots that held documents and cannot be reached,
-    `notes` say what of a document could not be read.
+    the live index, `disk` holds sizes in bytes. Questions are answered from `answered_log_odds` on, None where the
+    model is not pulled. `unreachable` are roots that held documents and cannot be reached, `notes` say what of a
+    document could not be read.
     """
 
     library: str
@@ -50,6 +51,7 @@ class Status:
     fingerprint: Mapping[str, Any]
     generations: Mapping[str, int]
     live_generation: str
+    answered_log_odds: float | None
     disk: Mapping[str, int]
     unreachable: tuple[str, ...]
     notes: tuple[Note, ...]
@@ -95,6 +97,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
     ]
     if missing:
         stale.append(Stale(f"{missing} contexts are still to be written", "local-rag index"))
+    answer_model = _usable(settings, "answer")
     folder, generations = store.folder, store.folder / "generations"
     return Status(
         library=str(folder),
@@ -108,6 +111,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
         fingerprint=fingerprint,
         generations={path.name: folder_bytes(path) for path in sorted(generations.glob("*"))},
         live_generation=indexes.live_name(),
+        answered_log_odds=threshold_of(answer_model, remembered_settings(folder)) if answer_model else None,
         disk={
             "store": sum(folder_bytes(path) for path in folder.glob(f"{STORE_FILE}*")),
             "generations": folder_bytes(generations) if generations.is_dir() else 0,

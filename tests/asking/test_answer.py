@@ -6,8 +6,7 @@ import pytest
 
 from local_rag.asking.answer import REFUSAL, Answerer, answer_room
 from local_rag.asking.budget import USUAL
-from local_rag.asking.prompt import CHECK
-from local_rag.asking.shapes import FACT
+from local_rag.asking.prompt import CHECK, REQUEST
 from local_rag.errors import QuestionError
 from local_rag.llama.open import open_engine
 from local_rag.models.registry import resolve
@@ -34,8 +33,8 @@ def test_the_model_is_first_asked_whether_and_then_what() -> None:
     answer, _ = ask(generator, passage("It leaves at seven."))
     check, request = generator.prompts
     assert CHECK in check
-    assert FACT.request in request
-    assert check.partition(CHECK)[0] == request.partition(FACT.request)[0], "both share the sources"
+    assert REQUEST in request
+    assert check.partition(CHECK)[0] == request.partition(REQUEST)[0], "both share the sources"
     assert "[1] Handbook\nIt leaves at seven.\n\nQuestion: When?\n" in request
     assert (answer.question, answer.answered) == ("When?", True)
     assert answer.log_odds is not None

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.asking.prompt import CHECK, closing_prompt, quote, sources_prompt
-from local_rag.asking.shapes import FACT
+from local_rag.asking.prompt import CHECK, CHECK_WHETHER, check_prompt, closing_prompt, quote, sources_prompt
 from local_rag.errors import QuestionError
 from local_rag.records import Passage
 from tests.asking.test_answer import passage
@@ -44,10 +43,10 @@ def test_a_passage_too_large_gives_way_to_the_next_but_none_is_passed_over_later
 
 
 @given(st.lists(st.integers(0, 400), max_size=8), st.integers(600, 2000))
-def test_prompt_and_answer_keep_within_the_limit(sizes: list[int], limit: int) -> None:
+def test_the_prompt_keeps_within_the_limit(sizes: list[int], limit: int) -> None:
     passages = [passage("x" * size) for size in sizes]
     text, used = prompt("When?", *passages, limit=limit)
-    assert len(text) + len(closing_prompt(CHECK, MODEL)) + FACT.max_tokens <= limit
+    assert len(text) + len(closing_prompt(CHECK, MODEL)) <= limit
     assert all(one in passages for one in used)
 
 
@@ -89,3 +88,11 @@ def test_a_passage_cannot_add_a_source_or_a_question() -> None:
         "[1] Handbook",
         "Question: When?",
     ]
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [("May I bring my dog?", CHECK_WHETHER), ("When may I bring it?", CHECK), ("does it leave", CHECK_WHETHER)],
+)
+def test_a_yes_to_the_check_is_not_taken_for_the_answer(question: str, words: str) -> None:
+    assert check_prompt(question) == words

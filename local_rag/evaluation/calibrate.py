@@ -1,0 +1,103 @@
+"""Find out on a library's own documents at which odds `ask` should answer, without anybody labelling a question.
+
+Questions are drafted from chunks all over the library. Each is asked once as any question is, and once with its
+document held out of what was found: the first should be answered, the second should not. A question is left out where
+another document says most of what its chunk says.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from local_rag.asking.ask import Asker
+from local_rag.errors import LibraryError
+from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
+from local_rag.library import Library
+from local_rag.models.choice import find, with_threshold
+from local_rag.records import Chunk, Document, Passage, Progress
+from local_rag.store.connect import remembered_settings
+from local_rag.store.database import Store
+from local_rag.store.keyword_index import keyword_tokens
+
+_FEWEST = 8  # questions that say anything
+_DRAFTS_PER_QUESTION = 2
+_MOST_DOCUMENTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What was found: of `questions` so many reach the threshold with their document, and so many without it."""
+
+    model: str
+    threshold: float
+    questions: int
+    answered_with: int
+    answered_without: int
+    wrong: float
+
+
+def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[[Progress], None]) -> Calibration:
+    """Ask drafted questions with and without their document, and keep the threshold in the library.
+
+    At most a share of `wrong` of those that nothing answers reaches it. Raises LibraryError where the documents give
+    too few questions.
+    """
+    model = find(library.settings, "answer")
+    with library.calibrating() as (store, answerer, asker):
+        chunks = choose_chunks(_documents(store), _DRAFTS_PER_QUESTION * count)
+        answerer.threshold = math.inf  # so that all is read that could make it answer
+        kept, odds = list[str](), list[tuple[float, float]]()
+        for document, chunk, question in draft(chunks, answerer.generator, progress):
+            if len(odds) == count:
+                break
+            if not reason_to_drop(question, chunk.text, kept):
+                kept.append(question)
+                progress(Progress("check", len(odds), count))
+                odds += _odds(asker, question, document, chunk)
+        if len(odds) < _FEWEST:
+            raise LibraryError(
+                f"Only {len(odds)} questions could be drafted from the documents and {_FEWEST} are needed; index more, "
+                "or measure on questions of your own with `local-rag eval DATASET --answers`."
+            )
+        without = [pair[1] for pair in odds]
+        answerer.threshold = threshold = threshold_for(without, wrong)
+        store.remember(with_threshold(model, remembered_settings(library.folder), threshold))
+    answered = [sum(pair[side] >= threshold for pair in odds) for side in (0, 1)]
+    return Calibration(model.name, threshold, len(odds), answered[0], answered[1], wrong)
+
+
+def threshold_for(odds: Sequence[float], wrong: float) -> float:
+    """Return the lowest threshold that at most a share of `wrong` of these log odds reaches."""
+    ordered = sorted(odds, reverse=True)
+    allowed = int(wrong * len(ordered))
+    if allowed >= len(ordered):
+        return ordered[-1]
+    above = ordered[allowed - 1] if allowed else ordered[0] + 1.0
+    return (above + ordered[allowed]) / 2 if above > ordered[allowed] else above + 1e-6
+
+
+def _documents(store: Store) -> list[tuple[Document, Sequence[Chunk]]]:
+    """Return documents from all over the library, as they are stored."""
+    documents = store.documents()
+    return [
+        (Document(Path(stored.path), stored.title, "", "text"), [one.chunk for one in store.chunks(stored.id)])
+        for stored in documents[:: len(documents) // _MOST_DOCUMENTS + 1]
+    ]
+
+
+def _odds(asker: Asker, question: str, document: Document, chunk: Chunk) -> list[tuple[float, float]]:
+    """Return the log odds of a question with its document and without it; nothing where that is no fair question."""
+    path, lists = str(document.path), asker.find(question)
+    others = [[passage for passage in found if passage.path != path] for found in lists]
+    found_at_all = any(passage.path == path for passage in lists[0])
+    if not found_at_all or any(_repeats(passage, chunk) for found in others for passage in found):
+        return []
+    pair = [asker.read(question, found).log_odds for found in (lists, others)]
+    return [(pair[0], pair[1])] if pair[0] is not None and pair[1] is not None else []
+
+
+def _repeats(passage: Passage, chunk: Chunk) -> bool:
+    """Say whether a passage of another document says most of what a chunk says."""
+    wanted = set(keyword_tokens(chunk.text))
+    return len(wanted & set(keyword_tokens(passage.text))) > len(wanted) / 2
