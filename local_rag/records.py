@@ -24,6 +24,26 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a document says of where it comes from, each empty where it says nothing.
+
+    `date` is written YYYY-MM-DD. All are bounded where they are read (`reading/provenance.py`).
+    """
+
+    url: str = ""
+    date: str = ""
+    author: str = ""
+    tags: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Say whether anything is known."""
+        return bool(self.url or self.date or self.author or self.tags)
+
+
+UNKNOWN = Provenance()
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A file as text.
 
@@ -42,6 +62,7 @@ class Document:
     pages: tuple[int, ...] = ()
     is_source: bool = True
     note: str = ""
+    provenance: Provenance = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +114,7 @@ class Passage:
     end_line: int | None
     score: float
     hits: tuple[Hit, ...] = ()
+    provenance: Provenance = UNKNOWN
 
     @property
     def location(self) -> str:

@@ -167,4 +167,5 @@ def _passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], *, situat
         end_line=chunk.end_line,
         score=score,
         hits=hits,
+        provenance=stored.provenance,
     )

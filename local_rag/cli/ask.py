@@ -9,7 +9,7 @@ import click
 from local_rag.cli.opening import open_library, require_question
 from local_rag.cli.options import Command, json_option, library_options, model_option, search_options
 from local_rag.cli.search import passage_as_text
-from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
+from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json, provenance_as_text
 from local_rag.records import Passage
 
 
@@ -56,7 +56,9 @@ def command(
     if answer.citations:
         click.echo("\nSources:")
     for citation in answer.citations:
-        click.echo(f"  [{citation.number}] {one_line(display_path(citation.passage.location))}")
+        said = provenance_as_text(citation.passage.provenance)
+        place = display_path(citation.passage.location) + (f" ({said})" if said else "")
+        click.echo(f"  [{citation.number}] {one_line(place)}")
     if answer.removed_citations:
         numbers = ", ".join(map(str, answer.removed_citations))
         click.echo(f"Removed citations of sources that do not exist: {numbers}.", err=True)
