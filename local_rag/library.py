@@ -25,7 +25,7 @@ from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.reranker import Reranker
 from local_rag.offline import close, set_switches
-from local_rag.records import Answer, InstalledModel, Passage, Progress
+from local_rag.records import EVERYTHING, Answer, Filters, InstalledModel, Passage, Progress
 from local_rag.settings import SETTINGS_FILE, Settings, index_settings, resolve_settings, said_now, was_written_by_index
 from local_rag.store.connect import OWN_FILES, is_library, remembered_settings
 from local_rag.store.database import Store
@@ -173,16 +173,18 @@ class Library:
         with storage_errors(self.folder), closing(Store(self.folder)) as store:
             return collect_status(store, self._indexes, self.settings)
 
-    def search(self, question: str, *, top: int | None = None, rerank: bool = True) -> list[Passage]:
+    def search(
+        self, question: str, *, top: int | None = None, rerank: bool = True, filters: Filters = EVERYTHING
+    ) -> list[Passage]:
         """Return the best passages for a question, best first."""
-        return self.trace(question, top=top or self.settings.passages, rerank=rerank).passages
+        return self.trace(question, top=top or self.settings.passages, rerank=rerank, filters=filters).passages
 
-    def trace(self, question: str, *, top: int, rerank: bool = True) -> Trace:
+    def trace(self, question: str, *, top: int, rerank: bool = True, filters: Filters = EVERYTHING) -> Trace:
         """Search, and keep the ranking and the time of every stage."""
         with self._one_at_a_time, storage_errors(self.folder):
             while True:
                 searcher = self._open_searcher()
-                trace = searcher.trace(question, top=top, rerank=rerank)
+                trace = searcher.trace(question, top=top, rerank=rerank, filters=filters)
                 # The store keeps every chunk of the live generation: if this is still the one, none was missing.
                 if self._indexes.live_stamp() == searcher.index.stamp:
                     return trace
@@ -193,6 +195,7 @@ class Library:
         *,
         passages: int | None = None,
         rerank: bool = True,
+        filters: Filters = EVERYTHING,
         on_text: Callable[[str], None] = _ignore,
         on_passages: Callable[[Sequence[Passage]], None] = _ignore,
     ) -> Answer:
@@ -202,7 +205,7 @@ class Library:
         passages are read as the model reads in about ten seconds, or `passages` of them if its context holds so many.
         """
         with self._one_at_a_time:
-            found = self.search(question, top=passages, rerank=rerank)
+            found = self.search(question, top=passages, rerank=rerank, filters=filters)
             on_passages(found)
             if self._answerer is None:
                 model = find(self.settings, "answer")

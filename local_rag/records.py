@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Literal
 
@@ -87,6 +88,29 @@ def heading_path(title: str, headings: Sequence[str]) -> str:
     """Say where a chunk stands in its document: title and headings above it, outermost first."""
     parts = [title, *(heading for heading in headings if heading != title)]
     return " > ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which documents a question is asked of; what is left empty lets all pass.
+
+    `within` are globs, as in a .gitignore, below any root, or absolute paths; a folder stands for all below it. `types`
+    are suffixes such as `pdf`. Of both one must fit, of `tags` all. A document's date, which is its own or else its
+    file's, is not before `since`, and is before `before`.
+    """
+
+    within: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    since: date | None = None
+    before: date | None = None
+    tags: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Say whether anything is asked for."""
+        return bool(self.within or self.types or self.since or self.before or self.tags)
+
+
+EVERYTHING = Filters()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
+from local_rag.asking.filters import Filtering
 from local_rag.asking.fuse import reciprocal_rank_fusion
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
 from local_rag.models.embedder import Embedder
 from local_rag.models.reranker import Reranker
-from local_rag.records import Hit, Passage
+from local_rag.records import EVERYTHING, Filters, Hit, Passage
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
 from local_rag.store.index import Index
@@ -67,19 +68,22 @@ class Searcher:
         # The store may hold contexts of an earlier run, which this index was made without.
         self._situated = index.manifest.get("fingerprint", {}).get("context", "llm") == "llm"
         self._store, self._settings, self._embedder = store, settings, embedder
+        self._filtering = Filtering(store)
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
-    def trace(self, question: str, *, top: int, rerank: bool = True) -> Trace:
-        """Search, and keep the ranking and the time of every stage."""
+    def trace(self, question: str, *, top: int, rerank: bool = True, filters: Filters = EVERYTHING) -> Trace:
+        """Search the documents that pass the filters, and keep the ranking and the time of every stage."""
         if not is_utf8(question):
             raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
         settings, watch = self._settings, Stopwatch()
         pool = max(settings.pool, top)
+        allowed = self._filtering.allowed(filters)
+        watch.restart()
         vector = self._embedder.embed_query(question)
         watch.lap("embed")
-        lists = {"dense": self.index.dense(vector, pool)}
+        lists = {"dense": self.index.dense(vector, pool, allowed)}
         watch.lap("dense")
-        lists["keyword"] = self.index.keywords(keyword_tokens(question), pool)
+        lists["keyword"] = self.index.keywords(keyword_tokens(question), pool, allowed)
         watch.lap("keyword")
         rankings = {name: [chunk for chunk, _ in ranking] for name, ranking in lists.items()}
         weights = {"dense": settings.dense_weight, "keyword": settings.keyword_weight}

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from local_rag.cli.opening import open_library, require_question
-from local_rag.cli.options import Command, json_option, library_options, model_option, search_options
-from local_rag.cli.search import passage_as_text
+from local_rag.cli.options import Command, filter_options, json_option, library_options, model_option, search_options
+from local_rag.cli.search import NOTHING_PASSES, passage_as_text
 from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json, provenance_as_text
-from local_rag.records import Passage
+from local_rag.records import Filters, Passage
 
 
 @click.command(cls=Command)
@@ -18,6 +18,7 @@ from local_rag.records import Passage
 @library_options
 @model_option("answer", "answer with")
 @search_options
+@filter_options
 @click.option(
     "--passages",
     type=click.IntRange(min=1),
@@ -28,6 +29,7 @@ from local_rag.records import Passage
 def command(
     question: str,
     library: Path,
+    filters: Filters,
     passages: int | None,
     show_passages: bool,
     no_rerank: bool,
@@ -48,11 +50,15 @@ def command(
             click.echo(printable(text), nl=False)
 
     with open_library(library, **settings) as opened:
-        answer = opened.ask(question, passages=passages, rerank=not no_rerank, on_passages=show, on_text=write)
+        answer = opened.ask(
+            question, passages=passages, rerank=not no_rerank, filters=filters, on_passages=show, on_text=write
+        )
     if as_json:
         click.echo(printable_json(answer_as_dict(answer)))
         return
     click.echo()
+    if filters and not answer.passages:
+        click.echo(NOTHING_PASSES, err=True)
     if answer.citations:
         click.echo("\nSources:")
     for citation in answer.citations:

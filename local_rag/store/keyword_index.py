@@ -147,10 +147,12 @@ class KeywordIndex:
         scores = self._own.get_scores(tokens)
         scores += self._tuning.around * self._around.get_scores(tokens)[self._block_of]
         scores = scores if allowed is None else scores[allowed]
-        best = np.argpartition(-scores, min(top, len(scores)) - 1)[:top]
-        best = best[np.lexsort((best, -scores[best]))]
+        # All that equal the last one are compared, so that the first rows win wherever the list ends.
+        last = np.partition(scores, -min(top, len(scores)))[-min(top, len(scores))]
+        best = np.flatnonzero((scores >= last) & (scores > 0))
+        best = best[np.lexsort((best, -scores[best]))][:top]
         rows = best if allowed is None else allowed[best]
-        return [(int(row), float(scores[one])) for row, one in zip(rows, best, strict=True) if scores[one] > 0]
+        return [(int(row), float(scores[one])) for row, one in zip(rows, best, strict=True)]
 
 
 def _build(tokens: Sequence[list[str]], tuning: KeywordTuning) -> Any:
