@@ -61,6 +61,7 @@ def passage_as_dict(passage: Passage) -> dict[str, Any]:
         "text": passage.text,
         "context": passage.context,
         "score": passage.score,
+        "weak": passage.weak,
         "ranks": {hit.list_name: {"rank": hit.rank, "score": hit.score} for hit in passage.hits},
     }
 
@@ -90,7 +91,8 @@ def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, .
     snippet = " ".join(passage.text.split())
     if len(snippet) > _SNIPPET_CHARACTERS:
         snippet = snippet[:_SNIPPET_CHARACTERS].rsplit(" ", 1)[0] + " ..."
-    lines = [display_path(passage.location), heading_path(passage.title, passage.headings)]
+    headings = heading_path(passage.title, passage.headings)
+    lines = [display_path(passage.location), f"{headings} (weak)" if passage.weak else headings]
     said, tags = provenance_as_text(passage.provenance), ", ".join(passage.provenance.tags)
     lines += [line for line in (said, tags and f"tags: {tags}") if line]
     lines.append(snippet)

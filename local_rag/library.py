@@ -173,18 +173,17 @@ class Library:
         with storage_errors(self.folder), closing(Store(self.folder)) as store:
             return collect_status(store, self._indexes, self.settings)
 
-    def search(
-        self, question: str, *, top: int | None = None, rerank: bool = True, filters: Filters = EVERYTHING
-    ) -> list[Passage]:
-        """Return the best passages for a question, best first."""
-        return self.trace(question, top=top or self.settings.passages, rerank=rerank, filters=filters).passages
+    def search(self, question: str, *, top: int | None = None, every: bool = False, **how: Any) -> list[Passage]:
+        """Return the best passages for a question, best first; `how` as in `Searcher.trace`."""
+        top = top or (self.settings.all_candidates if every else self.settings.passages)
+        return self.trace(question, top=top, every=every, **how).passages
 
-    def trace(self, question: str, *, top: int, rerank: bool = True, filters: Filters = EVERYTHING) -> Trace:
-        """Search, and keep the ranking and the time of every stage."""
+    def trace(self, question: str, *, top: int, **how: Any) -> Trace:
+        """Search, and keep the ranking and the time of every stage; `how` as in `Searcher.trace`."""
         with self._one_at_a_time, storage_errors(self.folder):
             while True:
                 searcher = self._open_searcher()
-                trace = searcher.trace(question, top=top, rerank=rerank, filters=filters)
+                trace = searcher.trace(question, top=top, **how)
                 # The store keeps every chunk of the live generation: if this is still the one, none was missing.
                 if self._indexes.live_stamp() == searcher.index.stamp:
                     return trace
@@ -256,7 +255,9 @@ class Library:
         rerank_model = find(settings, "rerank") if "rerank" in chosen(settings) else None
         self._near = rerank_model.near if rerank_model else 0.0
         load_reranker = partial(self._parts.load_reranker, rerank_model) if rerank_model else None
-        return Searcher(index, self._store, self.settings, self._parts.load_embedder(embed_model), load_reranker)
+        embedder = self._parts.load_embedder(embed_model)
+        weak_below = rerank_model.weak_below if rerank_model else None
+        return Searcher(index, self._store, self.settings, embedder, load_reranker, weak_below)
 
     def _remembered(self) -> dict[str, Any]:
         """Return the settings of the last `index`: from the store, or where that is damaged from the live index."""

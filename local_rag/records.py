@@ -124,7 +124,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk that was found, with the story of its ranks."""
+    """A chunk that was found, with the story of its ranks.
+
+    `weak` says that the reranker finds that it hardly fits; None where it did not read it, or its scale is not known.
+    """
 
     chunk_id: int
     path: str
@@ -139,6 +142,7 @@ class Passage:
     score: float
     hits: tuple[Hit, ...] = ()
     provenance: Provenance = UNKNOWN
+    weak: bool | None = None
 
     @property
     def location(self) -> str:
@@ -211,7 +215,8 @@ class ModelUse:
     the log odds, of an answer model's Yes to "do the sources say it?", below which a question counts as unanswered.
     `int8` says that with int8 weights it finds as much. `fused_weight` is the weight that the fused rank has beside a
     reranker's own; 0 where its order stands alone. What a reranker scores further than `near` below the best is not
-    read for an answer; 0 where that was not measured.
+    read for an answer; 0 where that was not measured. What it scores below `weak_below` hardly fits the question; None
+    where that was not measured.
     """
 
     context_length: int
@@ -222,6 +227,7 @@ class ModelUse:
     int8: bool = False
     fused_weight: float = 0.0
     near: float = 0.0
+    weak_below: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,20 +63,36 @@ class Searcher:
         settings: Settings,
         embedder: Embedder,
         load_reranker: Callable[[], Reranker] | None,
+        weak_below: float | None = None,
     ) -> None:
         self.index = index
         # The store may hold contexts of an earlier run, which this index was made without.
         self._situated = index.manifest.get("fingerprint", {}).get("context", "llm") == "llm"
         self._store, self._settings, self._embedder = store, settings, embedder
+        self._weak_below = weak_below
         self._filtering = Filtering(store)
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
-    def trace(self, question: str, *, top: int, rerank: bool = True, filters: Filters = EVERYTHING) -> Trace:
-        """Search the documents that pass the filters, and keep the ranking and the time of every stage."""
+    def trace(
+        self,
+        question: str,
+        *,
+        top: int,
+        rerank: bool = True,
+        filters: Filters = EVERYTHING,
+        every: bool = False,
+        min_score: float | None = None,
+    ) -> Trace:
+        """Search the documents that pass the filters, and keep the ranking and the time of every stage.
+
+        With `min_score` only passages stay that the reranker scores so high. With `every` many more candidates are
+        looked at, and all stay that are not weak, or have `min_score`. Both raise QuestionError without a reranker.
+        """
         if not is_utf8(question):
             raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
+        least = self._least_score(rerank, every, min_score)
         settings, watch = self._settings, Stopwatch()
-        pool = max(settings.pool, top)
+        pool = max(settings.all_candidates if every else settings.pool, top)
         allowed = self._filtering.allowed(filters)
         watch.restart()
         vector = self._embedder.embed_query(question)
@@ -97,10 +113,25 @@ class Searcher:
             candidates = settings.rerank_candidates or max(
                 _FEWEST, int(reranker.pairs_per_second * settings.rerank_seconds)
             )
-            passages = rerank_passages(question, passages, reranker, candidates=candidates, kept=settings.passages)
+            candidates, kept = (settings.rerank_candidates, 0) if every else (candidates, settings.passages)
+            passages = rerank_passages(question, passages, reranker, candidates=candidates, kept=kept)
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
+            passages = mark_weak(passages, self._weak_below, least)
         return Trace(passages[:top], rankings, watch.seconds)
+
+    def _least_score(self, rerank: bool, every: bool, min_score: float | None) -> float | None:
+        """Return the score that a passage must have to stay, None where all stay."""
+        if not every and min_score is None:
+            return None
+        if not (rerank and self._load_reranker):
+            raise QuestionError(
+                "--all and --min-score go by a reranker's scores and there is none here; leave --no-rerank away, or "
+                "name a model with `--rerank-model`."
+            )
+        if min_score is None and self._weak_below is None:
+            raise QuestionError("Below which score this reranker's passages are weak is not known; give `--min-score`.")
+        return self._weak_below if min_score is None else min_score
 
     def _passages(self, lists: Mapping[str, Sequence[tuple[int, float]]], count: int) -> list[Passage]:
         """Fetch the first fused chunks; give each its rank and score in every list."""
@@ -149,6 +180,17 @@ def _blend(passages: Sequence[Passage], scores: Sequence[float], weight: float) 
         hits = (*passages[place].hits, Hit("rerank", rank, scores[place]))
         ranked.append((place, replace(passages[place], score=score, hits=hits)))
     return sorted(ranked, key=lambda one: (-one[1].score, one[0]))
+
+
+def mark_weak(passages: Sequence[Passage], weak_below: float | None, least: float | None = None) -> list[Passage]:
+    """Say of each passage that was reranked whether it is weak; with `least` keep those that have that score."""
+    marked = []
+    for passage in passages:
+        score = next((hit.score for hit in passage.hits if hit.list_name == "rerank"), None)
+        if least is None or (score is not None and score >= least):
+            known = score is not None and weak_below is not None
+            marked.append(replace(passage, weak=score < weak_below) if known else passage)  # type: ignore[operator]
+    return marked
 
 
 def reranked_text(passage: Passage) -> str:

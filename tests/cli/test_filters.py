@@ -73,3 +73,13 @@ def test_what_is_no_date_is_wrong_usage(day: str, run: Run) -> None:
     result = run("search", "boat", "--since", day)
     assert result.exit_code == 2
     assert "no date such as" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--all",), ("--min-score", "-2")])
+def test_without_a_reranker_scores_are_refused_in_a_sentence(
+    arguments: tuple[str, ...], indexed: Path, run: Run
+) -> None:
+    result = run("search", "boat", *arguments)
+    assert result.exit_code == 1
+    assert "--rerank-model" in result.stderr
+    assert "Traceback" not in result.output
