@@ -32,6 +32,7 @@ from local_rag.store.database import Store
 from local_rag.store.generation import Generations
 from local_rag.store.storage_errors import storage_errors
 from local_rag.upkeep.clean import Cleaning, Removal, clean, find_documents, remove
+from local_rag.upkeep.moving import Root, list_roots, move_root
 from local_rag.upkeep.repair import repair_index, repair_store
 from local_rag.upkeep.status import Status, collect_status
 
@@ -172,6 +173,17 @@ class Library:
         """Say what the library holds, what shaped it, and what is stale and why."""
         with storage_errors(self.folder), closing(Store(self.folder)) as store:
             return collect_status(store, self._indexes, self.settings)
+
+    def roots(self) -> list[Root]:
+        """List the folders and files that were ever given to index(), and are not forgotten."""
+        with storage_errors(self.folder), closing(Store(self.folder)) as store:
+            return list_roots(store)
+
+    def move_root(self, old: Path | str, new: Path | str) -> int:
+        """Record that an indexed folder lies elsewhere now; return how many documents went with it."""
+        places = [Path(os.path.abspath(Path(place).expanduser())) for place in (old, new)]  # noqa: PTH100  OLD is gone
+        with self._locked(create=False), closing(Store(self.folder)) as store:
+            return move_root(store, places[0], places[1].resolve())
 
     def search(self, question: str, *, top: int | None = None, every: bool = False, **how: Any) -> list[Passage]:
         """Return the best passages for a question, best first; `how` as in `Searcher.trace`."""

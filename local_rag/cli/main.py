@@ -25,6 +25,7 @@ COMMANDS = {
     "models": "List, pull and verify the models.",
     "remove": "Take documents out of the library.",
     "repair": "Check the library, and build again what is damaged.",
+    "roots": "List the indexed folders, or say where one has moved.",
     "scrape": "Fetch web pages as Markdown files to index.",
     "search": "Find the passages that fit a question.",
     "status": "Show what the library holds, and what is stale and why.",
