@@ -12,6 +12,7 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from local_rag.asking.answer import DEFAULT_PROMPT_TOKENS, Answerer, answer_room
+from local_rag.asking.chat import Conversation
 from local_rag.asking.search import Searcher, Trace
 from local_rag.asking.select import likely_sources
 from local_rag.errors import DamagedLibraryError, LibraryError
@@ -25,11 +26,12 @@ from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.reranker import Reranker
 from local_rag.offline import close, set_switches
-from local_rag.records import EVERYTHING, Answer, Filters, InstalledModel, Passage, Progress
+from local_rag.records import EVERYTHING, Answer, Filters, InstalledModel, Passage, Progress, Turn
 from local_rag.settings import SETTINGS_FILE, Settings, index_settings, resolve_settings, said_now, was_written_by_index
 from local_rag.store.connect import OWN_FILES, is_library, remembered_settings
 from local_rag.store.database import Store
 from local_rag.store.generation import Generations
+from local_rag.store.history import History, erase_from_history
 from local_rag.store.storage_errors import storage_errors
 from local_rag.upkeep.clean import Cleaning, Removal, clean, find_documents, remove
 from local_rag.upkeep.moving import Root, list_roots, move_root
@@ -153,6 +155,8 @@ class Library:
                 # Before anything is taken out, since the models may not be there.
                 indexer = self._indexer(store, progress) if self._indexes.live_name() else None
                 remove(store, self._indexes, indexer, removal, erase=erase)
+                if erase:
+                    erase_from_history(self.folder, [document.path for document in removal.documents])
             return removal
 
     def clean(self, *, dry_run: bool = False) -> Cleaning:
@@ -207,6 +211,7 @@ class Library:
         passages: int | None = None,
         rerank: bool = True,
         filters: Filters = EVERYTHING,
+        earlier: Sequence[Turn] = (),
         on_text: Callable[[str], None] = _ignore,
         on_passages: Callable[[Sequence[Passage]], None] = _ignore,
     ) -> Answer:
@@ -214,9 +219,11 @@ class Library:
 
         `on_passages` sees the passages that were found, `on_text` the answer as it is written. As many of the best
         passages are read as the model reads in about ten seconds, or `passages` of them if its context holds so many.
+        A follow-up is searched with some weight of the `earlier` questions, and read behind the last of them.
         """
         with self._one_at_a_time:
-            found = self.search(question, top=passages, rerank=rerank, filters=filters)
+            asked = [turn.question for turn in earlier]
+            found = self.search(question, top=passages, rerank=rerank, filters=filters, earlier=asked)
             on_passages(found)
             if self._answerer is None:
                 model = find(self.settings, "answer")
@@ -224,7 +231,12 @@ class Library:
                 self._answerer = Answerer(generator, model.answered_log_odds)
             prompt_tokens = DEFAULT_PROMPT_TOKENS if passages is None else None
             sources = likely_sources(found, self._near) if passages is None else found
-            return self._answerer.answer(question, sources, prompt_tokens=prompt_tokens, on_text=on_text)
+            before = earlier[-1] if earlier else None
+            return self._answerer.answer(question, sources, prompt_tokens=prompt_tokens, on_text=on_text, before=before)
+
+    def chat(self) -> Conversation:
+        """Begin a conversation, which is kept in the library's history where that may be written."""
+        return Conversation(self.ask, History(self.folder))
 
     def manifest(self) -> Mapping[str, Any]:
         """Return what shaped the live index."""

@@ -177,6 +177,14 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A question that was asked before in a conversation, and what was answered."""
+
+    question: str
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """A file that was left out, and why.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from local_rag.asking.citations import CitationCheck, most_similar_source
 from local_rag.asking.prompt import CHECK, MAX_ANSWER_TOKENS, REQUEST, closing_prompt, sources_prompt
 from local_rag.llama.generator import Generator, Request
-from local_rag.records import Answer, Citation, Passage
+from local_rag.records import Answer, Citation, Passage, Turn
 
 REFUSAL = "The documents do not answer this question."
 _CONTEXT_TOKENS = 8192
@@ -38,15 +38,16 @@ class Answerer:
         *,
         prompt_tokens: int | None = DEFAULT_PROMPT_TOKENS,
         on_text: Callable[[str], None] = lambda _text: None,
+        before: Turn | None = None,
     ) -> Answer:
         """Answer a question from the best passages that fit, `passages` being ordered best first.
 
         They fit into a prompt of `prompt_tokens`, or with None into all the model can read. `on_text` is given the
-        answer piece by piece; the pieces make up `Answer.text`.
+        answer piece by piece; the pieces make up `Answer.text`. `before` is the turn that a follow-up follows.
         """
         room = self._generator.context_tokens
         limit = room if prompt_tokens is None else min(prompt_tokens, room)
-        prefix, used = sources_prompt(question, passages, model=self._generator.model, limit=limit)
+        prefix, used = sources_prompt(question, passages, model=self._generator.model, limit=limit, before=before)
         log_odds = self.log_odds(prefix) if used else None
         if log_odds is None or log_odds < self._threshold:
             on_text(REFUSAL)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from local_rag.asking.filters import Filtering
+from local_rag.asking.follow_up import follow_up_query
 from local_rag.asking.fuse import reciprocal_rank_fusion
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
@@ -15,7 +16,6 @@ from local_rag.records import EVERYTHING, Filters, Hit, Passage
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
 from local_rag.store.index import Index
-from local_rag.store.keyword_index import keyword_tokens
 
 # Passages that are scored at once: chosen by scripts/measure/tune_early_exit.py, see docs/speed.md.
 _FIRST_ROUND, _ROUND = 32, 16
@@ -82,11 +82,13 @@ class Searcher:
         filters: Filters = EVERYTHING,
         every: bool = False,
         min_score: float | None = None,
+        earlier: Sequence[str] = (),
     ) -> Trace:
         """Search the documents that pass the filters, and keep the ranking and the time of every stage.
 
         With `min_score` only passages stay that the reranker scores so high. With `every` many more candidates are
         looked at, and all stay that are not weak, or have `min_score`. Both raise QuestionError without a reranker.
+        A question that follows `earlier` ones, the first asked first, is searched with some weight of theirs.
         """
         if not is_utf8(question):
             raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
@@ -95,11 +97,11 @@ class Searcher:
         pool = max(settings.all_candidates if every else settings.pool, top)
         allowed = self._filtering.allowed(filters)
         watch.restart()
-        vector = self._embedder.embed_query(question)
+        vector, terms, weights_of_terms = follow_up_query(self._embedder, question, earlier)
         watch.lap("embed")
         lists = {"dense": self.index.dense(vector, pool, allowed)}
         watch.lap("dense")
-        lists["keyword"] = self.index.keywords(keyword_tokens(question), pool, allowed)
+        lists["keyword"] = self.index.keywords(terms, pool, allowed, weights_of_terms)
         watch.lap("keyword")
         rankings = {name: [chunk for chunk, _ in ranking] for name, ranking in lists.items()}
         weights = {"dense": settings.dense_weight, "keyword": settings.keyword_weight}

@@ -6,7 +6,8 @@ by default what the id's suffix says) and `"chunks"`: `[{"id", "start", "end"}]`
 
 A line of `questions.jsonl` is `{"question", "golden"}`. Golden is the list of what answers it: ids of chunks, ids of
 documents, or spans `{"document", "start", "end"}`; it is empty when nothing does. `"reviewed": false` marks a question
-that nobody has looked at yet.
+that nobody has looked at yet. `"history"` is what was said before, a list of `{"speaker": "user" or "agent", "text"}`:
+the question is then searched as a follow-up.
 """
 
 import hashlib
@@ -34,13 +35,17 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its golden chunks (by id), spans or documents; at most one of the three is not empty."""
+    """A question with its golden chunks (by id), spans or documents; at most one of the three is not empty.
+
+    `earlier` are the questions that came before it in its conversation, the first one first.
+    """
 
     text: str
     chunks: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()
     documents: tuple[str, ...] = ()
     reviewed: bool = True
+    earlier: tuple[str, ...] = ()
 
     @property
     def answerable(self) -> bool:
@@ -186,4 +191,13 @@ def _read_question(record: Mapping[str, Any], documents: Mapping[str, int], chun
         tuple(dict.fromkeys(spans)),
         tuple(dict.fromkeys(golden_documents)),
         bool(record.get("reviewed", True)),
+        _read_history(record.get("history") or ()),
     )
+
+
+def _read_history(history: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return what the user has asked before."""
+    for said in history:
+        if said["speaker"] not in {"user", "agent"} or not isinstance(said["text"], str):
+            raise ValueError(f"the history holds {said!r}, which neither user nor agent said")
+    return tuple(said["text"] for said in history if said["speaker"] == "user" and said["text"].strip())

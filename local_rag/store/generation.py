@@ -45,9 +45,11 @@ class Generation:
         """Return chunk ids with cosine similarities, best first."""
         return self._named(self._vectors.search(vector, top, self._rows(allowed)))
 
-    def keywords(self, terms: Sequence[str], top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
+    def keywords(
+        self, terms: Sequence[str], top: int, allowed: Allowed = None, weights: Sequence[float] | None = None
+    ) -> list[tuple[int, float]]:
         """Return chunk ids with BM25 scores, best first."""
-        return self._named(self._keywords.search(terms, top, self._rows(allowed)))
+        return self._named(self._keywords.search(terms, top, self._rows(allowed), weights))
 
     def _named(self, found: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
         ids = self._loaded()

@@ -50,8 +50,13 @@ class Index(Protocol):
     def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
         """Return chunk ids with cosine similarities to a normalised vector, best first; only those `allowed`."""
 
-    def keywords(self, terms: Sequence[str], top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
-        """Return chunk ids with BM25 scores for terms of `keyword_tokens`, best first; only those `allowed`."""
+    def keywords(
+        self, terms: Sequence[str], top: int, allowed: Allowed = None, weights: Sequence[float] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return chunk ids with BM25 scores for terms of `keyword_tokens`, best first; only those `allowed`.
+
+        A term scores as often as it is named, times its weight where `weights` has one for each.
+        """
 
     def damage(self, *, hash_all: bool = True) -> list[str]:
         """Name what is not as it was published; without `hash_all` what was not written to since is taken as whole."""
