@@ -34,6 +34,7 @@ from local_rag.store.generation import Generations
 from local_rag.store.history import History, erase_from_history
 from local_rag.store.storage_errors import storage_errors
 from local_rag.upkeep.clean import Cleaning, Removal, clean, find_documents, remove
+from local_rag.upkeep.documents import ListedDocument, list_documents
 from local_rag.upkeep.moving import Root, list_roots, move_root
 from local_rag.upkeep.repair import repair_index, repair_store
 from local_rag.upkeep.status import Status, collect_status
@@ -177,6 +178,11 @@ class Library:
         """Say what the library holds, what shaped it, and what is stale and why."""
         with storage_errors(self.folder), closing(Store(self.folder)) as store:
             return collect_status(store, self._indexes, self.settings)
+
+    def documents(self, *, filters: Filters = EVERYTHING) -> list[ListedDocument]:
+        """List the documents that pass the filters: what each is about, its state, dates and size."""
+        with storage_errors(self.folder), closing(Store(self.folder)) as store:
+            return list_documents(store, self._indexes, filters)
 
     def roots(self) -> list[Root]:
         """List the folders and files that were ever given to index(), and are not forgotten."""

@@ -21,6 +21,7 @@ COMMANDS = {
     "chat": "Ask one question after the other, each in the light of those before.",
     "clean": "Delete what the library does not need any more.",
     "doctor": "Check this machine, the models and the library; say how to mend what is wrong.",
+    "documents": "List the documents, and what each is about.",
     "eval": "Measure retrieval on questions whose passages are known.",
     "index": "Index folders and files; run again after they change.",
     "models": "List, pull and verify the models.",

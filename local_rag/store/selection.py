@@ -45,3 +45,9 @@ def chunk_ids_of(store: Store, documents: Collection[int]) -> np.ndarray:
     query = "SELECT id FROM chunks WHERE document_id = ?"
     ids = [row[0] for document in documents for row in store.connection.execute(query, (document,))]
     return np.asarray(ids, dtype=np.int64)
+
+
+def beginning_of(store: Store, document: int, characters: int = 4000) -> str:
+    """Return how the text of a document begins."""
+    query = "SELECT substr(text, 1, ?2) FROM documents WHERE id = ?1"
+    return str(store.connection.execute(query, (document, characters)).fetchone()[0])
