@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from local_rag.asking.answer import DEFAULT_PROMPT_TOKENS, Answerer, answer_room
 from local_rag.asking.chat import Conversation
+from local_rag.asking.follow_up import FollowUpTuning
 from local_rag.asking.search import Searcher, Trace
 from local_rag.asking.select import likely_sources
 from local_rag.errors import DamagedLibraryError, LibraryError
@@ -31,7 +32,7 @@ from local_rag.settings import SETTINGS_FILE, Settings, index_settings, resolve_
 from local_rag.store.connect import OWN_FILES, is_library, remembered_settings
 from local_rag.store.database import Store
 from local_rag.store.generation import Generations
-from local_rag.store.history import History, erase_from_history
+from local_rag.store.history import History
 from local_rag.store.storage_errors import storage_errors
 from local_rag.upkeep.clean import Cleaning, Removal, clean, find_documents, remove
 from local_rag.upkeep.documents import ListedDocument, list_documents
@@ -42,8 +43,7 @@ from local_rag.upkeep.status import Status, collect_status
 DEFAULT_FOLDER = Path(".local-rag")
 
 
-def _ignore(_event: object) -> None:
-    pass
+def _ignore(_event: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +156,6 @@ class Library:
                 # Before anything is taken out, since the models may not be there.
                 indexer = self._indexer(store, progress) if self._indexes.live_name() else None
                 remove(store, self._indexes, indexer, removal, erase=erase)
-                if erase:
-                    erase_from_history(self.folder, [document.path for document in removal.documents])
             return removal
 
     def clean(self, *, dry_run: bool = False) -> Cleaning:
@@ -186,7 +184,7 @@ class Library:
 
     def roots(self) -> list[Root]:
         """List the folders and files that were ever given to index(), and are not forgotten."""
-        with storage_errors(self.folder), closing(Store(self.folder)) as store:
+        with closing(Store(self.folder)) as store, storage_errors(self.folder):
             return list_roots(store)
 
     def move_root(self, old: Path | str, new: Path | str) -> int:
@@ -228,8 +226,9 @@ class Library:
         A follow-up is searched with some weight of the `earlier` questions, and read behind the last of them.
         """
         with self._one_at_a_time:
-            asked = [turn.question for turn in earlier]
-            found = self.search(question, top=passages, rerank=rerank, filters=filters, earlier=asked)
+            top, asked = passages or self.settings.passages, [turn.question for turn in earlier]
+            trace = self.trace(question, top=top, rerank=rerank, filters=filters, earlier=asked)
+            found, before = trace.passages, earlier[-1] if trace.follows else None
             on_passages(found)
             if self._answerer is None:
                 model = find(self.settings, "answer")
@@ -237,7 +236,6 @@ class Library:
                 self._answerer = Answerer(generator, model.answered_log_odds)
             prompt_tokens = DEFAULT_PROMPT_TOKENS if passages is None else None
             sources = likely_sources(found, self._near) if passages is None else found
-            before = earlier[-1] if earlier else None
             return self._answerer.answer(question, sources, prompt_tokens=prompt_tokens, on_text=on_text, before=before)
 
     def chat(self) -> Conversation:
@@ -287,7 +285,8 @@ class Library:
         load_reranker = partial(self._parts.load_reranker, rerank_model) if rerank_model else None
         embedder = self._parts.load_embedder(embed_model)
         weak_below = rerank_model.weak_below if rerank_model else None
-        return Searcher(index, self._store, self.settings, embedder, load_reranker, weak_below)
+        follow_ups = FollowUpTuning(new_subject_below=embed_model.new_subject_below)
+        return Searcher(index, self._store, self.settings, embedder, load_reranker, weak_below, follow_ups)
 
     def _remembered(self) -> dict[str, Any]:
         """Return the settings of the last `index`: from the store, or where that is damaged from the live index."""

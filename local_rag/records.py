@@ -224,7 +224,8 @@ class ModelUse:
     `int8` says that with int8 weights it finds as much. `fused_weight` is the weight that the fused rank has beside a
     reranker's own; 0 where its order stands alone. What a reranker scores further than `near` below the best is not
     read for an answer; 0 where that was not measured. What it scores below `weak_below` hardly fits the question; None
-    where that was not measured.
+    where that was not measured. A question less similar than `new_subject_below`, by an embedder's cosine, to the one
+    before it opens a new subject.
     """
 
     context_length: int
@@ -236,6 +237,7 @@ class ModelUse:
     fused_weight: float = 0.0
     near: float = 0.0
     weak_below: float | None = None
+    new_subject_below: float = -1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from local_rag.asking.filters import Filtering
-from local_rag.asking.follow_up import follow_up_query
+from local_rag.asking.follow_up import FOLLOW_UPS, FollowUpTuning, follow_up_query
 from local_rag.asking.fuse import reciprocal_rank_fusion
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
@@ -29,11 +29,13 @@ class Trace:
 
     `rankings` holds the chunk ids of the stages dense, keyword, fused and reranked, best first, and `seconds` what
     embed, dense, keyword, fuse and rerank took. `reranked` and `rerank` are missing where nothing was reranked.
+    `follows` says that it was searched as a follow-up.
     """
 
     passages: list[Passage]
     rankings: dict[str, list[int]]
     seconds: dict[str, float]
+    follows: bool = False
 
 
 class Stopwatch:
@@ -64,12 +66,13 @@ class Searcher:
         embedder: Embedder,
         load_reranker: Callable[[], Reranker] | None,
         weak_below: float | None = None,
+        follow_ups: FollowUpTuning = FOLLOW_UPS,
     ) -> None:
         self.index = index
         # The store may hold contexts of an earlier run, which this index was made without.
         self._situated = index.manifest.get("fingerprint", {}).get("context", "llm") == "llm"
         self._store, self._settings, self._embedder = store, settings, embedder
-        self._weak_below = weak_below
+        self._weak_below, self._follow_ups = weak_below, follow_ups
         self._filtering = Filtering(store)
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
@@ -97,7 +100,7 @@ class Searcher:
         pool = max(settings.all_candidates if every else settings.pool, top)
         allowed = self._filtering.allowed(filters)
         watch.restart()
-        vector, terms, weights_of_terms = follow_up_query(self._embedder, question, earlier)
+        vector, terms, weights_of_terms = follow_up_query(self._embedder, question, earlier, self._follow_ups)
         watch.lap("embed")
         lists = {"dense": self.index.dense(vector, pool, allowed)}
         watch.lap("dense")
@@ -120,7 +123,7 @@ class Searcher:
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
             passages = mark_weak(passages, self._weak_below, least)
-        return Trace(passages[:top], rankings, watch.seconds)
+        return Trace(passages[:top], rankings, watch.seconds, follows=weights_of_terms is not None)
 
     def _least_score(self, rerank: bool, every: bool, min_score: float | None) -> float | None:
         """Return the score that a passage must have to stay, None where all stay."""

@@ -89,7 +89,7 @@ def _remember_lines(conversation: Conversation) -> None:
 
 def _ask(question: str, conversation: Conversation, *, rerank: bool, as_json: bool) -> None:
     if len(conversation.turns) == 1 and not as_json:
-        click.echo("(Searched with the question before as well; /new begins a new subject.)", err=True)
+        click.echo("(A follow-up is searched with the question before as well; /new begins a new subject.)", err=True)
 
     def write(text: str) -> None:
         if not as_json:

@@ -32,6 +32,14 @@ def test_the_previous_and_the_first_question_count_for_less() -> None:
     assert vector == pytest.approx(wanted / np.linalg.norm(wanted))
 
 
+def test_a_question_that_is_unlike_the_one_before_opens_a_new_subject() -> None:
+    alike, unlike = FollowUpTuning(new_subject_below=0.2), FollowUpTuning(new_subject_below=0.9)
+    assert follow_up_query(EMBEDDER, "leave in norway", ["leave in ireland"], alike)[2] is not None
+    vector, terms, weights = follow_up_query(EMBEDDER, "leave in norway", ["leave in ireland"], unlike)
+    assert (terms, weights) == (["leav", "norway"], None)
+    assert np.array_equal(vector, EMBEDDER.embed_query("leave in norway"))
+
+
 def test_a_first_question_that_is_also_the_previous_one_counts_once() -> None:
     _, terms, weights = follow_up_query(EMBEDDER, "And Norway?", ["Leave in Ireland?"])
     assert terms == [*keyword_tokens("And Norway?"), *keyword_tokens("Leave in Ireland?")]

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from local_rag.asking.follow_up import FollowUpTuning
 from local_rag.asking.search import Searcher, rerank_passages, reranked_text
 from local_rag.errors import QuestionError
 from local_rag.records import Chunk, Hit, InstalledModel, Passage
@@ -128,6 +129,15 @@ def test_an_index_that_finds_nothing() -> None:
     trace = searcher((), (), reranker=by_length()).trace("when", top=3)
     assert trace.passages == []
     assert trace.rankings == {"dense": [], "keyword": [], "fused": [], "reranked": []}
+
+
+def test_a_follow_up_is_told_from_a_new_subject() -> None:
+    assert not searcher().trace("when", top=1).follows
+    assert searcher().trace("when", top=1, earlier=["who"]).follows
+    tuning = FollowUpTuning(new_subject_below=0.5)
+    strict = Searcher(FakeIndex((1,), (1,)), cast(Store, FakeStore()), SETTINGS, EMBEDDER, None, None, tuning)
+    assert not strict.trace("when", top=1, earlier=["who"]).follows
+    assert strict.trace("when and who", top=1, earlier=["when and who now"]).follows
 
 
 def test_weak_passages_are_marked_and_stay() -> None:

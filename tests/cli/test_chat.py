@@ -32,14 +32,15 @@ def chat(generator: FakeGenerator, *lines: str, arguments: tuple[str, ...] = ())
 
 
 def test_a_conversation(indexed: Path, generator: FakeGenerator) -> None:
-    result = chat(generator, "When does the boat leave?", "", "Who is on it?", "thanks", "/sources", "/new", "Leave?")
+    lines = ("When does the boat leave?", "", "Who is on the boat?", "thanks", "/sources", "/new", "Leave?")
+    result = chat(generator, *lines)
     assert result.exit_code == 0, result.output
     assert result.stdout.count("At seven. [1]\n  [1] ") == 3
     assert "You are welcome." in result.stdout
     assert "[1] documents/" in result.stdout
     assert result.stderr.count("/new begins a new subject") == 1
     prompts = [prompt for prompt in generator.prompts if "square brackets" in prompt]
-    assert "Question: When does the boat leave?\nAnswer: At seven.\n\nQuestion: Who is on it?\n" in prompts[1]
+    assert "Question: When does the boat leave?\nAnswer: At seven.\n\nQuestion: Who is on the boat?\n" in prompts[1]
     assert prompts[2].count("Question:") == prompts[0].count("Question:") == 1
 
 
@@ -75,6 +76,13 @@ def test_mistakes_are_told_and_the_conversation_goes_on(indexed: Path, generator
     assert "/nowhere/at/all.md cannot be written" in result.stderr
     assert "/switch NUMBER" in result.stdout
     assert "At seven. [1]" in result.stdout
+
+
+def test_what_is_erased_is_in_no_conversation(indexed: Path, generator: FakeGenerator, run: Run) -> None:
+    chat(generator, "When does the boat leave?", arguments=("--in", "boat.txt"))
+    assert "When does" in chat(generator, "/list").stdout
+    assert run("remove", "documents/boat.txt", "--erase").exit_code == 0
+    assert "When does" not in chat(generator, "/list").stdout
 
 
 def test_without_a_library_there_is_nothing_to_talk_about(documents: Path, generator: FakeGenerator) -> None:
