@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from local_rag.records import Answer, Passage, heading_path
+from local_rag.records import Answer, Passage, Provenance, heading_path
 
 # C0 (but tab and newline), DEL and C1 can move the cursor or recolour; bidirectional controls reorder what is read;
 # lone surrogates, from file names that are not UTF-8, cannot be printed at all.
@@ -50,6 +50,10 @@ def passage_as_dict(passage: Passage) -> dict[str, Any]:
         "location": display_path(passage.location),
         "path": display_path(passage.path),
         "title": passage.title,
+        "url": passage.provenance.url or None,
+        "date": passage.provenance.date or None,
+        "author": passage.provenance.author or None,
+        "tags": passage.provenance.tags or None,
         "headings": passage.headings,
         "page": passage.page,
         "line": passage.line,
@@ -58,8 +62,14 @@ def passage_as_dict(passage: Passage) -> dict[str, Any]:
         "context": passage.context,
         "also_in": [display_path(place) for place in passage.also_in],
         "score": passage.score,
+        "weak": passage.weak,
         "ranks": {hit.list_name: {"rank": hit.rank, "score": hit.score} for hit in passage.hits},
     }
+
+
+def provenance_as_text(said: Provenance) -> str:
+    """Say where a document comes from, as far as it says so: `https://example.org/a, 2024-05-01, Ada Byron`."""
+    return ", ".join(part for part in (said.url, said.date, said.author) if part)
 
 
 def answer_as_dict(answer: Answer) -> dict[str, Any]:
@@ -85,11 +95,15 @@ def answer_as_dict(answer: Answer) -> dict[str, Any]:
 
 
 def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, ...]:
-    """Return a passage for people: where it stands, under which headings, how it begins, and why it was found."""
+    """Return a passage for people: its place and headings, what its document says of itself, how it begins, why."""
     snippet = " ".join(passage.text.split())
     if len(snippet) > _SNIPPET_CHARACTERS:
         snippet = snippet[:_SNIPPET_CHARACTERS].rsplit(" ", 1)[0] + " ..."
-    lines = [display_path(passage.location), heading_path(passage.title, passage.headings), snippet]
+    headings = heading_path(passage.title, passage.headings)
+    lines = [display_path(passage.location), f"{headings} (weak)" if passage.weak else headings]
+    said, tags = provenance_as_text(passage.provenance), ", ".join(passage.provenance.tags)
+    lines += [line for line in (said, tags and f"tags: {tags}") if line]
+    lines.append(snippet)
     if explain:
         lines.append(", ".join(f"{hit.list_name} #{hit.rank} ({hit.score:.4g})" for hit in passage.hits))
         if passage.context:

@@ -9,16 +9,16 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
-from filelock import FileLock, Timeout
-
 from local_rag.asking.answer import Answerer, answer_room
 from local_rag.asking.ask import Asker, Way
 from local_rag.asking.budget import reading_budget
+from local_rag.asking.chat import Conversation
+from local_rag.asking.follow_up import FollowUpTuning
 from local_rag.asking.search import Searcher, Trace
 from local_rag.errors import DamagedLibraryError, LibraryError
-from local_rag.files import is_utf8
 from local_rag.indexing.fingerprint import make_fingerprint, require_same, settings_of
 from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
+from local_rag.indexing.roots import roots_to_index
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.llama.open import open_engine, open_vocabulary
 from local_rag.models.choice import chosen, find, find_for_index, threshold_of
@@ -26,21 +26,24 @@ from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.reranker import Reranker
 from local_rag.offline import close, set_switches
-from local_rag.records import Answer, InstalledModel, Passage, Progress
+from local_rag.records import EVERYTHING, Answer, Filters, InstalledModel, Passage, Progress, Turn
 from local_rag.settings import SETTINGS_FILE, Settings, index_settings, resolve_settings, said_now, was_written_by_index
-from local_rag.store.connect import OWN_FILES, is_library, remembered_settings
+from local_rag.store.connect import remembered_settings
 from local_rag.store.database import Store
 from local_rag.store.generation import Generations
+from local_rag.store.history import History
+from local_rag.store.lock import library_lock
 from local_rag.store.storage_errors import storage_errors
 from local_rag.upkeep.clean import Cleaning, Removal, clean, find_documents, remove
+from local_rag.upkeep.documents import ListedDocument, list_documents
+from local_rag.upkeep.moving import Root, list_roots, move_root
 from local_rag.upkeep.repair import repair_index, repair_store
 from local_rag.upkeep.status import Status, collect_status
 
 DEFAULT_FOLDER = Path(".local-rag")
 
 
-def _ignore(_event: object) -> None:
-    pass
+def _ignore(_event: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,8 @@ class Library:
 
     def index(self, paths: Iterable[Path | str] = (), *, progress: Callable[[Progress], None] = _ignore) -> IndexReport:
         """Bring the library up to date with these files and folders, or with all it was ever given."""
-        with self._locked(), closing(Store(self.folder, create=True)) as store:
-            roots = _roots(store, paths)  # before the models: a mistyped path matters more than one not pulled
+        with library_lock(self.folder, create=True), closing(Store(self.folder, create=True)) as store:
+            roots = roots_to_index(store, paths)  # before the models: a mistyped path matters more than one not pulled
             indexer = self._indexer(store, progress)
             indexer.splitting()  # refuses what cannot be; only then are the settings remembered
             store.remember(index_settings(self.settings, *find_for_index(self.settings)))
@@ -115,7 +118,7 @@ class Library:
         self, progress: Callable[[Progress], None] = _ignore, *, create: bool = False
     ) -> Iterator[tuple[Store, Indexer]]:
         """Hold the library's lock; yield its store and an indexer over it."""
-        with self._locked(create=create), closing(Store(self.folder, create=create)) as store:
+        with library_lock(self.folder, create=create), closing(Store(self.folder, create=create)) as store:
             yield store, self._indexer(store, progress)
 
     def _indexer(self, store: Store, progress: Callable[[Progress], None]) -> Indexer:
@@ -147,7 +150,7 @@ class Library:
 
         With `erase` nothing of them is left in any file of the library, neither contexts nor vectors.
         """
-        with self._locked(create=False), closing(Store(self.folder)) as store:
+        with library_lock(self.folder), closing(Store(self.folder)) as store:
             removal = find_documents(store, paths)
             if not dry_run:
                 # Before anything is taken out, since the models may not be there.
@@ -157,12 +160,12 @@ class Library:
 
     def clean(self, *, dry_run: bool = False) -> Cleaning:
         """Delete what nothing needs any more: older indexes, orphaned contexts and vectors, leftovers."""
-        with self._locked(create=False), closing(Store(self.folder)) as store:
+        with library_lock(self.folder), closing(Store(self.folder)) as store:
             return clean(store, self._indexes, dry_run=dry_run)
 
     def repair(self, *, progress: Callable[[Progress], None] = _ignore) -> list[str]:
         """Mend what a crash or a failing disk has left behind; return what was done, one sentence each."""
-        with self._locked(create=False):
+        with library_lock(self.folder):
             remembered = self._remembered()
             done = repair_store(self.folder)
             with closing(Store(self.folder)) as store:
@@ -174,16 +177,33 @@ class Library:
         with storage_errors(self.folder), closing(Store(self.folder)) as store:
             return collect_status(store, self._indexes, self.settings)
 
-    def search(self, question: str, *, top: int | None = None, rerank: bool = True) -> list[Passage]:
-        """Return the best passages for a question, best first."""
-        return self.trace(question, top=top or self.settings.passages, rerank=rerank).passages
+    def documents(self, *, filters: Filters = EVERYTHING) -> list[ListedDocument]:
+        """List the documents that pass the filters: what each is about, its state, dates and size."""
+        with storage_errors(self.folder), closing(Store(self.folder)) as store:
+            return list_documents(store, self._indexes, filters)
 
-    def trace(self, question: str, *, top: int, rerank: bool = True, share: int = 1) -> Trace:
-        """Search, and keep the ranking and the time of every stage; `share` as in Searcher.trace."""
+    def roots(self) -> list[Root]:
+        """List the folders and files that were ever given to index(), and are not forgotten."""
+        with closing(Store(self.folder)) as store, storage_errors(self.folder):
+            return list_roots(store)
+
+    def move_root(self, old: Path | str, new: Path | str) -> int:
+        """Record that an indexed folder lies elsewhere now; return how many documents went with it."""
+        places = [Path(os.path.abspath(Path(place).expanduser())) for place in (old, new)]  # noqa: PTH100  OLD is gone
+        with library_lock(self.folder), closing(Store(self.folder)) as store:
+            return move_root(store, places[0], places[1].resolve())
+
+    def search(self, question: str, *, top: int | None = None, every: bool = False, **how: Any) -> list[Passage]:
+        """Return the best passages for a question, best first; `how` as in `Searcher.trace`."""
+        top = top or (self.settings.all_candidates if every else self.settings.passages)
+        return self.trace(question, top=top, every=every, **how).passages
+
+    def trace(self, question: str, *, top: int, **how: Any) -> Trace:
+        """Search, and keep the ranking and the time of every stage; `how` as in `Searcher.trace`."""
         with self._one_at_a_time, storage_errors(self.folder):
             while True:
                 searcher = self._open_searcher()
-                trace = searcher.trace(question, top=top, rerank=rerank, share=share)
+                trace = searcher.trace(question, top=top, **how)
                 # The store keeps every chunk of the live generation: if this is still the one, none was missing.
                 if self._indexes.live_stamp() == searcher.index.stamp:
                     return trace
@@ -192,31 +212,39 @@ class Library:
         self,
         question: str,
         *,
-        passages: int | None = None,
-        rerank: bool = True,
-        diverse: bool = False,
-        strict: bool = False,
         on_text: Callable[[str], None] = _ignore,
         on_passages: Callable[[Sequence[Passage]], None] = _ignore,
+        **how: Any,
     ) -> Answer:
-        """Answer a question from the documents, or say that they do not hold the answer.
+        """Answer a question from the documents, or say that they do not hold the answer; `how` as in `asker`.
 
-        `on_passages` sees the passages that were found, `on_text` the answer as it is written. As many of the best
-        passages are read as the model reads in about ten seconds, or `passages` of them if its context holds so many;
-        `diverse` prefers passages that are unlike each other. `strict` leaves out every sentence with a number or name
-        that its sources lack, and gives `on_text` all at once.
+        `on_passages` sees the passages that were found, `on_text` the answer as it is written.
         """
-        asker = self.asker(passages=passages, rerank=rerank, diverse=diverse, strict=strict)
+        asker = self.asker(**how)
         with self._one_at_a_time:
             return asker.ask(question, on_text=on_text, on_passages=on_passages)
 
     def asker(
-        self, *, passages: int | None = None, rerank: bool = True, diverse: bool = False, strict: bool = False
+        self,
+        *,
+        passages: int | None = None,
+        rerank: bool = True,
+        filters: Filters = EVERYTHING,
+        diverse: bool = False,
+        strict: bool = False,
+        earlier: Sequence[Turn] = (),
     ) -> Asker:
-        """Return what answers questions step by step, for one thread; see `ask`."""
+        """Return what answers questions step by step, for one thread.
 
-        def search(part: str, share: int) -> list[Passage]:
-            return self.trace(part, top=passages or self.settings.passages, rerank=rerank, share=share).passages
+        As many of the best passages are read as the model reads in about ten seconds, or `passages` of them if its
+        context holds so many; `diverse` prefers passages that are unlike each other. `strict` leaves out every sentence
+        with a number or name that its sources lack, and gives `on_text` all at once. A follow-up is searched with some
+        weight of the `earlier` questions, and read behind the last of them.
+        """
+        top, asked = passages or self.settings.passages, [turn.question for turn in earlier]
+
+        def search(part: str, share: int) -> Trace:
+            return self.trace(part, top=top, rerank=rerank, filters=filters, earlier=asked, share=share)
 
         def open_answerer() -> tuple[Answerer, Way]:
             answerer = self._open_answerer()
@@ -224,13 +252,17 @@ class Library:
             near, tokens = (0.0, None) if passages else (self._near, reading_budget(answerer.generator))
             return answerer, Way(near=near, prompt_tokens=tokens, reranker=reranker, diverse=diverse, strict=strict)
 
-        return Asker(search, open_answerer)
+        return Asker(search, open_answerer, earlier[-1] if earlier else None)
 
     @contextmanager
     def calibrating(self) -> Iterator[tuple[Store, Answerer, Asker]]:
         """Hold the library's lock; yield its store, what answers, and what asks it, to find a threshold with."""
-        with self._locked(create=False), closing(Store(self.folder)) as store:
+        with library_lock(self.folder), closing(Store(self.folder)) as store:
             yield store, self._open_answerer(), self.asker()
+
+    def chat(self) -> Conversation:
+        """Begin a conversation, which is kept in the library's history where that may be written."""
+        return Conversation(self.ask, History(self.folder))
 
     def manifest(self) -> Mapping[str, Any]:
         """Return what shaped the live index."""
@@ -281,7 +313,10 @@ class Library:
         rerank_model = find(settings, "rerank") if "rerank" in chosen(settings) else None
         self._near = rerank_model.near if rerank_model else 0.0
         load_reranker = partial(self._parts.load_reranker, rerank_model) if rerank_model else None
-        return Searcher(index, self._store, self.settings, self._parts.load_embedder(embed_model), load_reranker)
+        embedder = self._parts.load_embedder(embed_model)
+        weak_below = rerank_model.weak_below if rerank_model else None
+        follow_ups = FollowUpTuning(new_subject_below=embed_model.new_subject_below)
+        return Searcher(index, self._store, self.settings, embedder, load_reranker, weak_below, follow_ups)
 
     def _remembered(self) -> dict[str, Any]:
         """Return the settings of the last `index`: from the store, or where that is damaged from the live index."""
@@ -291,54 +326,3 @@ class Library:
             live = self._indexes.live()
             return dict(live.manifest.get("settings", {})) if live else {}
         return {}
-
-    @contextmanager
-    def _locked(self, *, create: bool = True) -> Iterator[None]:
-        """Hold the library's lock, which the system frees when its owner dies."""
-        if not create and not self.folder.is_dir():
-            raise LibraryError(f"There is no library in {self.folder}; make one with `local-rag index PATH`.")
-        try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            others = [] if is_library(self.folder) else [path.name for path in self.folder.iterdir()]
-        except OSError as error:
-            raise LibraryError(
-                f"The library {self.folder} cannot be made ({error}); name another with `--library`."
-            ) from None
-        if strangers := sorted(set(others) - OWN_FILES):
-            raise LibraryError(
-                f"{self.folder} holds other things ({strangers[0]}) and no library; name an empty or a new folder with "
-                "`--library`."
-            )
-        owner = self.folder / "lock.pid"
-        with storage_errors(self.folder):
-            lock = FileLock(self.folder / "lock", timeout=0)
-            try:
-                lock.acquire()
-            except Timeout:
-                pid = owner.read_text().strip() if owner.exists() else ""
-                raise LibraryError(
-                    f"Another local-rag (process {pid or 'unknown'}) is writing to {self.folder}; "
-                    "wait for it or stop it."
-                ) from None
-            try:
-                owner.write_text(str(os.getpid()))
-                yield
-            finally:
-                lock.release()
-
-
-def _roots(store: Store, paths: Iterable[Path | str]) -> list[Path]:
-    """Return what to index: the paths given, which exist or once did, or all that were ever given."""
-    known = store.roots()
-    roots = [Path(path).expanduser().resolve() for path in paths]
-    if not roots and not known:
-        raise LibraryError("The library has no documents yet; name a folder: `local-rag index FOLDER`.")
-    for path in roots:
-        if not is_utf8(str(path)):
-            raise LibraryError(f"The name of {path} is not UTF-8; rename it, since a library could not store it.")
-    missing = [path for path in roots if not path.exists() and path not in known]
-    documents = [Path(document.path) for document in store.documents()] if missing else []
-    for path in missing:
-        if not any(document.is_relative_to(path) for document in documents):
-            raise LibraryError(f"{path} does not exist; name a file or folder that does.")
-    return roots or known

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,26 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a document says of where it comes from, each empty where it says nothing.
+
+    `date` is written YYYY-MM-DD. All are bounded where they are read (`reading/provenance.py`).
+    """
+
+    url: str = ""
+    date: str = ""
+    author: str = ""
+    tags: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Say whether anything is known."""
+        return bool(self.url or self.date or self.author or self.tags)
+
+
+UNKNOWN = Provenance()
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A file as text.
 
@@ -42,6 +63,7 @@ class Document:
     pages: tuple[int, ...] = ()
     is_source: bool = True
     note: str = ""
+    provenance: Provenance = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +91,29 @@ def heading_path(title: str, headings: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Filters:
+    """Which documents a question is asked of; what is left empty lets all pass.
+
+    `within` are globs, as in a .gitignore, below any root, or absolute paths; a folder stands for all below it. `types`
+    are suffixes such as `pdf`. Of both one must fit, of `tags` all. A document's date, which is its own or else its
+    file's, is not before `since`, and is before `before`.
+    """
+
+    within: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    since: date | None = None
+    before: date | None = None
+    tags: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Say whether anything is asked for."""
+        return bool(self.within or self.types or self.since or self.before or self.tags)
+
+
+EVERYTHING = Filters()
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """The rank (from 1) and score that one ranked list gave to a passage."""
 
@@ -82,6 +127,7 @@ class Passage:
     """A chunk that was found, or several that follow each other, with the story of its ranks.
 
     `start` and `end` are character offsets into the document's text; `also_in` are the places of copies of it.
+    `weak` says that the reranker finds that it hardly fits; None where it did not read it, or its scale is not known.
     """
 
     chunk_id: int
@@ -99,6 +145,8 @@ class Passage:
     start: int = 0
     end: int = 0
     also_in: tuple[str, ...] = ()
+    provenance: Provenance = UNKNOWN
+    weak: bool | None = None
 
     @property
     def location(self) -> str:
@@ -157,6 +205,14 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A question that was asked before in a conversation, and what was answered."""
+
+    question: str
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """A file that was left out, and why.
 
@@ -195,7 +251,9 @@ class ModelUse:
     the log odds, of an answer model's Yes to "do the sources say it?", below which a question counts as unanswered.
     `int8` says that with int8 weights it finds as much. `fused_weight` is the weight that the fused rank has beside a
     reranker's own; 0 where its order stands alone. What a reranker scores further than `near` below the best is not
-    read for an answer; 0 where that was not measured.
+    read for an answer; 0 where that was not measured. What it scores below `weak_below` hardly fits the question; None
+    where that was not measured. A question less similar than `new_subject_below`, by an embedder's cosine, to the one
+    before it opens a new subject.
     """
 
     context_length: int
@@ -206,6 +264,8 @@ class ModelUse:
     int8: bool = False
     fused_weight: float = 0.0
     near: float = 0.0
+    weak_below: float | None = None
+    new_subject_below: float = -1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,7 @@ class Settings(BaseSettings):
     pool: int = Field(default=150, ge=1, description="candidates of each list")
     rerank_candidates: int = Field(default=0, ge=0, description="passages to rerank; 0: as many as fit rerank_seconds")
     rerank_seconds: float = Field(default=3.0, gt=0, description="what reranking may take where rerank_candidates is 0")
+    all_candidates: int = Field(default=1000, ge=1, description="candidates of each list of `search --all`")
     passages: int = Field(default=20, ge=1, description="passages kept after reranking")
     publish_seconds: float = Field(default=600.0, gt=0, description="from one publish to the next, as contexts come in")
 

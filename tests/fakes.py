@@ -2,7 +2,7 @@
 
 import hashlib
 import itertools
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from local_rag.indexing.work import EmbeddingJob, LocalWorkers, Note, WrittenCon
 from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Token
 from local_rag.records import ContextKind, InstalledModel
+from local_rag.store.index import Allowed
 
 _IN_FLIGHT = 4
 
@@ -164,11 +165,15 @@ class FakeIndex:
     def chunk_ids(self) -> Sequence[int]:
         return sorted({*self._dense, *self._keywords})
 
-    def dense(self, vector: np.ndarray, top: int, allowed: Collection[int] | None = None) -> list[tuple[int, float]]:
+    def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
         return self._ranked(self._dense, top, allowed)
 
     def keywords(
-        self, terms: Sequence[str], top: int, allowed: Collection[int] | None = None
+        self,
+        terms: Sequence[str],
+        top: int,
+        allowed: Allowed = None,
+        weights: Sequence[float] | None = None,
     ) -> list[tuple[int, float]]:
         return self._ranked(self._keywords, top, allowed)
 
@@ -176,7 +181,7 @@ class FakeIndex:
         return []
 
     @staticmethod
-    def _ranked(ids: Sequence[int], top: int, allowed: Collection[int] | None) -> list[tuple[int, float]]:
+    def _ranked(ids: Sequence[int], top: int, allowed: Allowed) -> list[tuple[int, float]]:
         kept = [one for one in ids if allowed is None or one in allowed]
         return [(one, 1 / rank) for rank, one in enumerate(kept[:top], start=1)]
 

@@ -15,7 +15,7 @@ from local_rag.asking.prompt import MAX_ANSWER_TOKENS, REQUEST, check_prompt, cl
 from local_rag.asking.support import check_support
 from local_rag.llama.generator import Generator, Request
 from local_rag.models.reranker import Reranker
-from local_rag.records import Answer, Citation, Passage
+from local_rag.records import Answer, Citation, Passage, Turn
 
 REFUSAL = "The documents do not answer this question."
 _CONTEXT_TOKENS = 8192
@@ -55,21 +55,30 @@ class Answerer:
         reranker: Reranker | None = None,
         strict: bool = False,
         on_text: Callable[[str], None] = lambda _text: None,
+        before: Turn | None = None,
     ) -> Answer:
         """Read, and then answer or refuse."""
-        reading = self.read(question, passages, prompt_tokens=prompt_tokens)
+        reading = self.read(question, passages, prompt_tokens=prompt_tokens, before=before)
         if not self.holds(reading):
             return self.refuse(reading, on_text=on_text)
         return self.write(reading, reranker=reranker, strict=strict, on_text=on_text)
 
-    def read(self, question: str, passages: Sequence[Passage], *, prompt_tokens: int | None = None) -> Reading:
+    def read(
+        self,
+        question: str,
+        passages: Sequence[Passage],
+        *,
+        prompt_tokens: int | None = None,
+        before: Turn | None = None,
+    ) -> Reading:
         """Read the best passages that fit, `passages` being ordered best first, and judge whether they hold the answer.
 
-        They fit into a prompt of `prompt_tokens`, or with None into all the model can read.
+        They fit into a prompt of `prompt_tokens`, or with None into all the model can read. `before` is the turn that a
+        follow-up follows.
         """
         room, model = self.generator.context_tokens, self.generator.model
         limit = min(prompt_tokens or room, room - MAX_ANSWER_TOKENS)
-        prefix, used = sources_prompt(question, passages, model=model, limit=limit)
+        prefix, used = sources_prompt(question, passages, model=model, limit=limit, before=before)
         return Reading(question, prefix, used, self.log_odds(question, prefix) if used else None)
 
     def holds(self, reading: Reading) -> bool:

@@ -7,13 +7,14 @@ from time import perf_counter
 
 from local_rag.asking.answer import Answerer, Reading
 from local_rag.asking.parts import asks_for_several, split_question
+from local_rag.asking.search import Trace
 from local_rag.asking.select import select, take_turns
 from local_rag.models.reranker import Reranker
-from local_rag.records import Answer, Passage
+from local_rag.records import Answer, Passage, Turn
 
 _SEVERAL = 1.5  # times as much is read for a question that asks for several things
 # Given a question or a part of it, and how many searches share what one may cost.
-Search = Callable[[str, int], list[Passage]]
+Search = Callable[[str, int], Trace]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,28 +32,42 @@ class Way:
     strict: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found for a question and for each of its parts, and the turn that it follows, if any."""
+
+    lists: Sequence[Sequence[Passage]]
+    before: Turn | None = None
+
+
 class Asker:
-    """Answer questions by a search and a model that is opened once something was found."""
+    """Answer questions by a search and a model that is opened once something was found.
 
-    def __init__(self, search: Search, open_answerer: Callable[[], tuple[Answerer, Way]]) -> None:
-        self._search, self._open_answerer = search, open_answerer
+    `before` is the turn that a question may follow.
+    """
 
-    def find(self, question: str) -> list[list[Passage]]:
-        """Return what is found for a question, and for each of its parts."""
+    def __init__(
+        self, search: Search, open_answerer: Callable[[], tuple[Answerer, Way]], before: Turn | None = None
+    ) -> None:
+        self._search, self._open_answerer, self._before = search, open_answerer, before
+
+    def find(self, question: str) -> Found:
+        """Search for a question and each of its parts."""
         asked = [question, *split_question(question)]
-        return [self._search(one, len(asked)) for one in asked]
+        traces = [self._search(one, len(asked)) for one in asked]
+        return Found([trace.passages for trace in traces], self._before if traces[0].follows else None)
 
-    def read(self, question: str, lists: Sequence[Sequence[Passage]]) -> Reading:
+    def read(self, question: str, found: Found) -> Reading:
         """Read the likely sources; where they do not hold the answer, read more of what was found, once."""
         answerer, way = self._open_answerer()
         several = asks_for_several(question)
         tokens = way.prompt_tokens and int(way.prompt_tokens * (_SEVERAL if several else 1))
-        sources = select(lists, near=way.near, several=several, diverse=way.diverse)
-        reading = answerer.read(question, sources, prompt_tokens=tokens)
+        sources = select(found.lists, near=way.near, several=several, diverse=way.diverse)
+        reading = answerer.read(question, sources, prompt_tokens=tokens, before=found.before)
         if answerer.holds(reading) or not tokens:
             return reading
-        more = select(lists, near=0.0, several=several, diverse=way.diverse)
-        further = answerer.read(question, more, prompt_tokens=2 * tokens)
+        more = select(found.lists, near=0.0, several=several, diverse=way.diverse)
+        further = answerer.read(question, more, prompt_tokens=2 * tokens, before=found.before)
         return max(reading, further, key=lambda one: -math.inf if one.log_odds is None else one.log_odds)
 
     def ask(
@@ -64,13 +79,13 @@ class Asker:
     ) -> Answer:
         """Answer a question; `on_passages` sees what was found, `on_text` the answer as it is written."""
         started = perf_counter()
-        lists = self.find(question)
-        found = take_turns(lists)
-        on_passages(found)
-        reading = self.read(question, lists)
+        found = self.find(question)
+        passages = take_turns(found.lists)
+        on_passages(passages)
+        reading = self.read(question, found)
         answerer, way = self._open_answerer()
         if answerer.holds(reading):
             answer = answerer.write(reading, reranker=way.reranker, strict=way.strict, on_text=on_text)
         else:
             answer = answerer.refuse(reading, on_text=on_text)
-        return replace(answer, passages=tuple(found), seconds=perf_counter() - started)
+        return replace(answer, passages=tuple(passages), seconds=perf_counter() - started)

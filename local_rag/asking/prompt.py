@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from local_rag.asking.select import join_neighbours
 from local_rag.errors import QuestionError
 from local_rag.llama.generator import Vocabulary
-from local_rag.records import Passage, heading_path
+from local_rag.records import Passage, Turn, heading_path
 
 MAX_ANSWER_TOKENS = 300
 
@@ -29,6 +29,7 @@ REQUEST = (
 _ASKS_WHETHER = re.compile(
     r"\s*(?:is|are|was|were|am|do|does|did|can|could|may|must|should|will|would|has|have)\s", re.IGNORECASE
 )
+_RECALLED_CHARACTERS = 300
 # How a line of the prompt itself begins, or a line of a chat written out.
 _OWN_LINE = re.compile(
     r"\W*(?:\[\s*\d|(?:sources?|questions?|answers?|system|user|assistant)\s*[:\]>|])", re.IGNORECASE
@@ -44,16 +45,16 @@ def check_prompt(question: str) -> str:
 
 
 def sources_prompt(
-    question: str, passages: Sequence[Passage], *, model: Vocabulary, limit: int
+    question: str, passages: Sequence[Passage], *, model: Vocabulary, limit: int, before: Turn | None = None
 ) -> tuple[list[int], list[Passage]]:
     """Return the prompt up to the question, in tokens, and the passages it holds.
 
     They are as many of the best as fit with the question into `limit` tokens, `passages` being ordered best first;
-    those that follow each other in their document become one. Raises QuestionError for a question that leaves no room
-    for any.
+    those that follow each other in their document become one. A follow-up is read behind the question `before` it.
+    Raises QuestionError for a question that leaves no room for any.
     """
     head = model.tokenize(f"{model.chat_frame(_SYSTEM)[0]}Sources:\n\n", special=True)
-    asked = model.tokenize(f"Question: {' '.join(question.split())}\n")
+    asked = model.tokenize(f"{_recalled(before)}Question: {' '.join(question.split())}\n")
     closing = max(len(closing_prompt(request, model)) for request in (CHECK, CHECK_WHETHER, REQUEST))
     room = limit - len(head) - len(asked) - closing
     used = list[Passage]()
@@ -64,6 +65,8 @@ def sources_prompt(
             used.append(passage)
         elif used:
             break
+    if before and not used:
+        return sources_prompt(question, passages, model=model, limit=limit)
     used = join_neighbours(used)
     sources = [model.tokenize(_source(number, passage)) for number, passage in enumerate(used, start=1)]
     tokens = [*head, *itertools.chain.from_iterable(sources)]
@@ -75,6 +78,11 @@ def sources_prompt(
 def _source(number: int, passage: Passage) -> str:
     heading = " ".join(heading_path(passage.title, tuple(dict.fromkeys(passage.headings))).split())
     return f"[{number}] {heading}\n{quote(passage.text)}\n\n"
+
+
+def _recalled(before: Turn | None) -> str:
+    """Write the question asked before; a small model given its answer too says that again."""
+    return f"Question: {' '.join(before.question.split())[:_RECALLED_CHARACTERS]}\n" if before else ""
 
 
 def closing_prompt(request: str, model: Vocabulary) -> list[int]:

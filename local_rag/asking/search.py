@@ -5,16 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
+from local_rag.asking.filters import Filtering
+from local_rag.asking.follow_up import FOLLOW_UPS, FollowUpTuning, follow_up_query
 from local_rag.asking.fuse import reciprocal_rank_fusion
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
 from local_rag.models.embedder import Embedder
 from local_rag.models.reranker import Reranker
-from local_rag.records import Hit, Passage
+from local_rag.records import EVERYTHING, Filters, Hit, Passage
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
 from local_rag.store.index import Index
-from local_rag.store.keyword_index import keyword_tokens
 
 # Passages that are scored at once: chosen by scripts/measure/tune_early_exit.py, see docs/speed.md.
 _FIRST_ROUND, _ROUND = 32, 16
@@ -28,11 +29,13 @@ class Trace:
 
     `rankings` holds the chunk ids of the stages dense, keyword, fused and reranked, best first, and `seconds` what
     embed, dense, keyword, fuse and rerank took. `reranked` and `rerank` are missing where nothing was reranked.
+    `follows` says that it was searched as a follow-up.
     """
 
     passages: list[Passage]
     rankings: dict[str, list[int]]
     seconds: dict[str, float]
+    follows: bool = False
 
 
 class Stopwatch:
@@ -62,11 +65,15 @@ class Searcher:
         settings: Settings,
         embedder: Embedder,
         load_reranker: Callable[[], Reranker] | None,
+        weak_below: float | None = None,
+        follow_ups: FollowUpTuning = FOLLOW_UPS,
     ) -> None:
         self.index = index
         # The store may hold contexts of an earlier run, which this index was made without.
         self._situated = index.manifest.get("fingerprint", {}).get("context", "llm") == "llm"
         self._store, self._settings, self._embedder = store, settings, embedder
+        self._weak_below, self._follow_ups = weak_below, follow_ups
+        self._filtering = Filtering(store)
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
     @property
@@ -74,21 +81,38 @@ class Searcher:
         """The cross-encoder, loaded when first asked for, where the profile has one."""
         return self._load_reranker() if self._load_reranker else None
 
-    def trace(self, question: str, *, top: int, rerank: bool = True, share: int = 1) -> Trace:
-        """Search, and keep the ranking and the time of every stage.
+    def trace(
+        self,
+        question: str,
+        *,
+        top: int,
+        rerank: bool = True,
+        filters: Filters = EVERYTHING,
+        every: bool = False,
+        min_score: float | None = None,
+        earlier: Sequence[str] = (),
+        share: int = 1,
+    ) -> Trace:
+        """Search the documents that pass the filters, and keep the ranking and the time of every stage.
 
+        With `min_score` only passages stay that the reranker scores so high. With `every` many more candidates are
+        looked at, and all stay that are not weak, or have `min_score`. Both raise QuestionError without a reranker.
+        A question that follows `earlier` ones, the first asked first, is searched with some weight of theirs.
         One of `share` searches for the same question reranks that part of the candidates, so that together they cost
         what one costs.
         """
         if not is_utf8(question):
             raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
+        least = self._least_score(rerank, every, min_score)
         settings, watch = self._settings, Stopwatch()
-        pool = max(settings.pool, top)
-        vector = self._embedder.embed_query(question)
+        pool = max(settings.all_candidates if every else settings.pool, top)
+        allowed = self._filtering.allowed(filters)
+        watch.restart()
+        vector, terms, weights_of_terms = follow_up_query(self._embedder, question, earlier, self._follow_ups)
         watch.lap("embed")
-        lists = {"dense": self.index.dense(vector, pool)}
+        lists = {"dense": self.index.dense(vector, pool, allowed)}
         watch.lap("dense")
-        lists["keyword"] = self.index.keywords(keyword_tokens(question), pool)
+        lists["keyword"] = self.index.keywords(terms, pool, allowed, weights_of_terms)
         watch.lap("keyword")
         rankings = {name: [chunk for chunk, _ in ranking] for name, ranking in lists.items()}
         weights = {"dense": settings.dense_weight, "keyword": settings.keyword_weight}
@@ -102,10 +126,25 @@ class Searcher:
             candidates = settings.rerank_candidates or max(
                 _FEWEST, int(reranker.pairs_per_second * settings.rerank_seconds) // share
             )
-            passages = rerank_passages(question, passages, reranker, candidates=candidates, kept=settings.passages)
+            candidates, kept = (settings.rerank_candidates, 0) if every else (candidates, settings.passages)
+            passages = rerank_passages(question, passages, reranker, candidates=candidates, kept=kept)
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
-        return Trace(passages[:top], rankings, watch.seconds)
+            passages = mark_weak(passages, self._weak_below, least)
+        return Trace(passages[:top], rankings, watch.seconds, follows=weights_of_terms is not None)
+
+    def _least_score(self, rerank: bool, every: bool, min_score: float | None) -> float | None:
+        """Return the score that a passage must have to stay, None where all stay."""
+        if not every and min_score is None:
+            return None
+        if not (rerank and self._load_reranker):
+            raise QuestionError(
+                "--all and --min-score go by a reranker's scores and there is none here; leave --no-rerank away, or "
+                "name a model with `--rerank-model`."
+            )
+        if min_score is None and self._weak_below is None:
+            raise QuestionError("Below which score this reranker's passages are weak is not known; give `--min-score`.")
+        return self._weak_below if min_score is None else min_score
 
     def _passages(self, lists: Mapping[str, Sequence[tuple[int, float]]], count: int) -> list[Passage]:
         """Fetch the first fused chunks; give each its rank and score in every list."""
@@ -156,6 +195,17 @@ def _blend(passages: Sequence[Passage], scores: Sequence[float], weight: float) 
     return sorted(ranked, key=lambda one: (-one[1].score, one[0]))
 
 
+def mark_weak(passages: Sequence[Passage], weak_below: float | None, least: float | None = None) -> list[Passage]:
+    """Say of each passage that was reranked whether it is weak; with `least` keep those that have that score."""
+    marked = []
+    for passage in passages:
+        score = next((hit.score for hit in passage.hits if hit.list_name == "rerank"), None)
+        if least is None or (score is not None and score >= least):
+            known = score is not None and weak_below is not None
+            marked.append(replace(passage, weak=score < weak_below) if known else passage)  # type: ignore[operator]
+    return marked
+
+
 def reranked_text(passage: Passage) -> str:
     """Return what a reranker reads of a passage."""
     return "\n".join(part for part in (passage.title, passage.context, passage.text) if part)
@@ -178,4 +228,5 @@ def _passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], *, situat
         hits=hits,
         start=chunk.start,
         end=chunk.end,
+        provenance=stored.provenance,
     )

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from local_rag.cli.opening import open_library, require_question
-from local_rag.cli.options import Command, json_option, library_options, model_option, search_options
-from local_rag.cli.search import passage_as_text
-from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
-from local_rag.records import Answer, Passage
+from local_rag.cli.options import Command, filter_options, json_option, library_options, model_option, search_options
+from local_rag.cli.search import NOTHING_PASSES, passage_as_text
+from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json, provenance_as_text
+from local_rag.records import Answer, Filters, Passage
 
 
 @click.command(cls=Command)
@@ -18,6 +18,7 @@ from local_rag.records import Answer, Passage
 @library_options
 @model_option("answer", "answer with")
 @search_options
+@filter_options
 @click.option(
     "--passages",
     type=click.IntRange(min=1),
@@ -30,6 +31,7 @@ from local_rag.records import Answer, Passage
 def command(
     question: str,
     library: Path,
+    filters: Filters,
     passages: int | None,
     show_passages: bool,
     diverse: bool,
@@ -56,6 +58,7 @@ def command(
             question,
             passages=passages,
             rerank=not no_rerank,
+            filters=filters,
             diverse=diverse,
             strict=strict,
             on_passages=show,
@@ -65,6 +68,8 @@ def command(
         click.echo(printable_json(answer_as_dict(answer)))
         return
     click.echo()
+    if filters and not answer.passages:
+        click.echo(NOTHING_PASSES, err=True)
     if answer.citations:
         click.echo("\nSources:")
     for citation in answer.citations:
@@ -81,9 +86,11 @@ def command(
 
 
 def _place(passage: Passage) -> str:
-    """Name where a passage stands, and where copies of it do."""
+    """Name where a passage stands and what its document says of itself, and where copies of it are."""
+    said = provenance_as_text(passage.provenance)
+    place = display_path(passage.location) + (f" ({said})" if said else "")
     copies = [f"also in {', '.join(map(display_path, passage.also_in))}"] if passage.also_in else []
-    return one_line("; ".join([display_path(passage.location), *copies]))
+    return one_line("; ".join([place, *copies]))
 
 
 def _odds(answer: Answer) -> str:

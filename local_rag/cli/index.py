@@ -1,6 +1,10 @@
 """`local-rag index`."""
 
+import os
+import time
+from contextlib import closing, suppress
 from pathlib import Path
+from threading import Event
 from typing import Any, get_args
 
 import click
@@ -9,12 +13,17 @@ from local_rag.cli.opening import open_library
 from local_rag.cli.options import Command, library_options, model_option
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import describe_contexts, display_path, one_line, printable, printable_json
+from local_rag.errors import LocalRagError
 from local_rag.indexing.indexer import IndexReport
+from local_rag.indexing.watch import Watch, batches
+from local_rag.library import Library
 from local_rag.records import ContextMode
 from local_rag.settings import Chunker
 
 _SHOWN = 20  # removed paths; all are in the JSON
 _LEAST_TOKENS = 16
+_NICE = 10
+_PATIENCE_SECONDS = 10.0
 
 
 def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | None) -> int | None:
@@ -45,8 +54,9 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
 @click.option("--overlap", type=click.IntRange(min=0), help="Tokens that neighbouring chunks share.  [default: 0]")
 @model_option("context", "write contexts with")
 @model_option("embed", "embed with")
+@click.option("--watch", "watches", is_flag=True, help="Go on: index whatever changes, until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def command(paths: tuple[Path, ...], library: Path, as_json: bool, **settings: Any) -> None:
+def command(paths: tuple[Path, ...], library: Path, watches: bool, as_json: bool, **settings: Any) -> None:
     """Index folders and files, or with no PATHS all that was indexed before.
 
     Only what is new or changed costs anything. Stop it at any time: the same command goes on where it stopped.
@@ -59,6 +69,29 @@ def command(paths: tuple[Path, ...], library: Path, as_json: bool, **settings: A
             click.echo("Stopped. Everything finished so far is kept; run `local-rag index` again to go on.", err=True)
             raise click.exceptions.Exit(130) from None
     click.echo(printable_json(report) if as_json else _as_text(report))
+    if watches:
+        with suppress(KeyboardInterrupt), closing(Watch(opened.folder)) as watch:
+            _watch(opened, watch, as_json)
+
+
+def _watch(opened: Library, watch: Watch, as_json: bool) -> None:
+    """Index each batch of changes, at low priority; what fails is told, and tried again after a while."""
+    os.nice(_NICE)
+    click.echo("Watching for changes; Ctrl-C ends.", err=True)
+    for _ in batches(watch, lambda: [root.path for root in opened.roots()], Event()):
+        told = ""
+        while True:
+            try:
+                with IndexProgress() as progress:
+                    report = opened.index(progress=progress)
+                break
+            except LocalRagError as error:
+                if told != str(error):
+                    click.echo(f"Error: {one_line(str(error))}", err=True)
+                told = str(error)
+                time.sleep(_PATIENCE_SECONDS)
+        if report.published or report.unreachable:
+            click.echo(printable_json(report) if as_json else _as_text(report))
 
 
 def _as_text(report: IndexReport) -> str:

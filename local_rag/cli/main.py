@@ -18,13 +18,16 @@ from local_rag.machine import is_supported
 
 COMMANDS = {
     "ask": "Answer a question from the indexed documents, with citations.",
+    "chat": "Ask one question after the other, each in the light of those before.",
     "clean": "Delete what the library does not need any more.",
     "doctor": "Check this machine, the models and the library; say how to mend what is wrong.",
+    "documents": "List the documents, and what each is about.",
     "eval": "Measure retrieval on questions whose passages are known.",
     "index": "Index folders and files; run again after they change.",
     "models": "List, pull and verify the models.",
     "remove": "Take documents out of the library.",
     "repair": "Check the library, and build again what is damaged.",
+    "roots": "List the indexed folders, or say where one has moved.",
     "scrape": "Fetch web pages as Markdown files to index.",
     "search": "Find the passages that fit a question.",
     "status": "Show what the library holds, and what is stale and why.",

@@ -1,13 +1,16 @@
 """What commands have in common: how they are started, what they may reach, the options they share."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import click
 
 from local_rag.offline import Network, close
+from local_rag.records import Filters
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,6 +59,62 @@ def library_options(function: F) -> F:
         show_default=True,
         help="Folder of the library.",
     )(function)
+
+
+class Day(click.ParamType):  # type: ignore[type-arg]
+    """A day as 2024-05-01, or the first one of a month or year that is given alone."""
+
+    name = "date"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        """Read a day, a month or a year."""
+        if isinstance(value, date):
+            return value
+        try:
+            return date.fromisoformat(value + "0000-01-01"[len(value) :] if len(value) in {4, 7} else value)
+        except ValueError:
+            self.fail(f"{value!r} is no date such as 2024-05-01, 2024-05 or 2024.", param, ctx)
+
+
+def filter_options(function: F) -> F:
+    """Add the options that choose which documents are asked; the command gets them as `filters`."""
+
+    @functools.wraps(function)
+    def filtered(
+        *,
+        within: tuple[str, ...],
+        types: tuple[str, ...],
+        since: date | None,
+        before: date | None,
+        tags: tuple[str, ...],
+        **others: Any,
+    ) -> Any:
+        return function(filters=Filters(within, types, since, before, tags), **others)
+
+    options = (
+        click.option(
+            "--in",
+            "within",
+            multiple=True,
+            metavar="GLOB|PATH",
+            help="Only documents that a pattern such as 'policies/**' matches below an indexed folder, or below an "
+            "absolute path; several: any of them.",
+        ),
+        click.option(
+            "--type", "types", multiple=True, metavar="SUFFIX", help="Only files such as pdf; several: any of them."
+        ),
+        click.option(
+            "--since",
+            type=Day(),
+            metavar="DATE",
+            help="Only documents of that day or later, by their own date, else their file's.",
+        ),
+        click.option("--before", type=Day(), metavar="DATE", help="Only documents of before that day."),
+        click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; several: all."),
+    )
+    for option in reversed(options):
+        filtered = option(filtered)
+    return filtered  # type: ignore[return-value]
 
 
 def json_option(function: F) -> F:

@@ -6,25 +6,49 @@ from typing import Any
 import click
 
 from local_rag.cli.opening import open_library, require_question
-from local_rag.cli.options import Command, json_option, library_options, search_options
+from local_rag.cli.options import Command, filter_options, json_option, library_options, search_options
 from local_rag.display import passage_as_dict, passage_as_lines, printable_json
-from local_rag.records import Passage
+from local_rag.records import Filters, Passage
+
+_TOP = 10
+NOTHING_PASSES = "No document that fits passes --in, --type, --since, --before and --tag; leave one of them away."
 
 
 @click.command(cls=Command)
 @click.argument("question")
 @library_options
 @search_options
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many passages to print.")
+@filter_options
+@click.option(
+    "--top", type=click.IntRange(min=1), help="How many passages to print.  [default: 10; with --all every one]"
+)
+@click.option("--all", "every", is_flag=True, help="Look at many more candidates, and print all that are not weak.")
+@click.option(
+    "--min-score", type=float, metavar="SCORE", help="Leave out passages that the reranker scores below that."
+)
 @click.option("--explain", is_flag=True, help="Show the rank and score of each passage in every list.")
 @json_option
 def command(
-    question: str, library: Path, top: int, explain: bool, no_rerank: bool, as_json: bool, **settings: Any
+    question: str,
+    library: Path,
+    filters: Filters,
+    top: int | None,
+    every: bool,
+    min_score: float | None,
+    explain: bool,
+    no_rerank: bool,
+    as_json: bool,
+    **settings: Any,
 ) -> None:
-    """Find the passages that fit a QUESTION."""
+    """Find the passages that fit a QUESTION.
+
+    Passages that the reranker finds hardly fitting are marked as weak.
+    """
     require_question(question)
     with open_library(library, **settings) as opened:
-        passages = opened.search(question, top=top, rerank=not no_rerank)
+        top = top or (None if every else _TOP)
+        how: dict[str, Any] = {"rerank": not no_rerank, "every": every, "min_score": min_score}
+        passages = opened.search(question, top=top, filters=filters, **how)
         reranks = opened.reranks
     if as_json:
         found = [passage_as_dict(passage) for passage in passages]
@@ -33,7 +57,13 @@ def command(
         return
     for number, passage in enumerate(passages, start=1):
         click.echo(passage_as_text(number, passage, explain=explain))
-    if not passages:
+    if not passages and filters:
+        click.echo(NOTHING_PASSES, err=True)
+    elif not passages and (every or min_score is not None):
+        click.echo(
+            "The reranker scores no passage so high; leave --all and --min-score away to see the best.", err=True
+        )
+    elif not passages:
         click.echo("No passage fits; `local-rag index` adds documents.", err=True)
     elif not reranks:
         click.echo(f"The profile {opened.settings.profile} has no cross-encoder: this is the fused order.", err=True)

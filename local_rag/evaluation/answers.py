@@ -14,7 +14,7 @@ from typing import Any
 from local_rag.evaluation.dataset import Dataset, Question
 from local_rag.evaluation.metrics import paired_test
 from local_rag.library import Library
-from local_rag.records import Answer, Progress
+from local_rag.records import Answer, Progress, Turn
 from local_rag.store.keyword_index import keyword_tokens
 
 _THOUSANDS = re.compile(r"(?<=\d)[,\u00a0\u202f ](?=\d{3}\b)")
@@ -33,7 +33,7 @@ def measure_answers(
     for number, question in enumerate(asked):
         progress(Progress("answer", number, len(asked)))
         started = time.perf_counter()
-        answer = library.ask(question.text)
+        answer = library.ask(question.text, earlier=[Turn(one) for one in question.earlier])
         seconds = time.perf_counter() - started
         golden = {document_of[chunk] for chunk in question.chunks} | golden_documents(question)
         rows.append(judge(question, golden, answer, seconds))

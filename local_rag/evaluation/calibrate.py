@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_rag.asking.ask import Asker
+from local_rag.asking.ask import Asker, Found
 from local_rag.errors import LibraryError
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
 from local_rag.library import Library
@@ -88,12 +88,12 @@ def _documents(store: Store) -> list[tuple[Document, Sequence[Chunk]]]:
 
 def _odds(asker: Asker, question: str, document: Document, chunk: Chunk) -> list[tuple[float, float]]:
     """Return the log odds of a question with its document and without it; nothing where that is no fair question."""
-    path, lists = str(document.path), asker.find(question)
-    others = [[passage for passage in found if passage.path != path] for found in lists]
-    found_at_all = any(passage.path == path for passage in lists[0])
-    if not found_at_all or any(_repeats(passage, chunk) for found in others for passage in found):
+    path, found = str(document.path), asker.find(question)
+    others = [[passage for passage in passages if passage.path != path] for passages in found.lists]
+    found_at_all = any(passage.path == path for passage in found.lists[0])
+    if not found_at_all or any(_repeats(passage, chunk) for passages in others for passage in passages):
         return []
-    pair = [asker.read(question, found).log_odds for found in (lists, others)]
+    pair = [asker.read(question, one).log_odds for one in (found, Found(others))]
     return [(pair[0], pair[1])] if pair[0] is not None and pair[1] is not None else []
 
 

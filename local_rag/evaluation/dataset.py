@@ -6,9 +6,10 @@ by default what the id's suffix says) and `"chunks"`: `[{"id", "start", "end"}]`
 
 A line of `questions.jsonl` is `{"question", "golden"}`. Golden is the list of what answers it: ids of chunks, ids of
 documents, or spans `{"document", "start", "end"}`; it is empty when nothing does. `"reviewed": false` marks a question
-that nobody has looked at yet. For judging answers a line may have `"must_include"`, a list of what a right answer says
-(each a string, or a list of strings of which one is enough), `"answer"`, a right answer, and `"answerability"`:
-answerable, unanswerable, or anything else for what is neither.
+that nobody has looked at yet. `"history"` is what was said before, a list of `{"speaker": "user" or "agent", "text"}`:
+the question is then searched as a follow-up. For judging answers a line may have `"must_include"`, a list of what a
+right answer says (each a string, or a list of strings of which one is enough), `"answer"`, a right answer, and
+`"answerability"`: answerable, unanswerable, or anything else for what is neither.
 
 Without `documents.jsonl` the questions are asked of a library in use. Golden then names files, relative to the
 dataset's folder, by the end of their path, or in full, whole (`rules.md`) or with lines (`rules.md:12`,
@@ -54,6 +55,7 @@ class Question:
     """A question with its golden chunks (by id), spans, documents or places; at most one of the four is not empty.
 
     A right answer says one string of each group of `must_include`, or else much the same as `answer`.
+    `earlier` are the questions that came before it in its conversation, the first one first.
     """
 
     text: str
@@ -65,6 +67,7 @@ class Question:
     must_include: tuple[tuple[str, ...], ...] = ()
     answer: str = ""
     answerability: str = ""
+    earlier: tuple[str, ...] = ()
 
     @property
     def has_golden(self) -> bool:
@@ -247,4 +250,13 @@ def _plain_question(record: Mapping[str, Any]) -> Question:
         must_include=groups,
         answer=str(record.get("answer") or ""),
         answerability=str(record.get("answerability") or ("answerable" if record["golden"] else "unanswerable")),
+        earlier=_read_history(record.get("history") or ()),
     )
+
+
+def _read_history(history: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return what the user has asked before."""
+    for said in history:
+        if said["speaker"] not in {"user", "agent"} or not isinstance(said["text"], str):
+            raise ValueError(f"the history holds {said!r}, which neither user nor agent said")
+    return tuple(said["text"] for said in history if said["speaker"] == "user" and said["text"].strip())

@@ -67,7 +67,7 @@ def evaluate(
     rows: list[dict[str, Any]] = []
     for number, question in enumerate(questions):
         progress(Progress("ask", number, len(questions)))
-        trace = library.trace(question.text, top=POOL, rerank=rerank)
+        trace = library.trace(question.text, top=POOL, rerank=rerank, earlier=question.earlier)
         golden, ranks = ranker.ranks(question, trace.rankings)
         rows.append({"question": question.text, "golden": golden, "ranks": ranks, "seconds": trace.seconds})
     progress(Progress("ask", len(questions), len(questions)))

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from local_rag.errors import LibraryError
+from local_rag.files import is_utf8
 from local_rag.store.database import Store, StoredDocument
 
 
@@ -81,3 +82,20 @@ def _is_empty(folder: Path) -> bool:
     with suppress(OSError):
         return next(folder.iterdir(), None) is None
     return True
+
+
+def roots_to_index(store: Store, paths: Iterable[Path | str]) -> list[Path]:
+    """Return what to index: the paths given, which exist or once did, or all that were ever given."""
+    known = store.roots()
+    roots = [Path(path).expanduser().resolve() for path in paths]
+    if not roots and not known:
+        raise LibraryError("The library has no documents yet; name a folder: `local-rag index FOLDER`.")
+    for path in roots:
+        if not is_utf8(str(path)):
+            raise LibraryError(f"The name of {path} is not UTF-8; rename it, since a library could not store it.")
+    missing = [path for path in roots if not path.exists() and path not in known]
+    documents = [Path(document.path) for document in store.documents()] if missing else []
+    for path in missing:
+        if not any(document.is_relative_to(path) for document in documents):
+            raise LibraryError(f"{path} does not exist; name a file or folder that does.")
+    return roots or known

@@ -9,12 +9,13 @@ import re
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from local_rag.errors import ReadError
 from local_rag.reading.decode import clean, decode
-from local_rag.records import DocumentKind
+from local_rag.reading.provenance import make_provenance, office_provenance, pdf_provenance, web_provenance
+from local_rag.records import UNKNOWN, DocumentKind, Provenance
 
 if TYPE_CHECKING:
     from markitdown import DocumentConverter
@@ -31,13 +32,14 @@ _NO_ESCAPES = {"escape_underscores": False, "escape_asterisks": False, "escape_m
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What a converter makes of a file; `title` is None where it names none, `pages` and `note` as in Document."""
+    """What a converter makes of a file; `title` is None where it names none, the others are as in Document."""
 
     title: str | None
     text: str
     kind: DocumentKind
     pages: tuple[int, ...] = ()
     note: str = ""
+    provenance: Provenance = UNKNOWN
 
 
 def convert(suffix: str, data: bytes) -> Converted:
@@ -47,7 +49,8 @@ def convert(suffix: str, data: bytes) -> Converted:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the parsers' notes about odd files mean nothing to the reader
-            return CONVERTED[suffix](data)
+            converted = CONVERTED[suffix](data)
+            return replace(converted, provenance=office_provenance(data)) if suffix in _OFFICE else converted
     except (ReadError, ImportError):  # a broken installation is no fault of the file
         raise
     except MemoryError as error:
@@ -77,6 +80,7 @@ def _convert_html(data: bytes) -> Converted:
 
     page = BeautifulSoup(data, "lxml")
     title = page.title.get_text() if page.title else None
+    said = web_provenance(page)
     for noise in page.select("script, style, noscript, template, nav, a.headerlink"):
         noise.decompose()
     articles = page.find_all("article")
@@ -85,12 +89,12 @@ def _convert_html(data: bytes) -> Converted:
         text = _extract_main_content(str(page))
         # It turns short pages into bare lines: then the whole page, less what is marked as its frame, serves better.
         if re.search(r"^#", text, re.MULTILINE) or (text and not page.select("h1, h2, h3")):
-            return Converted(title=title, text=clean(text), kind="markdown")
+            return Converted(title=title, text=clean(text), kind="markdown", provenance=said)
         main = page.body or page
         for noise in main.select("header:not(:has(h1)), footer, aside"):
             noise.decompose()
     markdown = HtmlConverter().convert_string(str(main), strip=["a"], **_NO_ESCAPES).markdown
-    return Converted(title=title, text=clean(_IMAGE.sub(r"\1", markdown)), kind="markdown")
+    return Converted(title=title, text=clean(_IMAGE.sub(r"\1", markdown)), kind="markdown", provenance=said)
 
 
 def _extract_main_content(page: str) -> str:
@@ -109,11 +113,12 @@ def _convert_pdf(data: bytes) -> Converted:
         raise ReadError("encrypted PDF" if "password" in str(error).lower() else "damaged PDF file") from error
     try:
         texts = [clean(page.get_textpage().get_text_range()) for page in pdf]
-        title = pdf.get_metadata_dict().get("Title", "").strip()
+        named = pdf.get_metadata_dict()
     finally:
         pdf.close()
     if not any(text.strip() for text in texts):
         raise ReadError("no text layer; run OCR first")
+    title = named.get("Title", "").strip()
     if not title or _FILE_TITLE.fullmatch(title):
         title = next(line for text in texts for line in text.split("\n") if line.strip())[:120]
     texts = [_mend_lines(text) for text in texts]
@@ -124,7 +129,8 @@ def _convert_pdf(data: bytes) -> Converted:
         start += len(text) + len("\n\n")
     empty = sum(not text.strip() for text in texts)
     note = f"{empty} of {len(texts)} pages hold no text; run OCR on them" if empty else ""
-    return Converted(title=title, text="\n\n".join(texts), kind="text", pages=tuple(pages), note=note)
+    said = pdf_provenance(named)
+    return Converted(title, "\n\n".join(texts), "text", pages=tuple(pages), note=note, provenance=said)
 
 
 def _mend_lines(text: str) -> str:
@@ -157,8 +163,10 @@ def _convert_epub(data: bytes) -> Converted:
     from markitdown.converters import EpubConverter
 
     text = _markitdown(EpubConverter(), data)
-    title = re.match(r"\*\*Title:\*\* (.*)", text)
-    return Converted(title=title[1] if title else None, text=text, kind="markdown")
+    # MarkItDown writes what the book says of itself above it, in lines such as `**Title:** The Sea`.
+    named = dict(re.findall(r"^\*\*(Title|Authors|Date):\*\* (.*)$", text[:4000], re.MULTILINE))
+    said = make_provenance(date=named.get("Date"), author=named.get("Authors"))
+    return Converted(title=named.get("Title"), text=text, kind="markdown", provenance=said)
 
 
 def _convert_mail(data: bytes) -> Converted:
@@ -183,7 +191,9 @@ def _convert_mail(data: bytes) -> Converted:
     attached = [name for part in mail.iter_attachments() if (name := part.get_filename())]
     foot = [f"Attachments: {', '.join(attached)}"] if attached else []
     top = "\n".join(f"{name}: {value}" for name, value in head.items())
-    return Converted(head.get("Subject") or None, clean("\n\n".join([top, text.strip(), *foot])), kind)
+    said = make_provenance(date=head.get("Date"), author=head.get("From"))
+    text = clean("\n\n".join([top, text.strip(), *foot]))
+    return Converted(head.get("Subject") or None, text, kind, provenance=said)
 
 
 def _decode_as(data: bytes, encoding: str) -> str:
@@ -280,4 +290,5 @@ CONVERTED: dict[str, Callable[[bytes], Converted]] = {
 }
 _MAX_HEADER = 2000  # characters
 _MAIL_HEADERS = ("From", "To", "Cc", "Date", "Subject")
-_ARCHIVES = {".docx", ".epub", ".pptx", ".xlsx"}
+_OFFICE = {".docx", ".pptx", ".xlsx"}
+_ARCHIVES = {".epub", *_OFFICE}

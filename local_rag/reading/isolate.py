@@ -24,7 +24,7 @@ from typing import Any
 from local_rag.errors import ReadError, UnopenedError
 from local_rag.reading.read import parse, read_bytes
 from local_rag.reading.split import Splitting
-from local_rag.records import Chunk, Document
+from local_rag.records import Chunk, Document, Provenance
 
 MAX_SECONDS = 180.0
 MAX_MEMORY = 4 * 1024**3
@@ -147,7 +147,9 @@ class IsolatedReader:
 def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
     """Make of its JSON what was read."""
     document = fields["document"]
-    read = Document(path=path, pages=tuple(document.pop("pages")), **document)
+    said = document.pop("provenance")
+    provenance = Provenance(**said | {"tags": tuple(said["tags"])})
+    read = Document(path=path, pages=tuple(document.pop("pages")), provenance=provenance, **document)
     chunks = tuple(
         Chunk(position, start, end, read.text[start:end], tuple(headings), page, line, end_line)
         for position, (start, end, headings, page, line, end_line) in enumerate(fields["chunks"])

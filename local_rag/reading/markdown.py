@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from local_rag.reading.source_code import line_starts
@@ -25,14 +25,23 @@ _QUOTED_OR_ANY = re.compile(r'"(?P<quoted>[^"\n]*)"|[^\n]')
 _FILE_NAME = re.compile(r".*/.*|\S*\.\w+")
 
 
-def blank_front_matter(text: str) -> tuple[str, str | None]:
-    """Blank out YAML front matter; return the text, of the same length and lines, and the title found there."""
+def blank_front_matter(text: str) -> tuple[str, Mapping[str, object]]:
+    """Blank out YAML front matter; return the text, of the same length and lines, and the fields found there."""
     first, *lines = text.split("\n", _FRONT_MATTER_LINES)[:_FRONT_MATTER_LINES]
     closing = next((number for number, line in enumerate(lines) if line.rstrip(" \t") in {"---", "..."}), 0)
     end = len("\n".join([first, *lines[: closing + 1]]))
     if first.rstrip(" \t") != "---" or end > _FRONT_MATTER_CHARACTERS or not _is_yaml(lines[:closing]):
-        return text, None
-    return _blank(text[:end]) + text[end:], _title_in("\n".join(lines[:closing]))
+        return text, {}
+    return _blank(text[:end]) + text[end:], _fields_in("\n".join(lines[:closing]))
+
+
+def title_of(fields: Mapping[str, object]) -> str | None:
+    """Return the title that front matter names."""
+    title = fields.get("title")
+    try:
+        return str(title) if isinstance(title, str | int | float) else None
+    except ValueError:  # an endless number
+        return None
 
 
 def blank_tags(text: str) -> str:
@@ -94,16 +103,16 @@ def _is_yaml(lines: Sequence[str]) -> bool:
     return bool(filled and _FIRST_KEY.match(filled[0])) and all(map(_YAML_LINE.match, filled))
 
 
-def _title_in(front_matter: str) -> str | None:
+def _fields_in(front_matter: str) -> Mapping[str, object]:
+    """Parse front matter; of what is no YAML, lines such as `date: 2024-05-01` are kept as they stand."""
     import yaml
 
     try:
         fields = yaml.safe_load(front_matter)
-        title = fields.get("title") if isinstance(fields, dict) else None
-        return str(title) if isinstance(title, str | int | float) else None
     except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date such as 2024-13-45, an endless number
-        found = re.search(r"^title:(.*)$", front_matter, re.MULTILINE)
-        return found[1].strip().strip("\"'") if found else None
+        found = re.findall(r"^([\w-]+):(.*)$", front_matter, re.MULTILINE)
+        return {name: value.strip().strip("\"'") for name, value in reversed(found)}
+    return {str(name): value for name, value in fields.items()} if isinstance(fields, dict) else {}
 
 
 def _fenced_code(text: str) -> list[tuple[int, int]]:

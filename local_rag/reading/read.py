@@ -8,7 +8,8 @@ from local_rag.errors import ReadError, UnopenedError
 from local_rag.files import open_regular
 from local_rag.reading.decode import clean, decode
 from local_rag.reading.formats import CONVERTED, Converted, convert
-from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings
+from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, title_of
+from local_rag.reading.provenance import provenance_of_fields
 from local_rag.reading.source_code import LANGUAGES, find_definitions
 from local_rag.reading.walk import MAX_BYTES
 from local_rag.records import Document, DocumentKind
@@ -61,8 +62,9 @@ def as_document(path: Path, text: str, *, kind: DocumentKind | None = None) -> D
     language = LANGUAGES.get(suffix)
     kind = kind or ("markdown" if suffix in _MARKDOWN else "code" if language else "text")
     if kind == "markdown":
-        text, named = blank_front_matter(text)
-        return _make(path, Converted(named, blank_tags(text), kind), None, is_source=True)
+        text, fields = blank_front_matter(text)
+        converted = Converted(title_of(fields), blank_tags(text), kind, provenance=provenance_of_fields(fields))
+        return _make(path, converted, None, is_source=True)
     return _make(path, Converted(None, text, kind), language, is_source=True)
 
 
@@ -81,6 +83,7 @@ def _make(path: Path, converted: Converted, language: str | None, *, is_source: 
         pages=converted.pages,
         is_source=is_source,
         note=converted.note,
+        provenance=converted.provenance,
     )
 
 

@@ -41,7 +41,7 @@ _HEADING_ALONE = re.compile(r".+|.+\n[ ]{0,3}(?:=+|-+)")
 
 
 # Raise it whenever reader or splitter would make another document, or other chunks, of the same file.
-READING_VERSION = 2
+READING_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)

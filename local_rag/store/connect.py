@@ -18,7 +18,15 @@ STORE_FILE = "library.sqlite3"
 SALVAGED_FILE = "library.sqlite3.salvaged"
 # What may lie in a folder before there is a store in it, from a run that was killed or by the user's own hand.
 OWN_FILES = frozenset(
-    {"lock", "lock.pid", "settings.toml", "history.sqlite3", "evaluations.jsonl", f"{STORE_FILE}-journal"}
+    {
+        "lock",
+        "lock.pid",
+        "settings.toml",
+        "history.sqlite3",
+        "history.sqlite3-journal",
+        "evaluations.jsonl",
+        f"{STORE_FILE}-journal",
+    }
 )
 
 Copy = TemporaryDirectory[str]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import DamagedLibraryError
-from local_rag.records import Chunk, Document, Note, Skipped
+from local_rag.records import UNKNOWN, Chunk, Document, Note, Provenance, Skipped
 from local_rag.store.connect import connect
 from local_rag.store.schema import crc32
 
@@ -46,13 +46,15 @@ class StoredChunk:
     chunk: Chunk
     context: str
     context_kind: str
+    provenance: Provenance = UNKNOWN
 
 
 _DOCUMENT_QUERY = "SELECT id, path, size, modified_ns, sha256, title, split_key FROM documents"
 _CHUNK_QUERY = """
 SELECT chunks.id, document_id, path, title, position, start, end, chunks.text, headings, page, line, end_line,
-       coalesce(contexts.text, ''), coalesce(contexts.kind, '')
+       coalesce(contexts.text, ''), coalesce(contexts.kind, ''), url, date, author, tags
 FROM chunks JOIN documents ON documents.id = document_id LEFT JOIN contexts ON contexts.key = context_key
+LEFT JOIN provenance USING (document_id)
 """
 
 
@@ -143,6 +145,11 @@ class Store:
                     document.note,
                 ),
             )
+            if said := document.provenance:
+                self.connection.execute(
+                    "INSERT INTO provenance VALUES (?, ?, ?, ?, ?)",
+                    (cursor.lastrowid, said.url, said.date, said.author, json.dumps(said.tags, ensure_ascii=False)),
+                )
             self.connection.executemany(
                 "INSERT INTO chunks (document_id, position, start, end, text, headings, page, line, end_line) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -318,5 +325,7 @@ class Store:
 
 def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:
     identifier, document_id, path, title, position, start, end, text, headings, page, line, end_line, *rest = row
+    context, kind, url, date, author, tags = rest
+    said = UNKNOWN if url is None else Provenance(url, date, author, tuple(json.loads(str(tags))))  # type: ignore[arg-type]
     chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), page, line, end_line)  # type: ignore[arg-type]
-    return StoredChunk(identifier, document_id, path, title, chunk, *rest)  # type: ignore[arg-type]
+    return StoredChunk(identifier, document_id, path, title, chunk, context, kind, said)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ temporary name, which the next publish removes.
 import hashlib
 import json
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from local_rag.errors import DamagedLibraryError
 from local_rag.files import file_sha256, flush, write_whole
-from local_rag.store.index import IndexRows
+from local_rag.store.index import Allowed, IndexRows
 from local_rag.store.keyword_index import KeywordIndex
 from local_rag.store.vector_index import VectorIndex, blend_neighbours
 
@@ -41,22 +41,25 @@ class Generation:
         ids: list[int] = np.load(self.folder / "chunk_ids.npy").tolist()
         return ids
 
-    def dense(self, vector: np.ndarray, top: int, allowed: Collection[int] | None = None) -> list[tuple[int, float]]:
+    def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
         """Return chunk ids with cosine similarities, best first."""
         return self._named(self._vectors.search(vector, top, self._rows(allowed)))
 
     def keywords(
-        self, terms: Sequence[str], top: int, allowed: Collection[int] | None = None
+        self, terms: Sequence[str], top: int, allowed: Allowed = None, weights: Sequence[float] | None = None
     ) -> list[tuple[int, float]]:
         """Return chunk ids with BM25 scores, best first."""
-        return self._named(self._keywords.search(terms, top, self._rows(allowed)))
+        return self._named(self._keywords.search(terms, top, self._rows(allowed), weights))
 
     def _named(self, found: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
         ids = self._loaded()
         return [(int(ids[row]), score) for row, score in found]
 
-    def _rows(self, allowed: Collection[int] | None) -> np.ndarray | None:
-        return None if allowed is None else np.flatnonzero(np.isin(self._loaded(), list(allowed)))
+    def _rows(self, allowed: Allowed) -> np.ndarray | None:
+        if allowed is None:
+            return None
+        ids = allowed if isinstance(allowed, np.ndarray) else np.fromiter(allowed, dtype=np.int64)
+        return np.flatnonzero(np.isin(self._loaded(), ids))
 
     def _loaded(self) -> np.ndarray:
         assert self._ids is not None, "a generation is opened before it is searched"

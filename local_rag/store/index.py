@@ -5,13 +5,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from local_rag.keys import recipe
 from local_rag.store.keyword_index import TOKENS_VERSION, KeywordTuning
 from local_rag.store.vector_index import VectorTuning
+
+# Chunk ids, most quickly taken as an array of int64, or None for all.
+Allowed: TypeAlias = np.ndarray | Collection[int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,16 @@ class Index(Protocol):
     def chunk_ids(self) -> Sequence[int]:
         """Return the ids of all chunks."""
 
-    def dense(self, vector: np.ndarray, top: int, allowed: Collection[int] | None = None) -> list[tuple[int, float]]:
+    def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
         """Return chunk ids with cosine similarities to a normalised vector, best first; only those `allowed`."""
 
     def keywords(
-        self, terms: Sequence[str], top: int, allowed: Collection[int] | None = None
+        self, terms: Sequence[str], top: int, allowed: Allowed = None, weights: Sequence[float] | None = None
     ) -> list[tuple[int, float]]:
-        """Return chunk ids with BM25 scores for terms of `keyword_tokens`, best first; only those `allowed`."""
+        """Return chunk ids with BM25 scores for terms of `keyword_tokens`, best first; only those `allowed`.
+
+        A term scores as often as it is named, times its weight where `weights` has one for each.
+        """
 
     def damage(self, *, hash_all: bool = True) -> list[str]:
         """Name what is not as it was published; without `hash_all` what was not written to since is taken as whole."""

@@ -134,23 +134,37 @@ class KeywordIndex:
         )
         return cls(own, around, np.load(folder / "blocks.npy"), tuning)
 
-    def search(self, terms: Sequence[str], top: int, allowed: np.ndarray | None = None) -> list[tuple[int, float]]:
+    def search(
+        self,
+        terms: Sequence[str],
+        top: int,
+        allowed: np.ndarray | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> list[tuple[int, float]]:
         """Return ids with scores for `keyword_tokens` of a question, best first; only `allowed` ids, int64, if given.
 
-        Texts whose surroundings share no token with the question are left out.
+        A term scores as often as it is named, times its weight where `weights` has one for each. Texts whose
+        surroundings share no token with the question are left out.
         """
         if self._own is None or (allowed is not None and not len(allowed)):
             return []
-        tokens = [token for token in terms if token in self._own.vocab_dict]
-        if not tokens:
+        known: dict[float, list[str]] = {}
+        for term, weight in zip(terms, weights or [1.0] * len(terms), strict=True):
+            if term in self._own.vocab_dict:
+                known.setdefault(weight, []).append(term)
+        if not known:
             return []
-        scores = self._own.get_scores(tokens)
-        scores += self._tuning.around * self._around.get_scores(tokens)[self._block_of]
+        scores = np.zeros(len(self._block_of), dtype=np.float32)
+        for weight, tokens in known.items():
+            scores += weight * self._own.get_scores(tokens)
+            scores += weight * self._tuning.around * self._around.get_scores(tokens)[self._block_of]
         scores = scores if allowed is None else scores[allowed]
-        best = np.argpartition(-scores, min(top, len(scores)) - 1)[:top]
-        best = best[np.lexsort((best, -scores[best]))]
+        # All that equal the last one are compared, so that the first rows win wherever the list ends.
+        last = np.partition(scores, -min(top, len(scores)))[-min(top, len(scores))]
+        best = np.flatnonzero((scores >= last) & (scores > 0))
+        best = best[np.lexsort((best, -scores[best]))][:top]
         rows = best if allowed is None else allowed[best]
-        return [(int(row), float(scores[one])) for row, one in zip(rows, best, strict=True) if scores[one] > 0]
+        return [(int(row), float(scores[one])) for row, one in zip(rows, best, strict=True)]
 
 
 def _build(tokens: Sequence[list[str]], tuning: KeywordTuning) -> Any:

@@ -72,6 +72,16 @@ CREATE TABLE remembered (name TEXT PRIMARY KEY, value TEXT NOT NULL);
     """
 ALTER TABLE documents ADD COLUMN note TEXT NOT NULL DEFAULT '';
 """,
+    # 5: what documents say of themselves, apart from their texts, which would have to be passed over to get there.
+    """
+CREATE TABLE provenance (
+    document_id INTEGER PRIMARY KEY REFERENCES documents (id) ON DELETE CASCADE,
+    url TEXT NOT NULL,
+    date TEXT NOT NULL,                 -- YYYY-MM-DD, or empty
+    author TEXT NOT NULL,
+    tags TEXT NOT NULL                  -- JSON
+);
+""",
 )
 SCHEMA_VERSION = len(STEPS)
 

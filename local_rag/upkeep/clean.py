@@ -12,6 +12,7 @@ from local_rag.errors import LibraryError
 from local_rag.files import folder_bytes
 from local_rag.indexing.indexer import Indexer
 from local_rag.store.database import Store, StoredDocument
+from local_rag.store.history import erase_from_history
 from local_rag.store.index import Indexes
 from local_rag.store.maintenance import (
     compact,
@@ -95,6 +96,7 @@ def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Rem
     purge_superseded(store, indexes)
     if erase:
         drop(store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))})
+        erase_from_history(store.folder, [document.path for document in removal.documents])
         _delete(*_leftovers(store.folder, indexes.live_name()))
         compact(store)
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from local_rag.asking.follow_up import FollowUpTuning
 from local_rag.asking.search import Searcher, rerank_passages, reranked_text
+from local_rag.errors import QuestionError
 from local_rag.records import Chunk, Hit, InstalledModel, Passage
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.database import Store, StoredChunk
@@ -42,9 +44,11 @@ def searcher(
     settings: Settings = SETTINGS,
     store: FakeStore | None = None,
     reranker: FakeReranker | None = None,
+    weak_below: float | None = None,
 ) -> Searcher:
     index, store = FakeIndex(dense, keywords), store or FakeStore()
-    return Searcher(index, cast(Store, store), settings, EMBEDDER, (lambda: reranker) if reranker else None)
+    load_reranker = (lambda: reranker) if reranker else None
+    return Searcher(index, cast(Store, store), settings, EMBEDDER, load_reranker, weak_below)
 
 
 def ids(passages: Sequence[Passage]) -> list[int]:
@@ -125,6 +129,66 @@ def test_an_index_that_finds_nothing() -> None:
     trace = searcher((), (), reranker=by_length()).trace("when", top=3)
     assert trace.passages == []
     assert trace.rankings == {"dense": [], "keyword": [], "fused": [], "reranked": []}
+
+
+def test_a_follow_up_is_told_from_a_new_subject() -> None:
+    assert not searcher().trace("when", top=1).follows
+    assert searcher().trace("when", top=1, earlier=["who"]).follows
+    tuning = FollowUpTuning(new_subject_below=0.5)
+    strict = Searcher(FakeIndex((1,), (1,)), cast(Store, FakeStore()), SETTINGS, EMBEDDER, None, None, tuning)
+    assert not strict.trace("when", top=1, earlier=["who"]).follows
+    assert strict.trace("when and who", top=1, earlier=["when and who now"]).follows
+
+
+def test_weak_passages_are_marked_and_stay() -> None:
+    def weak(below: float | None, candidates: int = 0) -> list[bool | None]:
+        settings = SETTINGS.model_copy(update={"rerank_candidates": candidates})
+        found = searcher(reranker=by_length(), weak_below=below, settings=settings).trace("when", top=4).passages
+        assert len(found) == 4
+        return [passage.weak for passage in found]
+
+    first, *_, last = (len(reranked_text(one)) for one in searcher(reranker=by_length()).trace("when", top=4).passages)
+    assert weak(float(first)) == [False, True, True, True]
+    assert weak(float(last)) == [False] * 4
+    assert weak(None) == [None] * 4, "nothing is known of this reranker's scale"
+    assert weak(first + 1.0, candidates=2) == [True, True, None, None], "only two were read by it"
+    assert searcher(weak_below=1.0).trace("when", top=4).passages[0].weak is None
+
+
+def test_a_least_score_cuts() -> None:
+    scores = [one.hits[-1].score for one in searcher(reranker=by_length()).trace("when", top=4).passages]
+    trace = searcher(reranker=by_length()).trace("when", top=4, min_score=scores[1])
+    assert ids(trace.passages) == [9, 8]
+    assert trace.rankings["reranked"] == [9, 8, 7, 5]
+    assert searcher(reranker=by_length()).trace("when", top=4, min_score=scores[0] + 1).passages == []
+
+
+def test_every_passage_that_is_not_weak_from_a_larger_pool() -> None:
+    many = tuple(range(1, 101))
+    settings = SETTINGS.model_copy(update={"pool": 10, "passages": 5, "all_candidates": 90})
+    reranker = by_length(-1)
+    trace = searcher(many, (), reranker=reranker, settings=settings, weak_below=-60.0).trace("when", top=90, every=True)
+    assert reranker.scored == 90, "all, although later rounds bring no better ones"
+    lengths = [len(reranked_text(one)) for one in trace.passages]
+    assert lengths == sorted(lengths)
+    assert 20 < len(lengths) < 60
+    assert max(lengths) <= 60
+    more = searcher(many, (), reranker=by_length(-1), settings=settings, weak_below=-60.0)
+    assert len(more.trace("when", top=90, every=True, min_score=-40.0).passages) < len(lengths)
+
+
+@pytest.mark.parametrize("how", [{"every": True}, {"min_score": 1.0}])
+def test_scores_need_a_reranker(how: dict[str, Any]) -> None:
+    with pytest.raises(QuestionError, match="a reranker's scores"):
+        searcher().trace("when", top=3, **how)
+    with pytest.raises(QuestionError, match="--no-rerank"):
+        searcher(reranker=by_length(), weak_below=1.0).trace("when", top=3, rerank=False, **how)
+
+
+def test_a_reranker_of_unknown_scale_needs_a_least_score() -> None:
+    with pytest.raises(QuestionError, match="--min-score"):
+        searcher(reranker=by_length()).trace("when", top=3, every=True)
+    assert searcher(reranker=by_length()).trace("when", top=3, every=True, min_score=0.0).passages
 
 
 def passages(*texts: str) -> list[Passage]:

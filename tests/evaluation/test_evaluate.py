@@ -64,6 +64,24 @@ def test_every_kind_of_golden_passage_is_found(folder: Path) -> None:
     assert low <= report["stages"]["dense"]["recall@5"] <= high
 
 
+def test_a_question_with_a_history_is_searched_as_a_follow_up(folder: Path) -> None:
+    history = [
+        {"speaker": "user", "text": "When does the zeppelin leave?"},
+        {"speaker": "agent", "text": "At noon, unlike the kite."},
+        {"speaker": "user", "text": "does the zeppelin leave at noon"},
+    ]
+    asked = [{"question": "and why does the?", "golden": ["boats.md"], "history": said} for said in (history, [])]
+    write_dataset(folder, DOCUMENTS, asked)
+    dataset = load_dataset(folder)
+    assert [question.earlier for question in dataset.questions] == [
+        ("When does the zeppelin leave?", "does the zeppelin leave at noon"),
+        (),
+    ]
+    with Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings") as library:
+        report = evaluate(dataset, library, part="all", rerank=True, progress=ignore)
+    assert [row["ranks"]["keyword"] for row in report["per_question"]] == [[1], []]
+
+
 def test_only_what_changed_is_embedded_again(folder: Path) -> None:
     def measure(context: str) -> int:
         with Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context=context) as library:
@@ -203,6 +221,11 @@ def test_command_writes_json_plot_and_table(folder: Path, run: Run) -> None:
         ([{"id": "a", "text": "x"}], [{"question": "q"}], r"questions.jsonl:1 has no 'golden'"),
         ([{"id": "a", "text": "x"}], [{"question": "q", "golden": ["b"]}], "golden id b"),
         ([{"id": "a", "text": "x"}], [{"question": " ", "golden": []}], "the question is empty"),
+        (
+            [{"id": "a", "text": "x"}],
+            [{"question": "q", "golden": [], "history": [{"speaker": "god", "text": "hm"}]}],
+            "neither user nor agent",
+        ),
         (
             [{"id": "a", "text": "x"}],
             [{"question": "q", "golden": [{"document": "a", "start": 0, "end": 2}]}],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from local_rag.errors import DamagedLibraryError, LibraryError
-from local_rag.records import Chunk, Document, Skipped
+from local_rag.records import Chunk, Document, Provenance, Skipped
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
 from local_rag.store.maintenance import (
@@ -36,6 +36,17 @@ def put(store: Store, name: str, text: str = "one two") -> int:
     document = Document(Path("/documents") / name, name, text, "text")
     store.put_document(document, [Chunk(0, 0, 3, text[:3])], size=1, modified_ns=2, sha256="s", split_key="k")
     return next(one.id for one in store.documents() if one.path == f"/documents/{name}")
+
+
+def test_what_a_document_says_of_itself_stays_with_it_until_it_is_deleted(store: Store) -> None:
+    said = Provenance("https://example.org", "2024-05-01", "Ada", ("a", "ü"))
+    document = Document(Path("/documents/a"), "a", "one two", "text", provenance=said)
+    store.put_document(document, [Chunk(0, 0, 3, "one")], size=1, modified_ns=2, sha256="s", split_key="k")
+    put(store, "b")
+    assert [stored.provenance for stored in store.chunks()] == [said, Provenance()]
+    store.supersede(store.documents())
+    store.purge([])
+    assert store.connection.execute("SELECT count(*) FROM provenance").fetchone() == (0,)
 
 
 def first_version(folder: Path) -> None:

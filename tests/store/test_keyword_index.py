@@ -75,6 +75,15 @@ def test_only_allowed_texts_are_found() -> None:
     assert index.search(["tide"], 5, np.array([], dtype=np.int64)) == []
 
 
+def test_weights_of_terms_are_those_of_their_scores() -> None:
+    index = KeywordIndex.build(["tide tide tide", "tide", "wind and rain", "the wind", "a boat"], [1, 1, 2, 2, 3])
+    tide, wind = (dict(index.search([term], 9)) for term in ("tide", "wind"))
+    wanted = {row: 2 * tide.get(row, 0) + 0.3 * wind.get(row, 0) for row in {*tide, *wind}}
+    assert dict(index.search(["tide", "zebra", "wind", "tide"], 9, weights=[1, 5, 0.3, 1])) == pytest.approx(wanted)
+    assert index.search(["tide", "wind"], 9) == index.search(["tide", "wind"], 9, weights=[1.0, 1.0])
+    assert [row for row, _ in index.search(["tide", "wind"], 1, weights=[0.3, 1.0])] == [3]
+
+
 def test_long_documents_are_cut_into_even_blocks() -> None:
     assert _blocks([7] * 3, 8).tolist() == [0, 0, 0]
     assert _blocks([7] * 9 + [8], 8).tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 2]

@@ -34,6 +34,12 @@ def test_only_allowed_rows_are_found() -> None:
     assert index.search(query, 5, np.array([], dtype=np.int64)) == []
 
 
+def test_of_equal_vectors_the_first_rows_are_found() -> None:
+    index = VectorIndex.build(np.tile(np.array([0.6, 0.8], dtype=np.float32), (50, 1)))
+    assert [row for row, _ in index.search(np.array([1, 0]), 7)] == list(range(7))
+    assert [row for row, _ in index.search(np.array([1, 0]), 3, np.array([4, 9, 12, 30]))] == [4, 9, 12]
+
+
 def test_nothing_to_search() -> None:
     assert VectorIndex.build(np.zeros((0, 1), dtype=np.float32)).search(np.ones(1), 3) == []
 

@@ -1,0 +1,89 @@
+"""Find the chunks of the documents that pass filters: exact, and before any candidate is chosen."""
+
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from local_rag.reading.ignore import parse
+from local_rag.records import Filters
+from local_rag.store.database import Store
+from local_rag.store.selection import DocumentFacts, chunk_ids_of, document_facts, store_version
+
+_WILD = set("*?[")
+
+
+class Filtering:
+    """Hold filters against the documents of a store; what the last ones let pass is remembered."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._last: tuple[Filters, int, np.ndarray] | None = None
+
+    def allowed(self, filters: Filters) -> np.ndarray | None:
+        """Return the ids of the chunks whose documents pass, int64; None where nothing is asked for."""
+        if not filters:
+            return None
+        version = store_version(self._store)
+        if self._last is None or self._last[:2] != (filters, version):
+            passes = document_filter(filters, self._store.roots())
+            passing = [facts.id for facts in document_facts(self._store) if passes(facts)]
+            self._last = filters, version, chunk_ids_of(self._store, passing)
+        return self._last[2]
+
+
+def document_filter(filters: Filters, roots: Sequence[Path]) -> Callable[[DocumentFacts], bool]:
+    """Return what says of a document whether it passes."""
+    places = [_place_filter(place, [str(root) for root in roots]) for place in filters.within]
+    suffixes = tuple(f".{kind.lower().removeprefix('.')}" for kind in filters.types)
+    tags = {tag.casefold() for tag in filters.tags}
+    since = filters.since.isoformat() if filters.since else None
+    before = filters.before.isoformat() if filters.before else None
+
+    def passes(facts: DocumentFacts) -> bool:
+        if places and not any(fits(facts.path) for fits in places):
+            return False
+        if suffixes and not facts.path.lower().endswith(suffixes):
+            return False
+        if tags and not tags <= {tag.casefold() for tag in facts.tags}:
+            return False
+        if since is None and before is None:
+            return True
+        day = facts.date or date.fromtimestamp(facts.modified_ns / 1e9).isoformat()
+        return (since is None or day >= since) and (before is None or day < before)
+
+    return passes
+
+
+def _place_filter(place: str, roots: Sequence[str]) -> Callable[[str], bool]:
+    """Return what says of a path whether it lies at a place: a pattern below any root, or an absolute one.
+
+    A place without wildcards may be a folder, which stands for all that is below it.
+    """
+    place = str(place)
+    absolute = place.startswith("/")
+    literal = not _WILD & set(place)
+    # To a .gitignore a leading ! or # is no part of a name.
+    pattern = parse(f"\\{place}" if place[:1] in {"!", "#"} else place.removeprefix("./"))
+    folders = [f"{root.rstrip('/')}/" for root in roots]
+
+    def names_in(path: str) -> list[list[str]]:
+        if absolute:
+            return [path[1:].split("/")]
+        below = [path.removeprefix(folder).split("/") for folder in folders if path.startswith(folder)]
+        return [*below, [path.rpartition("/")[2]]] if path in roots else below
+
+    def fits(path: str) -> bool:
+        if path == place:
+            return True
+        if pattern is None:
+            return False
+        for names in names_in(path):
+            if pattern.matches(names, is_folder=False):
+                return True
+            if literal and any(pattern.matches(names[:depth], is_folder=True) for depth in range(1, len(names))):
+                return True
+        return False
+
+    return fits

@@ -1,0 +1,157 @@
+"""`local-rag chat`."""
+
+import contextlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from local_rag.asking.chat import Conversation
+from local_rag.cli.opening import open_library
+from local_rag.cli.options import Command, filter_options, json_option, library_options, model_option, search_options
+from local_rag.cli.search import NOTHING_PASSES, passage_as_text
+from local_rag.display import (
+    answer_as_dict,
+    display_path,
+    one_line,
+    printable,
+    printable_json,
+    provenance_as_text,
+)
+from local_rag.errors import LocalRagError
+from local_rag.files import write_whole
+from local_rag.records import Answer, Filters
+
+_HELP = """\
+/sources         show the passages that were read for the last answer
+/new             begin a new subject: the next question stands alone
+/in [GLOB ...]   ask only documents that a pattern matches; alone: all again
+/save FILE       write the conversation as Markdown, with the passages it cites
+/list            show the conversations that are kept
+/switch NUMBER   go on with another one
+/forget [NUMBER] delete one, or this one
+/quit            end; so does Ctrl-D"""
+
+
+@click.command(cls=Command)
+@library_options
+@model_option("answer", "answer with")
+@search_options
+@filter_options
+@json_option
+def command(library: Path, filters: Filters, no_rerank: bool, as_json: bool, **settings: Any) -> None:
+    """Ask one question after the other; each is searched in the light of those before it on the same subject.
+
+    What is typed behind a slash is for the program: /help lists that. Conversations are kept in the library.
+    """
+    with open_library(library, **settings) as opened, contextlib.closing(opened.chat()) as conversation:
+        opened.manifest()  # a library that cannot be asked is told before the first question
+        conversation.filters = filters
+        asks = sys.stdin.isatty()
+        if asks:
+            _remember_lines(conversation)
+            click.echo("Ask, or type /help. Ctrl-D ends.", err=True)
+        while (line := _read_line("> " if asks else "")) is not None:
+            try:
+                if line.startswith("/"):
+                    if not _obey(line, conversation):
+                        break
+                elif line:
+                    _ask(line, conversation, rerank=not no_rerank, as_json=as_json)
+            except LocalRagError as error:
+                click.echo(f"Error: {one_line(str(error))}", err=True)
+            except KeyboardInterrupt:
+                click.echo("\nStopped.", err=True)
+
+
+def _read_line(prompt: str) -> str | None:
+    """Read a line, None at the end of the input; Ctrl-C gives up the line that is being typed."""
+    try:
+        return input(prompt).strip()
+    except EOFError:
+        return None
+    except KeyboardInterrupt:
+        click.echo(err=True)
+        return ""
+
+
+def _remember_lines(conversation: Conversation) -> None:
+    """Let lines be edited, and those asked before be called back."""
+    with contextlib.suppress(ImportError):
+        import readline
+
+        readline.clear_history()
+        for question in conversation.questions():
+            readline.add_history(printable(question))
+
+
+def _ask(question: str, conversation: Conversation, *, rerank: bool, as_json: bool) -> None:
+    if len(conversation.turns) == 1 and not as_json:
+        click.echo("(A follow-up is searched with the question before as well; /new begins a new subject.)", err=True)
+
+    def write(text: str) -> None:
+        if not as_json:
+            click.echo(printable(text), nl=False)
+
+    answer = conversation.ask(question, rerank=rerank, on_text=write)
+    if as_json:
+        click.echo(printable_json(answer_as_dict(answer)))
+        return
+    click.echo()
+    _show_citations(answer)
+    if conversation.filters and answer is conversation.last and not answer.passages:
+        click.echo(NOTHING_PASSES, err=True)
+
+
+def _show_citations(answer: Answer) -> None:
+    for citation in answer.citations:
+        said = provenance_as_text(citation.passage.provenance)
+        place = display_path(citation.passage.location) + (f" ({said})" if said else "")
+        click.echo(f"  [{citation.number}] {one_line(place)}")
+
+
+def _obey(line: str, conversation: Conversation) -> bool:
+    """Do what a line that begins with a slash asks for; return whether to go on."""
+    name, *words = line.split()
+    rest = line[len(name) :].strip()
+    if name in {"/quit", "/exit"}:
+        return False
+    if name == "/sources":
+        for number, passage in enumerate(conversation.passages, start=1):
+            click.echo(passage_as_text(number, passage))
+        if not conversation.passages:
+            click.echo("Nothing was read yet.", err=True)
+    elif name == "/new":
+        conversation.new_subject()
+        click.echo("A new subject.", err=True)
+    elif name == "/in":
+        conversation.filters = replace(conversation.filters, within=tuple(words))
+        click.echo(f"Asking {', '.join(words) or 'all documents'}.", err=True)
+    elif name == "/save" and rest:
+        _save(Path(rest).expanduser(), conversation)
+    elif name == "/list":
+        for kept in conversation.kept():
+            mark = "*" if kept.id == conversation.id else " "
+            click.echo(f"{mark}{kept.id:>4}  {kept.started}  {kept.turns:>3}  {one_line(kept.title)}")
+    elif name == "/switch" and rest.isdecimal():
+        conversation.switch(int(rest))
+        click.echo(f"Conversation {int(rest)}.", err=True)
+    elif name == "/forget" and (rest.isdecimal() or not rest):
+        conversation.forget(int(rest) if rest else None)
+        click.echo("Forgotten.", err=True)
+    else:
+        click.echo(_HELP, err=name != "/help")
+    return True
+
+
+def _save(path: Path, conversation: Conversation) -> None:
+    """Write the conversation to a file that is not there yet."""
+    try:
+        if path.exists():
+            raise FileExistsError(17, "it exists already")
+        write_whole(path, printable(conversation.as_markdown()))
+    except OSError as error:
+        raise LocalRagError(f"{path} cannot be written ({error.strerror}); name another file.") from None
+    click.echo(f"Saved as {one_line(display_path(path))}.", err=True)

@@ -1,0 +1,37 @@
+"""`local-rag documents`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.filesize import decimal
+
+from local_rag.cli.opening import open_library
+from local_rag.cli.options import Command, filter_options, json_option, library_options
+from local_rag.display import display_path, one_line, printable_json
+from local_rag.records import Filters
+
+
+@click.command(cls=Command)
+@library_options
+@filter_options
+@json_option
+def command(library: Path, filters: Filters, as_json: bool, **settings: Any) -> None:
+    """List the documents of the library: what each is about, its state, dates and size.
+
+    A state is indexed, waiting for `local-rag index` to end, changed or missing since it was read, or unreachable.
+    """
+    with open_library(library, **settings) as opened:
+        documents = opened.documents(filters=filters)
+    if as_json:
+        click.echo(printable_json(documents))
+        return
+    for document in documents:
+        path = click.style(one_line(display_path(document.path)), bold=True)
+        own = f", of {document.date}" if document.date else ""
+        tags = f", tags: {', '.join(document.tags)}" if document.tags else ""
+        facts = f"{document.state}, {decimal(document.size)}, file of {document.modified}{own}{tags}"
+        lines = [path, one_line(document.title), one_line(facts), one_line(document.about)]
+        click.echo("\n    ".join(line for line in lines if line))
+    if not documents:
+        click.echo("No document passes." if filters else "The library holds no documents yet.", err=True)

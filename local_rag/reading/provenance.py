@@ -1,0 +1,147 @@
+"""Find out what a document says of itself: address, date, author, tags. All of it is bounded, and none is trusted."""
+
+import contextlib
+import email.utils
+import io
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime
+from itertools import islice
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from local_rag.reading.decode import clean
+from local_rag.records import UNKNOWN, Provenance
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
+
+MAX_URL, MAX_AUTHOR, MAX_TAG = 2000, 200, 64  # characters
+MAX_AUTHORS, MAX_TAGS = 8, 32
+
+# Names under which front matter says it, the first that does.
+_URL, _AUTHOR, _TAGS = ("url", "source", "canonical_url", "link"), ("author", "authors", "by"), ("tags", "keywords")
+_DATE = ("date", "published", "publish_date", "pubdate", "created", "updated", "last_modified")
+_MOST_NAMES = 200  # that are looked at: a list may be endless
+_LONGEST_DATE = 100
+# 2024-05-01T08:00, and what PDF files have: D:20240501080000+01'00'.
+_DATE_START = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)|(?:D:)?(\d{4})(\d\d)(\d\d)(?:\d\d){0,3}(?!\d)")
+_WRITTEN_DATES = ("%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y", "%d.%m.%Y")
+_MAX_PROPERTIES = 64 * 1024  # bytes of an Office file's properties
+_NAMESPACES = {
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "dcterms": "http://purl.org/dc/terms/",
+    "cp": "http://schemas.openxmlformats.org/package/2006/metadata/core-properties",
+}
+
+
+def make_provenance(
+    *, url: object = None, date: object = None, author: object = None, tags: object = None
+) -> Provenance:
+    """Make a record of values of any kind, keeping of each what is of use and within bounds."""
+    authors = list(islice(_names(author, r";"), MAX_AUTHORS))
+    words = dict.fromkeys(tag[:MAX_TAG].rstrip() for tag in _names(tags, r"[,;]"))
+    return Provenance(_url(url), _date(date), ", ".join(authors)[:MAX_AUTHOR].rstrip(), tuple(islice(words, MAX_TAGS)))
+
+
+def provenance_of_fields(fields: Mapping[str, object]) -> Provenance:
+    """Read the fields of front matter, whose names may be in capitals."""
+    known = {name.lower(): value for name, value in fields.items()}
+
+    def first(names: Iterable[str]) -> Iterator[object]:
+        return (known[name] for name in names if known.get(name))
+
+    return make_provenance(
+        url=next(filter(None, map(_url, first(_URL))), None),
+        date=next(filter(None, map(_date, first(_DATE))), None),
+        author=next(first(_AUTHOR), None),
+        tags=next(first(_TAGS), None),
+    )
+
+
+def pdf_provenance(fields: Mapping[str, str]) -> Provenance:
+    """Read a PDF's information dictionary."""
+    made = fields.get("CreationDate") or fields.get("ModDate")
+    return make_provenance(date=made, author=fields.get("Author"), tags=fields.get("Keywords"))
+
+
+def web_provenance(page: "BeautifulSoup") -> Provenance:
+    """Read the head of a web page."""
+    named: dict[str, str] = {}
+    for tag in page.select("meta[content]", limit=_MOST_NAMES):
+        name = str(tag.get("name") or tag.get("property") or "").lower()
+        named.setdefault(name, str(tag["content"]))
+    link = page.select_one("link[rel~=canonical][href]")
+    dates = ("article:published_time", "date", "dc.date", "dcterms.date", "article:modified_time")
+    return make_provenance(
+        url=_url(link["href"]) if link else named.get("og:url"),
+        date=next((named[name] for name in dates if name in named), None),
+        author=named.get("author"),
+        tags=named.get("keywords"),
+    )
+
+
+def office_provenance(data: bytes) -> Provenance:
+    """Read the properties of an Office file; nothing is known of one that has none, or odd ones."""
+    from xml.etree import ElementTree
+
+    with contextlib.suppress(KeyError, OSError, ValueError, zipfile.BadZipFile, ElementTree.ParseError):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open("docProps/core.xml") as file:
+            content = file.read(_MAX_PROPERTIES + 1)
+        if len(content) > _MAX_PROPERTIES or b"<!DOCTYPE" in content or b"<!ENTITY" in content:
+            return UNKNOWN
+        tree = ElementTree.fromstring(content)  # noqa: S314  short, and without entities
+
+        def text(name: str) -> str | None:
+            return tree.findtext(name, namespaces=_NAMESPACES)
+
+        made = text("dcterms:created") or text("dcterms:modified")
+        return make_provenance(date=made, author=text("dc:creator"), tags=text("cp:keywords"))
+    return UNKNOWN
+
+
+def _url(value: object) -> str:
+    """Return an address of the web, empty for anything else."""
+    text = value.strip() if isinstance(value, str) else ""
+    if len(text) > MAX_URL or not text.isprintable() or any(map(str.isspace, text)):
+        return ""
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(text)
+        return text if parts.scheme in {"http", "https"} and parts.hostname else ""
+    return ""
+
+
+def _date(value: object) -> str:
+    """Return a date as YYYY-MM-DD, empty where there is none: a year alone is no date."""
+    if isinstance(value, date):  # a datetime, too
+        return f"{value:%Y-%m-%d}" if value.year >= 1000 else ""  # noqa: PLR2004  what strftime writes with fewer digits
+    text = value.strip()[:_LONGEST_DATE] if isinstance(value, str) else ""
+    if found := _DATE_START.match(text):
+        with contextlib.suppress(ValueError):
+            return date(*map(int, filter(None, found.groups()))).isoformat()
+    for form in _WRITTEN_DATES:
+        with contextlib.suppress(ValueError):
+            return datetime.strptime(text, form).date().isoformat()
+    with contextlib.suppress(ValueError, TypeError, IndexError, OverflowError):
+        return email.utils.parsedate_to_datetime(text).date().isoformat()
+    return ""
+
+
+def _names(value: object, separator: str) -> Iterator[str]:
+    """Yield the names in a list, or in a text that lists them, each on one line; of a mapping its `name`."""
+    parts: Iterable[object] = ()
+    if isinstance(value, str):
+        parts = re.split(separator, value[: MAX_TAGS * 2 * MAX_AUTHOR])
+    elif isinstance(value, list | tuple):
+        parts = value
+    elif isinstance(value, dict):
+        parts = [value.get("name")]
+    for part in islice(parts, _MOST_NAMES):
+        named = part.get("name") if isinstance(part, dict) else part
+        if isinstance(named, int):
+            named = str(named) if abs(named) < 10**MAX_TAG else ""  # a number may have more digits than can be written
+        # Cut before it is folded: a name may be as long as the document.
+        text = named[: 4 * MAX_AUTHOR] if isinstance(named, str) else ""
+        if name := " ".join(clean(text).split())[:MAX_AUTHOR].strip():
+            yield name

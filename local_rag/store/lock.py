@@ -1,0 +1,47 @@
+"""Hold a library for writing: one at a time, and only in a folder that is a library or may become one."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from local_rag.errors import LibraryError
+from local_rag.store.connect import OWN_FILES, is_library
+from local_rag.store.storage_errors import storage_errors
+
+
+@contextmanager
+def library_lock(folder: Path, *, create: bool = False) -> Iterator[None]:
+    """Hold a library's lock, which the system frees when its owner dies; `create` makes the folder where it is missing.
+
+    Raises LibraryError where another process holds it, or the folder is of something else.
+    """
+    if not create and not folder.is_dir():
+        raise LibraryError(f"There is no library in {folder}; make one with `local-rag index PATH`.")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        others = [] if is_library(folder) else [path.name for path in folder.iterdir()]
+    except OSError as error:
+        raise LibraryError(f"The library {folder} cannot be made ({error}); name another with `--library`.") from None
+    if strangers := sorted(set(others) - OWN_FILES):
+        raise LibraryError(
+            f"{folder} holds other things ({strangers[0]}) and no library; name an empty or a new folder with "
+            "`--library`."
+        )
+    owner = folder / "lock.pid"
+    with storage_errors(folder):
+        lock = FileLock(folder / "lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            pid = owner.read_text().strip() if owner.exists() else ""
+            raise LibraryError(
+                f"Another local-rag (process {pid or 'unknown'}) is writing to {folder}; wait for it or stop it."
+            ) from None
+        try:
+            owner.write_text(str(os.getpid()))
+            yield
+        finally:
+            lock.release()

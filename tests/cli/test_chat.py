@@ -1,0 +1,92 @@
+"""`local-rag chat` as a user types it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from local_rag.asking.answer import REFUSAL
+from local_rag.cli.main import cli
+from local_rag.cli.options import Invocation
+from tests.conftest import Run
+from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating
+
+
+@pytest.fixture
+def generator() -> FakeGenerator:
+    return FakeGenerator(lambda _prompt: "At seven. [1]")
+
+
+@pytest.fixture
+def indexed(documents: Path, run: Run) -> Path:
+    assert run("index", "documents", "--profile", "tiny", "--context", "headings").exit_code == 0
+    return documents
+
+
+def chat(generator: FakeGenerator, *lines: str, arguments: tuple[str, ...] = ()) -> Result:
+    parts = replace(EMBEDS_QUICKLY, open_engine=generating(generator))
+    typed = "".join(f"{line}\n" for line in lines)
+    return CliRunner().invoke(cli, ["chat", *arguments], input=typed, obj=Invocation(parts=parts))
+
+
+def test_a_conversation(indexed: Path, generator: FakeGenerator) -> None:
+    lines = ("When does the boat leave?", "", "Who is on the boat?", "thanks", "/sources", "/new", "Leave?")
+    result = chat(generator, *lines)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("At seven. [1]\n  [1] ") == 3
+    assert "You are welcome." in result.stdout
+    assert "[1] documents/" in result.stdout
+    assert result.stderr.count("/new begins a new subject") == 1
+    prompts = [prompt for prompt in generator.prompts if "square brackets" in prompt]
+    assert "Question: When does the boat leave?\nAnswer: At seven.\n\nQuestion: Who is on the boat?\n" in prompts[1]
+    assert prompts[2].count("Question:") == prompts[0].count("Question:") == 1
+
+
+def test_filters_hold_for_all_questions_and_can_be_changed(indexed: Path, generator: FakeGenerator) -> None:
+    lines = ("How much?", "/in norway/**", "How much?", "/in nowhere", "How much?", "/in", "How much?")
+    result = chat(generator, *lines, arguments=("--type", "md", "--json"))
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    read = [{Path(passage["path"]).name for passage in answer["passages"]} for answer in answers]
+    assert read == [{"leave.md", "ireland.md"}, {"leave.md"}, set(), {"leave.md", "ireland.md"}]
+    assert answers[2]["answer"] == REFUSAL
+
+
+def test_conversations_are_listed_saved_and_forgotten(indexed: Path, generator: FakeGenerator) -> None:
+    chat(generator, "When does the boat leave?")
+    result = chat(
+        generator, "Who?", "/list", "/switch 1", "/save talk.md", "/save talk.md", "/forget 2", "/list", "/quit", "no"
+    )
+    assert result.exit_code == 0, result.output
+    listed = [line.split()[0] for line in result.stdout.splitlines() if line.endswith("?")]
+    assert listed == ["*", "1", "*"], "two conversations, the one that goes on marked, then the one that is left"
+    text = Path("talk.md").read_text()
+    assert text.startswith("# Conversation\n\n## When does the boat leave?\n\nAt seven. [1]\n\n> [1] ")
+    assert "talk.md cannot be written (it exists already)" in result.stderr
+    assert len(generator.prompts) == 4, "a check and an answer for each of two questions"
+
+
+def test_mistakes_are_told_and_the_conversation_goes_on(indexed: Path, generator: FakeGenerator) -> None:
+    result = chat(
+        generator, "/switch 9", "/frobnicate", "/save", "/save /nowhere/at/all.md", "/help", "/forget", "Who?"
+    )
+    assert result.exit_code == 0, result.output
+    assert "There is no conversation 9" in result.stderr
+    assert "/nowhere/at/all.md cannot be written" in result.stderr
+    assert "/switch NUMBER" in result.stdout
+    assert "At seven. [1]" in result.stdout
+
+
+def test_what_is_erased_is_in_no_conversation(indexed: Path, generator: FakeGenerator, run: Run) -> None:
+    chat(generator, "When does the boat leave?", arguments=("--in", "boat.txt"))
+    assert "When does" in chat(generator, "/list").stdout
+    assert run("remove", "documents/boat.txt", "--erase").exit_code == 0
+    assert "When does" not in chat(generator, "/list").stdout
+
+
+def test_without_a_library_there_is_nothing_to_talk_about(documents: Path, generator: FakeGenerator) -> None:
+    result = chat(generator, "Who?")
+    assert result.exit_code == 1
+    assert "local-rag index" in result.stderr
+    assert not Path(".local-rag").exists()
