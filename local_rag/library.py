@@ -19,6 +19,7 @@ from local_rag.files import is_utf8
 from local_rag.indexing.fingerprint import make_fingerprint, require_same, settings_of
 from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
+from local_rag.llama.generator import never
 from local_rag.llama.open import open_engine, open_vocabulary
 from local_rag.models.choice import chosen, find, find_for_index
 from local_rag.models.embedder import Embedder
@@ -195,22 +196,37 @@ class Library:
         rerank: bool = True,
         on_text: Callable[[str], None] = _ignore,
         on_passages: Callable[[Sequence[Passage]], None] = _ignore,
+        anyway: bool = False,
+        stop: Callable[[], bool] = never,
     ) -> Answer:
         """Answer a question from the documents, or say that they do not hold the answer.
 
         `on_passages` sees the passages that were found, `on_text` the answer as it is written. As many of the best
         passages are read as the model reads in about ten seconds, or `passages` of them if its context holds so many.
+        `anyway` answers also where the passages hardly hold the answer. Once `stop`, which is asked between any two
+        operations of the model, says yes, the answer ends with StoppedError.
         """
         with self._one_at_a_time:
             found = self.search(question, top=passages, rerank=rerank)
             on_passages(found)
-            if self._answerer is None:
-                model = find(self.settings, "answer")
-                generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
-                self._answerer = Answerer(generator, model.answered_log_odds)
             prompt_tokens = DEFAULT_PROMPT_TOKENS if passages is None else None
             sources = likely_sources(found, self._near) if passages is None else found
-            return self._answerer.answer(question, sources, prompt_tokens=prompt_tokens, on_text=on_text)
+            return self._open_answerer().answer(
+                question, sources, prompt_tokens=prompt_tokens, anyway=anyway, on_text=on_text, stop=stop
+            )
+
+    def load(self, *, answering: bool = False) -> None:
+        """Load what searching needs, or answering too, before the first question."""
+        with self._one_at_a_time, storage_errors(self.folder):
+            self._open_searcher().load()
+            if answering:
+                self._open_answerer()
+
+    @contextmanager
+    def reading(self) -> Iterator[Store]:
+        """Yield the store, opened for the caller alone, who can read in it while another thread asks."""
+        with storage_errors(self.folder), closing(Store(self.folder)) as store:
+            yield store
 
     def manifest(self) -> Mapping[str, Any]:
         """Return what shaped the live index."""
@@ -221,6 +237,14 @@ class Library:
     def reranks(self) -> bool:
         """Say whether the profile has a cross-encoder."""
         return "rerank" in chosen(self.settings)
+
+    def _open_answerer(self) -> Answerer:
+        """Load the model that answers, unless it is loaded."""
+        if self._answerer is None:
+            model = find(self.settings, "answer")
+            generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
+            self._answerer = Answerer(generator, model.answered_log_odds)
+        return self._answerer
 
     def _open_searcher(self) -> Searcher:
         """Open the live index; one that was published since the last question is opened instead of the old."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from local_rag.asking.citations import CitationCheck, most_similar_source
 from local_rag.asking.prompt import CHECK, MAX_ANSWER_TOKENS, REQUEST, closing_prompt, sources_prompt
-from local_rag.llama.generator import Generator, Request
+from local_rag.llama.generator import Generator, Request, never
 from local_rag.records import Answer, Citation, Passage
 
 REFUSAL = "The documents do not answer this question."
@@ -37,18 +37,22 @@ class Answerer:
         passages: Sequence[Passage],
         *,
         prompt_tokens: int | None = DEFAULT_PROMPT_TOKENS,
+        anyway: bool = False,
         on_text: Callable[[str], None] = lambda _text: None,
+        stop: Callable[[], bool] = never,
     ) -> Answer:
         """Answer a question from the best passages that fit, `passages` being ordered best first.
 
         They fit into a prompt of `prompt_tokens`, or with None into all the model can read. `on_text` is given the
-        answer piece by piece; the pieces make up `Answer.text`.
+        answer piece by piece; the pieces make up `Answer.text`. `anyway` answers below the threshold too. Once `stop`
+        says yes, the answer ends with StoppedError.
         """
+        self._generator.stop = stop
         room = self._generator.context_tokens
         limit = room if prompt_tokens is None else min(prompt_tokens, room)
         prefix, used = sources_prompt(question, passages, model=self._generator.model, limit=limit)
         log_odds = self.log_odds(prefix) if used else None
-        if log_odds is None or log_odds < self._threshold:
+        if log_odds is None or (log_odds < self._threshold and not anyway):
             on_text(REFUSAL)
             return Answer(question, REFUSAL, answered=False, citations=(), passages=tuple(used), log_odds=log_odds)
         check, text = CitationCheck(len(used)), ""

@@ -69,6 +69,11 @@ class Searcher:
         self._store, self._settings, self._embedder = store, settings, embedder
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
+    def load(self) -> None:
+        """Load the reranker, where there is one, before the first question."""
+        if self._load_reranker:
+            self._load_reranker()
+
     def trace(self, question: str, *, top: int, rerank: bool = True) -> Trace:
         """Search, and keep the ranking and the time of every stage."""
         if not is_utf8(question):
