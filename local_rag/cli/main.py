@@ -27,6 +27,7 @@ COMMANDS = {
     "repair": "Check the library, and build again what is damaged.",
     "scrape": "Fetch web pages as Markdown files to index.",
     "search": "Find the passages that fit a question.",
+    "serve": "Serve a page that answers and shows its evidence.",
     "status": "Show what the library holds, and what is stale and why.",
 }
 
