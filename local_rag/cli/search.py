@@ -5,10 +5,11 @@ from typing import Any
 
 import click
 
-from local_rag.cli.opening import open_library, require_question
 from local_rag.cli.options import Command, json_option, library_options, search_options
+from local_rag.cli.running import ask_server, require_question
 from local_rag.display import passage_as_dict, passage_as_lines, printable_json
 from local_rag.records import Passage
+from local_rag.wire import from_plain
 
 
 @click.command(cls=Command)
@@ -23,9 +24,19 @@ def command(
 ) -> None:
     """Find the passages that fit a QUESTION."""
     require_question(question)
-    with open_library(library, **settings) as opened:
-        passages = opened.search(question, top=top, rerank=not no_rerank)
-        reranks = opened.reranks
+    order = {"do": "search", "question": question, "top": top, "rerank": not no_rerank}
+    if served := ask_server(library, settings, order):
+        passages = [from_plain(Passage, fields) for fields in served["found"]["passages"]]
+        reranks, profile = served["reranks"], served["profile"]
+        if explain:
+            click.echo("Answered by the running server of this library.", err=True)
+    else:
+        # Not on top: with a server there is no need of what takes most of the time to import.
+        from local_rag.cli.opening import open_library
+
+        with open_library(library, **settings) as opened:
+            passages = opened.search(question, top=top, rerank=not no_rerank)
+            reranks, profile = opened.reranks, opened.settings.profile
     if as_json:
         found = [passage_as_dict(passage) for passage in passages]
         report = {"question": question, "reranked": reranks and not no_rerank, "passages": found}
@@ -36,7 +47,7 @@ def command(
     if not passages:
         click.echo("No passage fits; `local-rag index` adds documents.", err=True)
     elif not reranks:
-        click.echo(f"The profile {opened.settings.profile} has no cross-encoder: this is the fused order.", err=True)
+        click.echo(f"The profile {profile} has no cross-encoder: this is the fused order.", err=True)
 
 
 def passage_as_text(number: int, passage: Passage, *, explain: bool = False) -> str:
