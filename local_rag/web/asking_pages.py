@@ -48,7 +48,7 @@ def asking_routes(site: Site) -> list[BaseRoute]:
         if wants_json(request):
             return json_response(answer_as_dict(answered.answer) | {"again": answered.again})
         shown = cards(site.owner.library, question.text, answered.found, answer=answered.answer)
-        view = view_answer(answered, anyway=question.anyway)
+        view = view_answer(site.owner.library, answered, anyway=question.anyway)
         return await site.show(request, "ask.html", question=question.text, view=view, cards=shown, searched=False)
 
     async def search(request: Request) -> Response:

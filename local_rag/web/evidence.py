@@ -10,10 +10,10 @@ from typing import Any
 from markupsafe import Markup
 
 from local_rag.display import display_path, one_line
-from local_rag.errors import LibraryError
+from local_rag.errors import LibraryError, ModelError
 from local_rag.files import document_sha256
 from local_rag.library import Library
-from local_rag.models.choice import chosen
+from local_rag.models.choice import chosen, find
 from local_rag.records import Answer, Passage, heading_path
 from local_rag.store.database import Store, StoredDocument
 from local_rag.web.answering import Answered
@@ -66,9 +66,13 @@ class AnswerView:
     closest: tuple[Card, ...] = ()
 
 
-def view_answer(answered: Answered, *, anyway: bool = False) -> AnswerView:
+def view_answer(library: Library, answered: Answered, *, anyway: bool = False) -> AnswerView:
     """Gather what the page says of an answer; here, and nowhere else, new fields of `Answer` are taken over."""
     answer = answered.answer
+    try:
+        threshold = find(library.settings, "answer").answered_log_odds
+    except ModelError:  # an answer of before, whose model is gone
+        threshold = None
     return AnswerView(
         text=show_answer(answer.text, range(1, len(answer.passages) + 1) if answer.answered else ()),
         answered=answer.answered,
@@ -79,6 +83,8 @@ def view_answer(answered: Answered, *, anyway: bool = False) -> AnswerView:
         log_odds=answer.log_odds,
         odds=odds_in_words(answer.log_odds),
         removed=answer.removed_citations,
+        threshold=threshold,
+        needed=odds_in_words(threshold),
     )
 
 

@@ -4,15 +4,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from local_rag.errors import LibraryError
+from local_rag.library import Library
 from local_rag.store.asked import Asked, AskedQuestions
 from local_rag.web.answering import read_answered
 from local_rag.web.asking_pages import form_of
 from local_rag.web.evidence import AnswerView, Card, kept_cards, view_answer
+from local_rag.web.markup import show_answer
 from local_rag.web.site import Site
 
 _SHOWN = 50
@@ -25,6 +28,7 @@ class Turn:
     asked: Asked
     view: AnswerView
     cards: Sequence[Card]
+    plain: Markup  # the answer without links to the cards
 
 
 def history_routes(site: Site) -> list[BaseRoute]:
@@ -38,11 +42,11 @@ def history_routes(site: Site) -> list[BaseRoute]:
         number = int(before) if re.fullmatch(r"[0-9]{1,18}", before) else None
         asked = kept().latest(_SHOWN, number)
         more, on = asked[-1].id if len(asked) == _SHOWN else None, site.owner.library.settings.history
-        return site.page(request, "history.html", turns=_turns(asked), more=more, on=on)
+        return site.page(request, "history.html", turns=_turns(site.owner.library, asked), more=more, on=on)
 
     def export(request: Request) -> Response:
         asked = kept().get(request.path_params["asked"])
-        turns = _turns([asked] if asked else [])
+        turns = _turns(site.owner.library, [asked] if asked else [])
         if not turns:
             raise LibraryError("This question was forgotten.")
         name = f"local-rag-{turns[0].asked.at[:10]}-{turns[0].asked.id}.html"
@@ -71,9 +75,10 @@ def history_routes(site: Site) -> list[BaseRoute]:
     ]
 
 
-def _turns(asked: Sequence[Asked]) -> list[Turn]:
+def _turns(library: Library, asked: Sequence[Asked]) -> list[Turn]:
     turns = []
     for one in asked:
         if answered := read_answered(one.answer):
-            turns.append(Turn(one, view_answer(answered), kept_cards(one.question, answered)))
+            view, plain = view_answer(library, answered), show_answer(answered.answer.text)
+            turns.append(Turn(one, view, kept_cards(one.question, answered), plain))
     return turns
