@@ -33,6 +33,10 @@ class QuestionError(LocalRagError):
     """Report a question that cannot be asked."""
 
 
+class StoppedError(LocalRagError):
+    """Report an answer that was stopped before its end."""
+
+
 class DatasetError(LocalRagError):
     """Report an evaluation dataset that is missing or malformed."""
 

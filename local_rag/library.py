@@ -20,6 +20,7 @@ from local_rag.indexing.fingerprint import make_fingerprint, require_same, setti
 from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
 from local_rag.indexing.roots import roots_to_index
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
+from local_rag.llama.generator import never
 from local_rag.llama.open import open_engine, open_vocabulary
 from local_rag.models.choice import chosen, find, find_for_index, threshold_of
 from local_rag.models.embedder import Embedder
@@ -214,15 +215,19 @@ class Library:
         *,
         on_text: Callable[[str], None] = _ignore,
         on_passages: Callable[[Sequence[Passage]], None] = _ignore,
+        anyway: bool = False,
+        stop: Callable[[], bool] = never,
         **how: Any,
     ) -> Answer:
         """Answer a question from the documents, or say that they do not hold the answer; `how` as in `asker`.
 
-        `on_passages` sees the passages that were found, `on_text` the answer as it is written.
+        `on_passages` sees the passages that were found, `on_text` the answer as it is written. `anyway` answers also
+        where the passages hardly hold the answer. Once `stop`, which is asked between any two operations of the model,
+        says yes, the answer ends with StoppedError.
         """
         asker = self.asker(**how)
         with self._one_at_a_time:
-            return asker.ask(question, on_text=on_text, on_passages=on_passages)
+            return asker.ask(question, anyway=anyway, stop=stop, on_text=on_text, on_passages=on_passages)
 
     def asker(
         self,
@@ -263,6 +268,19 @@ class Library:
     def chat(self) -> Conversation:
         """Begin a conversation, which is kept in the library's history where that may be written."""
         return Conversation(self.ask, History(self.folder))
+
+    def load(self, *, answering: bool = False) -> None:
+        """Load what searching needs, or answering too, before the first question."""
+        with self._one_at_a_time, storage_errors(self.folder):
+            self._open_searcher().load()
+            if answering:
+                self._open_answerer()
+
+    @contextmanager
+    def reading(self) -> Iterator[Store]:
+        """Yield the store, opened for the caller alone, who can read in it while another thread asks."""
+        with storage_errors(self.folder), closing(Store(self.folder)) as store:
+            yield store
 
     def manifest(self) -> Mapping[str, Any]:
         """Return what shaped the live index."""

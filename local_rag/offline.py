@@ -90,7 +90,7 @@ def close(allow: Network = Network.NONE, *, native_code: bool = True) -> None:
     if not _hooked:
         sys.addaudithook(_refuse)
         _hooked = True
-    if native_code and _can_filter() and not _filtered:
+    if native_code and can_filter() and not _filtered:
         _unfiltered = _filter_system_calls()
         _filtered = not _unfiltered
 
@@ -102,8 +102,11 @@ def set_switches(allow: Network = Network.NONE) -> None:
         os.environ.update(dict.fromkeys(_OFF, "0"))
 
 
-def open_ways() -> list[str]:
-    """Try each way out of this process that should be closed, and name those that are open; nothing is sent."""
+def open_ways(serving: int | None = None) -> list[str]:
+    """Try each way out of this process that should be closed, and name those that are open; nothing is sent.
+
+    The sockets of a server are meant to be open: those on the port that it is `serving` are not named.
+    """
     ways = [f"the variable {name}" for name, value in SWITCHES.items() if os.environ.get(name) != value]
     try:
         sys.audit("socket.gethostbyname", "another.invalid")
@@ -112,16 +115,16 @@ def open_ways() -> list[str]:
         pass
     if _unfiltered:
         ways.append(f"native code, with no system call filter ({_unfiltered})")
-    if _can_filter():
+    if can_filter():
         ways += [f"native code ({way})" for way in _native_ways()]
-    return ways + [f"a socket that was open before ({address})" for address in _open_sockets()]
+    return ways + [f"a socket that was open before ({address})" for address in _open_sockets(serving)]
 
 
 def left_open(name_services: Sequence[str] = _NAME_SERVICES) -> list[str]:
     """Say what cannot be closed on this machine, each in half a sentence."""
     found = [service for service in name_services if Path(service).exists()]
     notes = [f"a program on this machine still looks up names for native code ({service})" for service in found]
-    return notes if _can_filter() else [*notes, "native code could connect, since nothing filters its calls here"]
+    return notes if can_filter() else [*notes, "native code could connect, since nothing filters its calls here"]
 
 
 def _native_ways() -> Iterator[str]:
@@ -142,14 +145,14 @@ def _native_ways() -> Iterator[str]:
         yield "int 0x80"
 
 
-def _open_sockets() -> Iterator[str]:
+def _open_sockets(serving: int | None) -> Iterator[str]:
     """Yield the addresses of open sockets but those on loopback: what is open needs no permission to be used."""
     for path in Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd").iterdir():
         with suppress(OSError):  # closed in between
             if path.is_socket():
                 with socket.socket(fileno=os.dup(int(path.name))) as opened:
                     host, port = opened.getsockname()[:2] if opened.family in _INTERNET else ("", 0)
-                if not _is_this_machine(host):
+                if not _is_this_machine(host) and port != serving:
                     yield f"{host}:{port}"
 
 
@@ -172,6 +175,11 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         )
 
 
+def is_loopback(host: str) -> bool:
+    """Say whether a host is this machine's own, which no other one reaches."""
+    return bool(host) and _is_this_machine(host)
+
+
 def _is_this_machine(host: object) -> bool:
     if host in (None, "", b"", "localhost", b"localhost"):
         return True
@@ -192,7 +200,8 @@ def _address(host: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | No
     return getattr(address, "ipv4_mapped", None) or address
 
 
-def _can_filter() -> bool:
+def can_filter() -> bool:
+    """Say whether this system has a filter for the calls of native code."""
     return sys.platform == "linux" and platform.machine() in _SYSTEM_CALLS and sys.maxsize > 2**32
 
 

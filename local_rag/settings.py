@@ -57,6 +57,10 @@ class Settings(BaseSettings):
     rerank_seconds: float = Field(default=3.0, gt=0, description="what reranking may take where rerank_candidates is 0")
     all_candidates: int = Field(default=1000, ge=1, description="candidates of each list of `search --all`")
     passages: int = Field(default=20, ge=1, description="passages kept after reranking")
+    answer_cache: bool = Field(default=True, description="`serve` keeps answers, to give the same one again at once")
+    history: bool = Field(default=True, description="`serve` keeps what was asked on its page, until it is forgotten")
+    audit_log: bool = Field(default=False, description="`serve` writes who asked what to `audit.jsonl` in the library")
+    idle_seconds: float = Field(default=900.0, gt=0, description="after which `serve` frees the models it does not use")
     publish_seconds: float = Field(default=600.0, gt=0, description="from one publish to the next, as contexts come in")
 
 

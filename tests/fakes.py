@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.errors import StoppedError
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import EmbeddingJob, LocalWorkers, Note, WrittenContext
 from local_rag.library import Parts
-from local_rag.llama.generator import Counts, Request, Token
+from local_rag.llama.generator import Counts, Request, Token, never
 from local_rag.records import ContextKind, InstalledModel
 from local_rag.store.index import Allowed
 
@@ -86,11 +87,14 @@ class FakeGenerator:
     ) -> None:
         self.model, self.counts, self.context_tokens = FakeVocabulary(), Counts(), context_tokens
         self._reply, self._holds = reply, holds
+        self.stop: Callable[[], bool] = never
         self.prompts: list[str] = []
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Token]:
         for request in requests:
             for token in self.model.tokenize(self._reply(self._text(request))):
+                if self.stop():
+                    raise StoppedError("The answer was stopped.")
                 yield Token(request.key, token)
             yield Token(request.key, None, whole=True)
 

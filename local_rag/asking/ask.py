@@ -74,17 +74,20 @@ class Asker:
         self,
         question: str,
         *,
+        anyway: bool,
+        stop: Callable[[], bool],
         on_text: Callable[[str], None],
         on_passages: Callable[[Sequence[Passage]], None],
     ) -> Answer:
-        """Answer a question; `on_passages` sees what was found, `on_text` the answer as it is written."""
+        """Answer a question; see `Library.ask`."""
         started = perf_counter()
         found = self.find(question)
         passages = take_turns(found.lists)
         on_passages(passages)
-        reading = self.read(question, found)
         answerer, way = self._open_answerer()
-        if answerer.holds(reading):
+        answerer.generator.stop = stop
+        reading = self.read(question, found)
+        if answerer.holds(reading) or (anyway and reading.passages):
             answer = answerer.write(reading, reranker=way.reranker, strict=way.strict, on_text=on_text)
         else:
             answer = answerer.refuse(reading, on_text=on_text)

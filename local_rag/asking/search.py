@@ -76,6 +76,11 @@ class Searcher:
         self._filtering = Filtering(store)
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
+    def load(self) -> None:
+        """Load the reranker, where there is one, before the first question."""
+        if self._load_reranker:
+            self._load_reranker()
+
     @property
     def reranker(self) -> Reranker | None:
         """The cross-encoder, loaded when first asked for, where the profile has one."""

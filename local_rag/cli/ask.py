@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from local_rag.cli.opening import open_library, require_question
 from local_rag.cli.options import Command, filter_options, json_option, library_options, model_option, search_options
+from local_rag.cli.running import ask_server, require_question
 from local_rag.cli.search import NOTHING_PASSES, passage_as_text
 from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json, provenance_as_text
 from local_rag.records import Answer, Filters, Passage
+from local_rag.wire import from_plain
 
 
 @click.command(cls=Command)
@@ -27,6 +28,7 @@ from local_rag.records import Answer, Filters, Passage
 @click.option("--show-passages", is_flag=True, help="Print the passages that were found before the answer.")
 @click.option("--diverse", is_flag=True, help="Prefer passages that are unlike each other.")
 @click.option("--strict", is_flag=True, help="Leave out sentences with a number or name that their sources lack.")
+@click.option("--verbose", is_flag=True, help="Say on stderr who has answered.")
 @json_option
 def command(
     question: str,
@@ -37,6 +39,7 @@ def command(
     diverse: bool,
     strict: bool,
     no_rerank: bool,
+    verbose: bool,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -53,17 +56,30 @@ def command(
         if not as_json:
             click.echo(printable(text), nl=False)
 
-    with open_library(library, **settings) as opened:
-        answer = opened.ask(
-            question,
-            passages=passages,
-            rerank=not no_rerank,
-            filters=filters,
-            diverse=diverse,
-            strict=strict,
-            on_passages=show,
-            on_text=write,
-        )
+    def tell(event: str, value: Any) -> None:
+        if event == "passages":
+            show([from_plain(Passage, fields) for fields in value])
+        elif event == "token":
+            write(value)
+
+    how: dict[str, Any] = {
+        "passages": passages,
+        "rerank": not no_rerank,
+        "filters": filters,
+        "diverse": diverse,
+        "strict": strict,
+    }
+    if served := ask_server(library, settings, {"do": "ask", "question": question, **how}, tell):
+        answer = from_plain(Answer, served["found"]["answer"])
+        if verbose:
+            again = " It is an answer given before." if served["found"]["again"] else ""
+            click.echo(f"Answered by the running server of this library.{again}", err=True)
+    else:
+        # Not on top: with a server there is no need of what takes most of the time to import.
+        from local_rag.cli.opening import open_library
+
+        with open_library(library, **settings) as opened:
+            answer = opened.ask(question, on_passages=show, on_text=write, **how)
     if as_json:
         click.echo(printable_json(answer_as_dict(answer)))
         return

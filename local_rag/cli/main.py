@@ -30,6 +30,7 @@ COMMANDS = {
     "roots": "List the indexed folders, or say where one has moved.",
     "scrape": "Fetch web pages as Markdown files to index.",
     "search": "Find the passages that fit a question.",
+    "serve": "Serve a page that answers and shows its evidence.",
     "status": "Show what the library holds, and what is stale and why.",
 }
 

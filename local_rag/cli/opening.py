@@ -16,9 +16,3 @@ def current_parts() -> Parts:
 def open_library(folder: Path, **settings: Any) -> Library:
     """Open a library under the settings that flags give."""
     return Library(folder, parts=current_parts(), **settings)
-
-
-def require_question(question: str) -> None:
-    """Refuse an empty question."""
-    if not question.strip():
-        raise click.UsageError("The question is empty.")

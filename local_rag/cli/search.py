@@ -5,10 +5,11 @@ from typing import Any
 
 import click
 
-from local_rag.cli.opening import open_library, require_question
 from local_rag.cli.options import Command, filter_options, json_option, library_options, search_options
+from local_rag.cli.running import ask_server, require_question
 from local_rag.display import passage_as_dict, passage_as_lines, printable_json
 from local_rag.records import Filters, Passage
+from local_rag.wire import from_plain
 
 _TOP = 10
 NOTHING_PASSES = "No document that fits passes --in, --type, --since, --before and --tag; leave one of them away."
@@ -45,11 +46,20 @@ def command(
     Passages that the reranker finds hardly fitting are marked as weak.
     """
     require_question(question)
-    with open_library(library, **settings) as opened:
-        top = top or (None if every else _TOP)
-        how: dict[str, Any] = {"rerank": not no_rerank, "every": every, "min_score": min_score}
-        passages = opened.search(question, top=top, filters=filters, **how)
-        reranks = opened.reranks
+    top = top or (None if every else _TOP)
+    how: dict[str, Any] = {"rerank": not no_rerank, "filters": filters, "every": every, "min_score": min_score}
+    if served := ask_server(library, settings, {"do": "search", "question": question, "top": top, **how}):
+        passages = [from_plain(Passage, fields) for fields in served["found"]["passages"]]
+        reranks, profile = served["reranks"], served["profile"]
+        if explain:
+            click.echo("Answered by the running server of this library.", err=True)
+    else:
+        # Not on top: with a server there is no need of what takes most of the time to import.
+        from local_rag.cli.opening import open_library
+
+        with open_library(library, **settings) as opened:
+            passages = opened.search(question, top=top, **how)
+            reranks, profile = opened.reranks, opened.settings.profile
     if as_json:
         found = [passage_as_dict(passage) for passage in passages]
         report = {"question": question, "reranked": reranks and not no_rerank, "passages": found}
@@ -66,7 +76,7 @@ def command(
     elif not passages:
         click.echo("No passage fits; `local-rag index` adds documents.", err=True)
     elif not reranks:
-        click.echo(f"The profile {opened.settings.profile} has no cross-encoder: this is the fused order.", err=True)
+        click.echo(f"The profile {profile} has no cross-encoder: this is the fused order.", err=True)
 
 
 def passage_as_text(number: int, passage: Passage, *, explain: bool = False) -> str:

@@ -9,13 +9,13 @@ prefixes and suffixes of those to come ride along in the same batches, since a t
 import ctypes
 import signal
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from local_rag.errors import ModelError
-from local_rag.llama.generator import Counts, Request, Token, common_prefix
+from local_rag.errors import ModelError, StoppedError
+from local_rag.llama.generator import Counts, Request, Token, common_prefix, never
 from local_rag.llama.model import LlamaModel, cannot_share, native
 from local_rag.machine import Neighbours, physical_cores
 
@@ -98,8 +98,9 @@ class SharedPrefixEngine:
                 "choose a smaller profile with `--profile`."
             )
         self._interrupted = False
+        self.stop: Callable[[], bool] = never
         # llama.cpp asks between operations, in this thread, which is when Python gets to see a signal.
-        self._abort_callback = llama.ggml_abort_callback(lambda _data: self._interrupted)
+        self._abort_callback = llama.ggml_abort_callback(lambda _data: self._interrupted or self.stop())
         llama.llama_set_abort_callback(self._context, self._abort_callback, None)
         self._memory = llama.llama_get_memory(self._context)
         self._batch = llama.llama_batch_init(batch_tokens, 0, 1)
@@ -306,6 +307,8 @@ class SharedPrefixEngine:
         if self._interrupted:
             self._interrupted = False
             raise KeyboardInterrupt
+        if self.stop():
+            raise StoppedError("The answer was stopped.")
         if status != 0:
             raise ModelError(
                 f"llama.cpp failed to evaluate a batch with {self.model.path.name}; run the command again."

@@ -1,6 +1,6 @@
 """What a generator of text is given and gives, and what it must be able to do: a fake needs no more."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -76,10 +76,14 @@ class Vocabulary(Protocol):
 
 
 class Generator(Protocol):
-    """A model that is loaded to generate text; prompts that begin alike share their evaluation."""
+    """A model that is loaded to generate text; prompts that begin alike share their evaluation.
+
+    `stop` is asked between two operations; once it says yes, what is being generated ends with StoppedError.
+    """
 
     counts: Counts
     context_tokens: int
+    stop: Callable[[], bool]
 
     @property
     def model(self) -> Vocabulary:
@@ -93,6 +97,11 @@ class Generator(Protocol):
 
     def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray:
         """Return the log probabilities of the next token after a prompt, shape (vocabulary,)."""
+
+
+def never() -> bool:
+    """Let what is being generated go on to its end."""
+    return False
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:

@@ -119,6 +119,11 @@ class Store:
         """Return all live documents."""
         return self._documents("live")
 
+    def document(self, document_id: int) -> StoredDocument | None:
+        """Return a document, also one that was superseded; None where there is no such one any more."""
+        row = self.connection.execute(f"{_DOCUMENT_QUERY} WHERE id = ?", (document_id,)).fetchone()
+        return StoredDocument(*row) if row else None
+
     def document_text(self, document_id: int) -> str:
         """Return the text of a document."""
         row = self.connection.execute("SELECT text FROM documents WHERE id = ?", (document_id,)).fetchone()

@@ -2,8 +2,9 @@
 
 import sqlite3
 from collections import Counter
+from dataclasses import dataclass
 
-from local_rag.store.database import Store
+from local_rag.store.database import Store, StoredDocument
 from local_rag.store.index import Index, Indexes
 
 _COUNTS = {
@@ -29,6 +30,30 @@ def count_context_kinds(store: Store) -> dict[str, int]:
         "JOIN contexts ON contexts.key = context_key WHERE live GROUP BY contexts.kind"
     )
     return {str(kind): int(count) for kind, count in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    """How far a live document is: its chunks, and how many of them have a context and a vector."""
+
+    document: StoredDocument
+    chunks: int
+    contexts: int
+    vectors: int
+    note: str
+
+
+def document_states(store: Store, *, start: int, count: int) -> list[DocumentState]:
+    """Return the state of `count` documents in the order of their paths, from the one at `start` on."""
+    rows = store.connection.execute(
+        "SELECT documents.id, path, size, modified_ns, sha256, title, split_key, count(chunks.id), "
+        "count(contexts.key), count(vectors.key), note FROM "
+        "(SELECT * FROM documents WHERE live ORDER BY path LIMIT ? OFFSET ?) AS documents "
+        "LEFT JOIN chunks ON document_id = documents.id LEFT JOIN contexts ON contexts.key = context_key "
+        "LEFT JOIN vectors ON vectors.key = vector_key GROUP BY documents.id ORDER BY path",
+        (count, start),
+    )
+    return [DocumentState(StoredDocument(*row[:7]), *row[7:]) for row in rows]
 
 
 def is_unfinished(store: Store, live: Index | None) -> bool:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.errors import ModelError
+from local_rag.errors import ModelError, StoppedError
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
-from local_rag.llama.generator import Request, common_prefix
+from local_rag.llama.generator import Request, common_prefix, never
 from local_rag.llama.model import LlamaModel
 from tests.support.tiny_models import save_model
 
@@ -194,3 +194,22 @@ def test_documents_cannot_speak_as_the_user(tiny_llama: LlamaModel) -> None:
 def test_tokens_return_to_text(tiny_llama: LlamaModel) -> None:
     text = "Gråskjær, 東京 and <|im_end|> 🙂\n\n  indented"
     assert tiny_llama.detokenize(tiny_llama.tokenize(text)) == text
+
+
+def test_stopping_ends_a_batch_and_leaves_the_engine_usable(engine: SharedPrefixEngine) -> None:
+    first = {key: tokens for key, tokens, _ in engine.complete(requests(engine.model))}
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 3
+
+    engine.stop = stop
+    with pytest.raises(StoppedError):
+        list(engine.complete(requests(engine.model, "Another document. " * 20, first_key=10)))
+    request = requests(engine.model, "A third document. " * 20)[0]
+    with pytest.raises(StoppedError):
+        engine.log_probabilities(request.prefix, request.suffix)
+    engine.stop = never
+    assert {key: tokens for key, tokens, _ in engine.complete(requests(engine.model))} == first

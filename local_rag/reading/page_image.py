@@ -1,0 +1,106 @@
+"""Draw a page of a PDF as an image, with a passage marked, in a process of its own: a PDF may be made to harm.
+
+`python -m local_rag.reading.page_image` reads one line of JSON and writes a PNG, or ends with why it cannot.
+"""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from local_rag.errors import ReadError
+from local_rag.reading.read import read_bytes
+
+MAX_SECONDS = 20
+MAX_MEMORY = 2 * 1024**3
+_MAX_PIXELS = 4_000_000
+_SCALE = 2.0
+_SHORTEST, _MOST_PHRASES, _MOST_RECTANGLES = 12, 200, 1000  # characters; phrases to look for; rectangles to draw
+_YELLOW = (255, 221, 87)
+
+
+def draw_page(path: Path, page: int, passage: str = "") -> bytes:
+    """Return a page, counted from 1, as a PNG with the lines of a passage marked; raise ReadError where it cannot be.
+
+    No more than `MAX_SECONDS` of the processor and `MAX_MEMORY` bytes are spent on it.
+    """
+    command = [sys.executable, "-P", "-m", "local_rag.reading.page_image"]
+    order = json.dumps({"path": os.fspath(path), "page": page, "passage": passage[:20_000]})
+    environment = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+    try:
+        done = subprocess.run(
+            command, input=order.encode(), capture_output=True, check=False, timeout=3 * MAX_SECONDS, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        raise ReadError(f"takes longer than {MAX_SECONDS} seconds to draw") from None
+    if done.returncode or not done.stdout.startswith(b"\x89PNG"):
+        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise ReadError(reason[0] if done.returncode == 1 and reason else "crashes the reader")
+    return done.stdout
+
+
+def _draw(path: Path, number: int, passage: str) -> bytes:
+    """Draw a page in this process."""
+    import io
+
+    import pypdfium2
+    from PIL import Image, ImageChops, ImageDraw
+
+    try:
+        pdf = pypdfium2.PdfDocument(read_bytes(path))
+    except pypdfium2.PdfiumError:
+        raise ReadError("damaged or encrypted PDF") from None
+    if not 1 <= number <= len(pdf):
+        raise ReadError(f"has no page {number}")
+    page = pdf[number - 1]
+    width, height = page.get_size()
+    scale = min(_SCALE, (_MAX_PIXELS / max(1.0, width * height)) ** 0.5)
+    image = page.render(scale=scale).to_pil().convert("RGB")
+    marks = Image.new("RGB", image.size, "white")
+    pen = ImageDraw.Draw(marks)
+    for left, bottom, right, top in _rectangles(page.get_textpage(), passage):
+        box = (left * scale - 2, image.height - top * scale - 2, right * scale + 2, image.height - bottom * scale + 2)
+        if box[0] < box[2] and box[1] < box[3]:
+            pen.rectangle(box, fill=_YELLOW)
+    data = io.BytesIO()
+    ImageChops.multiply(image, marks).save(data, "PNG")
+    return data.getvalue()
+
+
+def _rectangles(textpage: Any, passage: str) -> list[tuple[float, float, float, float]]:
+    """Return where the sentences and lines of a passage stand on a page, as left, bottom, right, top in points."""
+    found: list[tuple[float, float, float, float]] = []
+    phrases = [" ".join(phrase.split()) for phrase in re.split(r"\n|(?<=[.!?:;])\s", passage)]
+    for phrase in [phrase for phrase in phrases if len(phrase) >= _SHORTEST][:_MOST_PHRASES]:
+        place = textpage.search(phrase).get_next()
+        if place is not None and len(found) < _MOST_RECTANGLES:
+            found += [textpage.get_rect(one) for one in range(textpage.count_rects(*place))]
+    return found[:_MOST_RECTANGLES]
+
+
+def _main() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    order = json.loads(sys.stdin.buffer.read())
+    image, output = b"", os.dup(1)
+    os.dup2(2, 1)  # what a parser prints is no image
+    try:
+        image = _draw(Path(order["path"]), int(order["page"]), str(order["passage"]))
+    except ReadError as error:
+        sys.exit(str(error))
+    except MemoryError:
+        sys.exit("takes too much memory to draw")
+    except Exception as error:  # noqa: BLE001  whatever a parser raises is a reason not to
+        sys.exit(f"cannot be drawn ({type(error).__name__})")
+    with os.fdopen(output, "wb") as file:
+        file.write(image)
+
+
+if __name__ == "__main__":
+    _main()

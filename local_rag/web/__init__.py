@@ -1,0 +1,1 @@
+"""The page and its server: one warm process that answers from a library and shows the evidence."""

@@ -1,0 +1,170 @@
+"""What the page shows of an answer and of passages: every field a template needs, in records made by code."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from markupsafe import Markup
+
+from local_rag.display import display_path, one_line
+from local_rag.errors import LibraryError
+from local_rag.files import document_sha256
+from local_rag.library import Library
+from local_rag.models.choice import chosen
+from local_rag.records import Answer, Passage, SentenceSupport, heading_path
+from local_rag.store.database import Store, StoredDocument
+from local_rag.web.answering import Answered
+from local_rag.web.marking import Piece, mark
+from local_rag.web.markup import show_answer
+
+STAGES = ("dense", "keyword", "fused", "rerank")
+CHANGED = "changed since it was indexed"
+GONE = "not where it was when it was indexed"
+_MOST_LOG_ODDS, _WHOLE = 15.0, 10  # odds larger than this are said in whole numbers
+_TERMS = {"rerank": "reranked"}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A passage as evidence. `number` is that by which the answer cites it, 0 for one that was not read."""
+
+    passage: Passage
+    number: int
+    cited: bool
+    place: str
+    headings: str
+    pieces: tuple[Piece, ...]
+    ranks: tuple[tuple[str, int, float], ...]
+    writer: str = ""
+    change: str = ""
+    document: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """An answer as it is shown."""
+
+    text: Markup
+    answered: bool
+    anyway: bool
+    again: bool
+    read: int
+    found: int
+    log_odds: float | None
+    odds: str
+    removed: tuple[int, ...]
+    tokens: int | None = None
+    threshold: float | None = None
+    needed: str = ""
+    support: tuple[SentenceSupport, ...] = ()
+    closest: tuple[Card, ...] = ()
+
+
+def view_answer(library: Library, answered: Answered, *, anyway: bool = False) -> AnswerView:
+    """Gather what the page says of an answer; here, and nowhere else, new fields of `Answer` are taken over."""
+    answer = answered.answer
+    return AnswerView(
+        text=show_answer(answer.text, range(1, len(answer.read) + 1) if answer.answered else ()),
+        answered=answer.answered,
+        anyway=anyway,
+        again=answered.again,
+        read=len(answer.read),
+        found=max(len(answered.found), len(answer.read)),
+        log_odds=answer.log_odds,
+        odds=odds_in_words(answer.log_odds),
+        removed=answer.removed_citations,
+        tokens=answer.tokens or None,
+        threshold=answer.threshold,
+        needed=odds_in_words(answer.threshold),
+        support=answer.support,
+        closest=tuple(_cards(answer.question, answer.closest, None)),
+    )
+
+
+def odds_in_words(log_odds: float | None) -> str:
+    """Say odds as people do: 3 to 1, even, 1 to 20."""
+    if log_odds is None or not math.isfinite(log_odds):
+        return ""
+    times = math.exp(min(abs(log_odds), _MOST_LOG_ODDS))
+    shown = f"{times:,.0f}" if times >= _WHOLE else f"{times:.1f}".removesuffix(".0")
+    if shown == "1":
+        return "even"
+    return f"{shown} to 1" if log_odds > 0 else f"1 to {shown}"
+
+
+def cards(library: Library, question: str, passages: Sequence[Passage], *, answer: Answer | None = None) -> list[Card]:
+    """Make a card of each passage: those that the answer read first, by their numbers."""
+    made = _cards(question, passages, answer)
+    writer = Path(chosen(library.settings).get("context", "")).name
+    with library.reading() as store:
+        chunks = store.chunks_by_id([card.passage.chunk_id for card in made])
+        owners = {one.document_id: store.document(one.document_id) for one in chunks.values()}
+    shown = []
+    for card in made:
+        chunk = chunks.get(card.passage.chunk_id)
+        owner = owners.get(chunk.document_id) if chunk else None
+        shown.append(
+            replace(
+                card,
+                writer=writer if card.passage.context_kind in {"llm", "repaired"} else "",
+                change=change_of(owner) if owner else "",
+                document=owner.id if owner else None,
+            )
+        )
+    return shown
+
+
+def kept_cards(question: str, answered: Answered) -> list[Card]:
+    """Make a card of each passage that an answer of before has read, from what was kept of it alone."""
+    return _cards(question, answered.answer.read, answered.answer)
+
+
+def _cards(question: str, passages: Sequence[Passage], answer: Answer | None) -> list[Card]:
+    read = list(answer.read) if answer else []
+    known = {passage.chunk_id for passage in read}
+    ordered = [*read, *(passage for passage in passages if passage.chunk_id not in known)]
+    cited = {citation.number for citation in answer.citations} if answer else set()
+    said = answer.text if answer and answer.answered else ""
+    made = []
+    for place, passage in enumerate(ordered, start=1):
+        number = place if place <= len(read) else 0
+        made.append(
+            Card(
+                passage=passage,
+                number=number,
+                cited=number in cited,
+                place=one_line(display_path(passage.location)),
+                headings=one_line(heading_path(passage.title, passage.headings)),
+                pieces=mark(passage.text, question, said if number in cited else ""),
+                ranks=tuple((_TERMS.get(hit.list_name, hit.list_name), hit.rank, hit.score) for hit in passage.hits),
+            )
+        )
+    return made
+
+
+def change_of(document: StoredDocument) -> str:
+    """Say whether a document's file is not what was indexed, empty where it is the same."""
+    path = Path(document.path)
+    try:
+        status = path.stat()
+        if status.st_size == document.size and status.st_mtime_ns == document.modified_ns:
+            return ""
+        same = status.st_size == document.size and _hash(document.path, status.st_size, status.st_mtime_ns)
+    except OSError:
+        return GONE
+    return "" if same == document.sha256 else CHANGED
+
+
+@lru_cache(maxsize=1000)
+def _hash(path: str, _size: int, _modified_ns: int) -> str:
+    return document_sha256(Path(path))
+
+
+def find_document(store: Store, document_id: int) -> StoredDocument:
+    """Return a document of the library; raise LibraryError where there is none of this number."""
+    document = store.document(document_id)
+    if document is None:
+        raise LibraryError("This document is no longer in the library; search again.")
+    return document

@@ -1,0 +1,71 @@
+"""Mark in a passage, by code alone, the sentence that fits best and the words that were asked for."""
+
+import functools
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from local_rag.store.keyword_index import keyword_tokens
+
+_WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
+_SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?!\s|\Z)[^\n.!?]*)*[.!?]*")
+_MOST_SENTENCES = 2000
+_LEAST_SHARED = 2  # words that a sentence and what it is compared with have in common
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a passage, and whether it is of the best sentence, or a word that was asked for."""
+
+    text: str
+    best: bool = False
+    term: bool = False
+
+
+def mark(text: str, question: str, answer: str = "") -> tuple[Piece, ...]:
+    """Cut a passage into pieces; the best sentence shares most words with the answer, or else with the question."""
+    asked = frozenset(keyword_tokens(question))
+    start, end = _best_sentence(text, frozenset(keyword_tokens(answer)) | asked if answer else asked)
+    terms = [word.span() for word in _WORD.finditer(text) if asked & _tokens(word[0])]
+    edges = sorted({0, len(text), start, end, *(edge for span in terms for edge in span)})
+    inside = {left for left, _ in terms}
+    pieces = []
+    for left, right in itertools.pairwise(edges):
+        pieces.append(Piece(text[left:right], best=start <= left < end, term=left in inside))
+    return tuple(pieces)
+
+
+def best_sentence(text: str, other: str) -> str:
+    """Return the sentence of a text that shares most words with another text, empty where none shares enough."""
+    start, end = _best_sentence(text, frozenset(keyword_tokens(other)))
+    return text[start:end]
+
+
+def _best_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
+    best, most = (0, 0), 0
+    for start, end in _sentences(text):
+        shared = len(wanted & frozenset(keyword_tokens(text[start:end])))
+        if shared > most:
+            best, most = (start, end), shared
+    return best if most >= min(_LEAST_SHARED, len(wanted)) else (0, 0)
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    for number, found in enumerate(_SENTENCE.finditer(text)):
+        if number == _MOST_SENTENCES:
+            return
+        kept = found[0].strip()
+        if kept:
+            start = found.start() + found[0].index(kept)
+            yield start, start + len(kept)
+
+
+@functools.lru_cache(maxsize=20_000)
+def _tokens(word: str) -> frozenset[str]:
+    return frozenset(keyword_tokens(word))
+
+
+def whole(pieces: Sequence[Piece]) -> str:
+    """Return the text that was cut."""
+    return "".join(piece.text for piece in pieces)

@@ -1,0 +1,71 @@
+"""Show an answer, which a model wrote: a few signs of Markdown become ours, everything else stays text.
+
+The result is made of these elements and no others: p, ul, ol, li, pre, code, strong, and a link to a source that the
+answer may cite. No address, no attribute and no element is ever taken from the text.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+
+from markupsafe import Markup, escape
+
+_BULLET, _NUMBER = re.compile(r"\s{0,8}[-*\u2022]\s+(.*)"), re.compile(r"\s{0,8}\d{1,3}[.)]\s+(.*)")
+_INLINE = re.compile(r"`([^`\n]{1,500})`|\*\*([^*\n]{1,500})\*\*|\[(\d{1,3}(?:, \d{1,3})*)\]")
+
+
+def show_answer(text: str, sources: Collection[int] = ()) -> Markup:
+    """Return an answer as markup; `[n]` of one of the `sources` leads to the card of that number."""
+    return Markup("\n").join(_blocks(text, frozenset(sources)))
+
+
+def _blocks(text: str, sources: frozenset[int]) -> Iterator[Markup]:
+    parts = text.split("```")
+    for place, part in enumerate(parts):
+        if place % 2 and place < len(parts) - 1:
+            language, newline, code = part.partition("\n")
+            yield Markup("<pre><code>{}</code></pre>").format(code.strip("\n") if newline else language)
+        else:
+            yield from _text_blocks(part if place % 2 == 0 else f"```{part}", sources)
+
+
+def _text_blocks(text: str, sources: frozenset[int]) -> Iterator[Markup]:
+    kind, lines = "p", list[Markup]()
+    for line in (*text.splitlines(), ""):
+        bullet, number = _BULLET.fullmatch(line), _NUMBER.fullmatch(line)
+        now = "ul" if bullet else "ol" if number else "p"
+        if lines and (now != kind or not line.strip()):
+            yield _block(kind, lines)
+            lines = []
+        kind = now
+        if line.strip():
+            item = bullet or number
+            lines.append(_inline(item[1] if item else line.strip(), sources))
+
+
+def _block(kind: str, lines: list[Markup]) -> Markup:
+    if kind == "p":
+        return Markup("<p>{}</p>").format(Markup("\n").join(lines))
+    items = Markup("").join(Markup("<li>{}</li>").format(line) for line in lines)
+    return Markup("<ul>{}</ul>").format(items) if kind == "ul" else Markup("<ol>{}</ol>").format(items)
+
+
+def _inline(line: str, sources: frozenset[int]) -> Markup:
+    shown, done = Markup(""), 0
+    for found in _INLINE.finditer(line):
+        shown += escape(line[done : found.start()])
+        code, strong, numbers = found.groups()
+        if code is not None:
+            shown += Markup("<code>{}</code>").format(code)
+        elif strong is not None:
+            shown += Markup("<strong>{}</strong>").format(strong)
+        else:
+            shown += _citation(found[0], [int(number) for number in numbers.split(", ")], sources)
+        done = found.end()
+    return shown + escape(line[done:])
+
+
+def _citation(text: str, numbers: list[int], sources: frozenset[int]) -> Markup:
+    if not sources.issuperset(numbers):
+        return escape(text)
+    link = Markup('<a class="cite" href="#source-{0}" aria-label="source {0}">[{0}]</a>')
+    return Markup(" ").join(link.format(number) for number in numbers)

@@ -1,0 +1,71 @@
+"""Run the server on a socket that listens already: the network may be closed by then."""
+
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from local_rag.library import Library
+from local_rag.offline import is_loopback
+from local_rag.web.app import make_app
+from local_rag.web.owner import Owner
+from local_rag.web.shell import Shell
+
+_GRACE_SECONDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """A certificate and its key, in files."""
+
+    certificate: Path
+    key: Path
+
+
+def serve(
+    open_library: Callable[[], Library],
+    listener: socket.socket,
+    *,
+    host: str,
+    token: str = "",
+    allowed: Iterable[str] = (),
+    tls: Tls | None = None,
+) -> None:
+    """Answer on a listening socket until Ctrl-C."""
+    port = int(listener.getsockname()[1])
+    owner = Owner(open_library, idle_seconds=open_library().settings.idle_seconds)
+    app = make_app(
+        owner,
+        hosts=allowed_hosts(host, port, allowed),
+        token=token,
+        tls=tls is not None,
+        port=port,
+        shell=Shell(owner.library.folder),
+    )
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="on",
+        ws="none",
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        ssl_certfile=tls.certificate if tls else None,
+        ssl_keyfile=tls.key if tls else None,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def allowed_hosts(host: str, port: int, allowed: Iterable[str]) -> set[str]:
+    """Return the values of the header Host that are answered: this machine's names, and those that the user allows."""
+    names = {"127.0.0.1", "localhost", "[::1]"} if is_loopback(host) else set()
+    if is_loopback(host):
+        names.add(f"[{host}]" if ":" in host else host)
+    hosts = {f"{name}:{port}" for name in names}
+    for name in allowed:
+        lowered = name.lower()
+        hosts |= {lowered, f"{lowered}:{port}"}
+    return hosts | (names if port in (80, 443) else set())

@@ -1,0 +1,152 @@
+// What the page does beyond its forms: passages and answer as a stream, keys, and a library that is watched while it
+// is indexed. Without this file everything works by whole pages. Whatever is called html was rendered by our own server,
+// which escapes all that comes from documents and models; words of an answer that is being written are set as text.
+"use strict";
+
+const at = (name) => document.getElementById(name);
+
+function show(element, html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  element.replaceChildren(template.content);
+}
+
+async function* eventsOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let waiting = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    waiting += value;
+    let end;
+    while ((end = waiting.indexOf("\n\n")) >= 0) {
+      const event = { name: "", data: "" };
+      for (const line of waiting.slice(0, end).split("\n")) {
+        if (line.startsWith("event: ")) event.name = line.slice(7);
+        if (line.startsWith("data: ")) event.data = line.slice(6);
+      }
+      waiting = waiting.slice(end + 2);
+      yield { name: event.name, data: JSON.parse(event.data) };
+    }
+  }
+}
+
+function watchForm(form) {
+  const question = at("question"), stop = at("stop"), status = at("status"), body = at("answer-body");
+  let running = null;
+
+  function say(text) { status.textContent = text; }
+
+  async function ask(fields) {
+    if (running) running.abort();
+    const mine = running = new AbortController();
+    const growing = document.createElement("div");
+    growing.className = "prose growing";
+    growing.setAttribute("aria-busy", "true");
+    if (at("welcome")) at("welcome").hidden = true;
+    document.querySelectorAll("p.notice").forEach((notice) => notice.remove());
+    document.querySelector("h1").classList.add("quiet");
+    at("answer").hidden = true;
+    at("evidence").hidden = true;
+    at("evidence-title").textContent = "Evidence";
+    stop.hidden = false;
+    say("Searching");
+    try {
+      const response = await fetch("/ask", {
+        method: "POST", body: new URLSearchParams(fields), signal: mine.signal,
+        headers: { Accept: "text/event-stream" },
+      });
+      if (!(response.headers.get("content-type") || "").startsWith("text/event-stream")) {
+        throw new Error(await errorOf(response));
+      }
+      for await (const { name, data } of eventsOf(response)) {
+        if (name === "queue" && data.ahead) say(`Waiting: ${data.ahead} before you`);
+        if (name === "queue" && !data.ahead) say("Searching");
+        if (name === "passages") {
+          show(at("cards"), data.html);
+          at("evidence").hidden = data.count === 0;
+          at("answer").hidden = false;
+          body.replaceChildren(growing);
+          say(`${data.count} ${data.count === 1 ? "passage" : "passages"} found; reading`);
+        }
+        if (name === "token") {
+          if (!growing.textContent) say("Writing");
+          growing.textContent += data.text;
+        }
+        if (name === "done") {
+          show(body, data.html);
+          show(at("cards"), data.cards);
+          at("answer").hidden = false;
+          at("evidence").hidden = !data.cards.trim();
+          say(data.answer.answered ? "The answer is complete." : "The documents do not answer this.");
+          watchAnyway();
+        }
+        if (name === "error") throw new Error(data.message);
+      }
+    } catch (error) {
+      if (running === mine) say(error.name === "AbortError" ? "Stopped." : error.message);
+      growing.removeAttribute("aria-busy");
+    } finally {
+      if (running === mine) {
+        running = null;
+        stop.hidden = true;
+      }
+    }
+  }
+
+  async function errorOf(response) {
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const notice = page.querySelector("p.notice:last-of-type");
+    return (notice || page.body).textContent.trim() || `The server said ${response.status}.`;
+  }
+
+  function watchAnyway() {
+    const anyway = document.querySelector("form.anyway");
+    if (!anyway) return;
+    anyway.addEventListener("submit", (event) => {
+      event.preventDefault();
+      ask(new FormData(anyway));
+    });
+  }
+
+  form.addEventListener("submit", (event) => {
+    if (event.submitter && event.submitter.value === "search") return;
+    event.preventDefault();
+    if (question.value.trim()) ask({ question: question.value });
+  });
+  question.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      form.requestSubmit();
+    }
+  });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && running) running.abort(); });
+  stop.addEventListener("click", () => { if (running) running.abort(); question.focus(); });
+  watchAnyway();
+}
+
+function watchCitations() {
+  // The card that a citation leads to gets the focus, so that the next key goes on from there.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a.cite");
+    const card = link && document.querySelector(link.getAttribute("href"));
+    if (!card) return;
+    event.preventDefault();
+    history.replaceState(null, "", link.getAttribute("href"));
+    card.scrollIntoView({ block: "nearest" });
+    card.focus();
+  });
+}
+
+async function watchLibrary(section) {
+  for (;;) {
+    await new Promise((done) => setTimeout(done, document.hidden ? 15000 : 3000));
+    const response = await fetch("/library/progress").catch(() => null);
+    if (response && response.ok) show(section, await response.text());
+  }
+}
+
+if (at("ask")) watchForm(at("ask"));
+watchCitations();
+const progress = document.querySelector("section.progress");
+if (progress) watchLibrary(progress);

@@ -1,0 +1,104 @@
+"""An answer as a stream of events: first the passages, then the words as they are written.
+
+The events, each with JSON as data: `queue` (`ahead`), `passages` (`count`, `passages`, `html`), `token` (`text`),
+`done` (`answer`, `again`, `html`, `cards`), `error` (`message`), and `ping` while nothing else happens. What is called
+`html` was rendered here, with everything from documents and models escaped.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from local_rag.display import answer_as_dict, passage_as_dict, printable_json
+from local_rag.errors import LocalRagError
+from local_rag.records import Passage
+from local_rag.web.answering import Answered, Question, answering
+from local_rag.web.evidence import cards, view_answer
+from local_rag.web.guard import client_of
+from local_rag.web.site import Site, until_gone
+
+_PING_SECONDS = 10.0
+
+
+class EventStream(Response):
+    """Send events until there are no more or the reader has gone, who ends whatever makes them."""
+
+    def __init__(self, events: AsyncGenerator[tuple[str, object]]) -> None:
+        super().__init__(headers={"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"})
+        del self.headers["content-length"]
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        writing = asyncio.ensure_future(self._write(send))
+        gone = asyncio.ensure_future(until_gone(receive))
+        await asyncio.wait({writing, gone}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (writing, gone):
+            task.cancel()
+        await asyncio.gather(writing, gone, return_exceptions=True)
+        await self._events.aclose()
+        with suppress(OSError):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _write(self, send: Send) -> None:
+        async for event, data in self._events:
+            body = f"event: {event}\ndata: {printable_json(data)}\n\n".encode()
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+async def answer_events(site: Site, request: Request, question: Question) -> AsyncGenerator[tuple[str, object]]:
+    """Ask, and yield what happens; whoever stops reading stops the answer."""
+    told: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def tell(event: str, value: Any) -> None:
+        with suppress(RuntimeError):  # the server has ended
+            loop.call_soon_threadsafe(told.put_nowait, (event, value))
+
+    job = site.owner.submit(answering(question), tell, client_of(request.scope))
+    job.result.add_done_callback(lambda _result: tell("end", None))
+    try:
+        while True:
+            try:
+                event, value = await asyncio.wait_for(told.get(), _PING_SECONDS)
+            except TimeoutError:
+                yield "ping", {}
+                continue
+            if event == "end":
+                break
+            if event == "passages":
+                yield "passages", await asyncio.to_thread(_passages, site, question, value)
+            else:
+                yield event, {"text": value} if event == "token" else {"ahead": value}
+        try:
+            yield "done", await asyncio.to_thread(_done, site, question, job.result.result())
+        except LocalRagError as error:
+            yield "error", {"message": str(error)}
+        except Exception:
+            yield "error", {"message": "The answer failed; see what `local-rag serve` has printed."}
+            raise
+    finally:
+        site.owner.stop(job)
+
+
+def _passages(site: Site, question: Question, found: Sequence[Passage]) -> dict[str, object]:
+    shown = cards(site.owner.library, question.text, found)
+    html = site.fragment("cards.html", cards=shown, question=question.text)
+    return {"count": len(found), "passages": [passage_as_dict(passage) for passage in found], "html": html}
+
+
+def _done(site: Site, question: Question, answered: Answered) -> dict[str, object]:
+    shown = cards(site.owner.library, question.text, answered.found, answer=answered.answer)
+    view = view_answer(site.owner.library, answered, anyway=question.anyway)
+    return {
+        "answer": answer_as_dict(answered.answer),
+        "again": answered.again,
+        "html": site.fragment("answer.html", view=view, question=question.text),
+        "cards": site.fragment("cards.html", cards=shown, question=question.text),
+    }

@@ -1,0 +1,109 @@
+"""`local-rag serve` as a user types it: it listens, closes the network, answers, and ends with Ctrl-C."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from local_rag.models.registry import default_models_directory
+from tests.conftest import Run
+from tests.support.served import index, wait_until
+
+COMMAND = [sys.executable, "-P", "-c", "from local_rag.cli.main import main; main()", "serve"]
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str, **variables: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Start the command; yield the address that it prints, and the process."""
+    environment = os.environ | {"LOCAL_RAG_MODELS": str(default_models_directory())} | variables
+    command = [*COMMAND, "--port", "0", "--library", str(folder), *arguments]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().split()[-1], process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def health(address: str) -> dict[str, bool]:
+    with urllib.request.urlopen(f"{address}healthz", timeout=60) as answer:
+        found: dict[str, bool] = json.load(answer)
+        return found
+
+
+def answers(address: str) -> bool:
+    try:
+        return health(address)["ready"]
+    except OSError:
+        return False
+
+
+def test_it_answers_sealed_and_ends_with_ctrl_c(documents: Path, tmp_path: Path) -> None:
+    index(documents, tmp_path / "lib")
+    with serving(tmp_path / "lib", XDG_RUNTIME_DIR=str(tmp_path)) as (address, process):
+        wait_until(lambda: answers(address), 120)
+        assert health(address)["sealed"] == (sys.platform == "linux")
+        filtered = Path(f"/proc/{process.pid}/status")
+        assert not filtered.exists() or "Seccomp:\t2" in filtered.read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) in {0, 130}
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "message"),
+    [
+        ([], {}, "set a token"),
+        (["--allow-host", "notes.example"], {}, "set a token"),
+        ([], {"LOCAL_RAG_TOKEN": "secret"}, "--allow-host"),
+        (["--tls-cert", "cert.pem"], {"LOCAL_RAG_TOKEN": "secret"}, "--allow-host"),
+    ],
+)
+def test_beyond_this_machine_a_token_and_a_name_are_needed(
+    documents: Path,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    variables: dict[str, str],
+    message: str,
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    result = run("serve", "--host", "0.0.0.0", "--port", "0", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_token_files_that_hold_none_are_told(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+    for name, message in (("missing", "cannot be read"), ("empty", "is empty")):
+        monkeypatch.setenv("LOCAL_RAG_TOKEN_FILE", str(tmp_path / name))
+        result = run("serve", "--port", "0")
+        assert result.exit_code == 1
+        assert message in result.stderr
+
+
+def test_a_port_that_is_taken_is_one_sentence(documents: Path, run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run("serve", "--port", str(taken.getsockname()[1]))
+    assert result.exit_code == 1
+    assert "name another with `--port`" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_half_of_a_certificate_is_wrong_usage(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cert.pem").write_text("")
+    assert run("serve", "--tls-cert", str(tmp_path / "cert.pem")).exit_code == 2
+    assert run("serve", "--tls-cert", "missing.pem", "--tls-key", "missing.pem").exit_code == 2

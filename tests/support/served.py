@@ -1,0 +1,95 @@
+"""A server with fakes for its models, in this process: over ASGI for most tests, on a port for the browser's."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.testclient import TestClient
+
+from local_rag.library import Library, Parts
+from local_rag.web.app import make_app
+from local_rag.web.guard import App, Limits
+from local_rag.web.owner import Owner
+from local_rag.web.serve import allowed_hosts
+from local_rag.web.shell import Shell
+from tests.fakes import QUICK, FakeGenerator, generating
+
+PORT = 8000
+ADDRESS = f"http://127.0.0.1:{PORT}"
+QUESTION = "When does the boat leave the harbour?"
+
+
+def reply(prompt: str) -> str:
+    """Answer what the documents of the fixture hold."""
+    return "The boat leaves the harbour at seven [1]. It carries **twelve** people [1] [7]."
+
+
+def parts(answer: Callable[[str], str] = reply, holds: Callable[[str], bool] = lambda _prompt: True) -> Parts:
+    """Return fakes that answer by a function."""
+    return replace(QUICK, open_engine=generating(FakeGenerator(answer, holds, context_tokens=100_000)))
+
+
+def index(documents: Path, folder: Path, **settings: Any) -> None:
+    """Index a folder without models."""
+    with Library(folder, parts=QUICK, profile="tiny", **{"context": "headings", **settings}) as library:
+        library.index([documents])
+
+
+def owner(folder: Path, made_of: Parts | None = None, *, idle_seconds: float = 900.0, **settings: Any) -> Owner:
+    """Own a library with fakes."""
+    return Owner(lambda: Library(folder, parts=made_of or parts(), **settings), idle_seconds=idle_seconds)
+
+
+@contextmanager
+def client(
+    folder: Path, made_of: Parts | None = None, *, token: str = "", limits: Limits | None = None, **settings: Any
+) -> Iterator[TestClient]:
+    """Start the application over ASGI, wait until it is ready, and yield a client for it."""
+    app = make_app(
+        owner(folder, made_of, **settings),
+        hosts=allowed_hosts("127.0.0.1", PORT, ()),
+        token=token,
+        limits=limits or Limits(),
+    )
+    with TestClient(app, base_url=ADDRESS, follow_redirects=False) as opened:
+        wait_until(lambda: opened.get("/healthz").json()["ready"])
+        yield opened
+
+
+@contextmanager
+def server(app: App) -> Iterator[str]:
+    """Run an application on a port of its own; yield its address. The hosts must allow every port of this machine."""
+    config = uvicorn.Config(app, port=0, log_level="error", lifespan="on", ws="none")
+    running = uvicorn.Server(config)
+    thread = threading.Thread(target=running.run)
+    thread.start()
+    try:
+        wait_until(lambda: running.started)
+        port = running.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        running.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def shell(folder: Path, made_of: Parts | None = None, **settings: Any) -> Iterator[Owner]:
+    """Serve the command line of a library alone."""
+    held = owner(folder, made_of, **settings)
+    app = make_app(held, hosts=allowed_hosts("127.0.0.1", PORT, ()), shell=Shell(held.library.folder))
+    with TestClient(app, base_url=ADDRESS) as opened:
+        wait_until(lambda: opened.get("/healthz").json()["ready"])
+        yield held
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait for a condition; fail where it never comes to hold."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)

@@ -1,0 +1,185 @@
+"""What the server refuses: each attack of the table in docs/serve.md, and beside it what is let through."""
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from local_rag.web.guard import COOKIE, Limits
+from local_rag.web.serve import allowed_hosts
+from tests.support.served import ADDRESS, QUESTION, client
+
+PAGES = ["/", "/search?q=boat", "/inspect?q=boat", "/document/1", "/library", "/history"]
+ROUTES = [*PAGES, "/healthz", "/static/page.js"]
+SECRET = "a-token-of-the-owner"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "attacker.example"}, 400),
+        ({"host": "127.0.0.1:9999"}, 400),
+        ({"host": "127.0.0.1.attacker.example:8000"}, 400),
+        ({"host": ""}, 400),
+        ({"origin": "http://attacker.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "https://127.0.0.1:8000"}, 403),
+        ({"origin": "http://127.0.0.1:8001"}, 403),
+    ],
+    ids=str,
+)
+def test_hosts_and_origins_of_others_are_refused_on_every_route(
+    client: TestClient, headers: Mapping[str, str], status: int
+) -> None:
+    assert [client.get(route, headers=headers).status_code for route in ROUTES] == [status] * len(ROUTES)
+    assert client.post("/ask", data={"question": QUESTION}, headers=headers).status_code == status
+
+
+def test_all_routes_answer_a_page_of_ours(client: TestClient) -> None:
+    assert [client.get(route, headers={"origin": ADDRESS}).status_code for route in ROUTES] == [200] * len(ROUTES)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_pages_of_others_may_link_to_the_empty_form_and_nothing_else(client: TestClient, site: str) -> None:
+    link = {"sec-fetch-site": site, "sec-fetch-mode": "navigate"}
+    assert client.get("/", headers=link).status_code == 200
+    assert client.get("/search?q=boat", headers=link).status_code == 403
+    assert client.get("/", headers={"sec-fetch-site": site, "sec-fetch-mode": "no-cors"}).status_code == 403
+    assert client.post("/ask", data={"question": QUESTION}, headers=link).status_code == 403
+    assert client.get("/search?q=boat", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+
+
+def test_two_hosts_are_refused(client: TestClient) -> None:
+    assert client.get("/", headers=[("host", "127.0.0.1:8000"), ("host", "attacker.example")]).status_code == 400
+
+
+def test_the_names_that_are_allowed() -> None:
+    assert allowed_hosts("127.0.0.1", 8000, ()) == {"127.0.0.1:8000", "localhost:8000", "[::1]:8000"}
+    assert allowed_hosts("0.0.0.0", 8000, ["Notes.Example"]) == {"notes.example", "notes.example:8000"}
+    assert "localhost" in allowed_hosts("127.0.0.1", 80, ())
+
+
+def test_without_the_token_nothing_is_shown(folder: Path) -> None:
+    strangers = [{}, {"authorization": "Bearer wrong"}, {"authorization": SECRET}, {"cookie": f"{COOKIE}=x"}]
+    with client(folder, token=SECRET) as opened:
+        for route, headers in itertools.product(PAGES, strangers):
+            refused = opened.get(route, headers=headers)
+            assert refused.status_code == 401
+            assert "boat" not in refused.text
+        for route in PAGES:
+            form = opened.get(route, headers={"accept": "text/html"})
+            assert (form.status_code, "Log in" in form.text, "boat" in form.text) == (401, True, False)
+            assert opened.get(route, headers={"authorization": f"Bearer {SECRET}"}).status_code == 200
+        assert opened.post("/ask", data={"question": QUESTION}).status_code == 401
+        assert set(opened.get("/healthz").json()) == {"ready", "sealed", "loaded"}
+
+
+def test_the_form_sets_a_cookie_that_stands_for_the_token(folder: Path) -> None:
+    with client(folder, token=SECRET) as opened:
+        wrong = opened.post("/login", data={"token": "guess"})
+        assert (wrong.status_code, "set-cookie" in wrong.headers) == (401, False)
+        right = opened.post("/login", data={"token": SECRET})
+        assert right.status_code == 303
+        cookie = right.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+        assert SECRET not in cookie
+        assert opened.get("/search?q=boat").status_code == 200
+        assert opened.post("/logout").status_code == 303
+        assert opened.get("/search?q=boat").status_code == 401
+
+
+def test_guessing_the_token_ends_after_a_few_tries(folder: Path) -> None:
+    with client(folder, token=SECRET) as opened:
+        statuses = [opened.post("/login", data={"token": str(number)}).status_code for number in range(8)]
+        assert statuses == [401] * 5 + [429] * 3
+        assert opened.post("/login", data={"token": SECRET}).status_code == 429
+
+
+def test_a_cookie_over_tls_is_never_sent_without() -> None:
+    from starlette.responses import Response
+
+    from local_rag.web.guard import Guard
+
+    response = Response()
+    guard = Guard(response, hosts=["x"], token=SECRET, tls=True, limits=Limits())
+    guard.log_in({"client": ("1.2.3.4", 1)}, SECRET, response)
+    assert "Secure" in response.headers["set-cookie"]
+
+
+def test_large_bodies_and_addresses_are_refused(client: TestClient) -> None:
+    assert client.post("/ask", data={"question": "x" * 100_000}).status_code == 413
+
+    def pieces() -> object:
+        yield from [b"question=" + b"x" * 40_000] * 3  # of no length that is told
+
+    assert client.post("/ask", content=pieces()).status_code == 413  # type: ignore[arg-type]
+    assert client.get("/search?q=" + "x" * 20_000).status_code == 414
+    assert client.post("/ask", data={"question": "x" * 5000}).status_code == 400
+    assert client.post("/ask", content=b"{}", headers={"content-length": "-1"}).status_code == 413
+
+
+def test_bodies_that_are_no_question_are_refused_in_a_sentence(client: TestClient) -> None:
+    bodies = [b"\xff\xfe", b"[1]", b"{", b"[" * 60_000, b'{"question": 7}', b"null", b""]
+    for body, kind in itertools.product(bodies, ("application/json", "application/x-www-form-urlencoded")):
+        answer = client.post("/ask", content=body, headers={"content-type": kind, "accept": "application/json"})
+        assert answer.status_code == 400
+        assert answer.json()["error"]
+
+
+def test_floods_are_refused(folder: Path) -> None:
+    with client(folder, limits=Limits(rate=0.001, burst=8)) as opened:
+        statuses = [opened.get("/static/page.css").status_code for _ in range(12)]
+        assert statuses[:5] == [200] * 5
+        assert statuses[-4:] == [429] * 4
+
+
+PATHS = [
+    "/document/../../etc/passwd",
+    "/document/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+    "/document/1/../../../../etc/passwd",
+    "/document//etc/passwd",
+    "/document/1%00",
+    "/document/-1",
+    "/document/999999999999999999",
+    "/document/99999999999999999999999999",
+    "/document/1/page/1.png",
+    "/static/../site.py",
+    "/static/%2e%2e/site.py",
+    "/static//etc/passwd",
+    "/static/%2fetc%2fpasswd",
+]
+
+
+def test_no_path_leads_out(client: TestClient) -> None:
+    for path in PATHS:
+        answer = client.get(path)
+        assert answer.status_code in {404, 503}
+        assert "root:" not in answer.text
+        assert "import" not in answer.text
+
+
+def test_where_to_go_back_to_is_never_another_site(client: TestClient) -> None:
+    for back in ("//attacker.example", "https://attacker.example", "/\\attacker.example", ""):
+        answer = client.post("/theme", data={"theme": "dark", "back": back})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert client.post("/theme", data={"theme": "dark", "back": "/library"}).headers["location"] == "/library"
+    assert "set-cookie" not in client.post("/theme", data={"theme": "<script>"}).headers
+
+
+def test_every_answer_forbids_what_is_not_ours(client: TestClient) -> None:
+    for route in (*ROUTES, "/nothing"):
+        headers = client.get(route, headers={"origin": ADDRESS}).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert not any(name.startswith("access-control") for name in headers), "there is no CORS"
+    assert client.options("/ask", headers={"origin": ADDRESS}).status_code == 405
+
+
+def test_a_name_that_is_too_long_is_refused_and_the_server_goes_on(client: TestClient) -> None:
+    assert client.get("/search", params={"q": "boat", "top": "9" * 500}).status_code == 400
+    assert client.get("/search", params={"q": "boat", "top": "\u0663"}).status_code == 400
+    assert client.get("/search", params={"q": "boat"}).status_code == 200

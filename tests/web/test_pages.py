@@ -1,0 +1,282 @@
+"""What the pages show, and that nothing from documents, file names and models is ever markup."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from local_rag.library import Library
+from tests.support import served
+from tests.support.served import QUESTION, client, index, parts
+
+HOSTILE = '<script>alert(1)</script><img src=x onerror=alert(1)>{{191*7}}</textarea>" onmouseover="x'
+
+
+class Tags(HTMLParser):
+    """Collect the elements of a page with their attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def assert_tame(page: str) -> None:
+    """Fail where a page holds an element or attribute that is none of ours."""
+    tags = Tags(page).found
+    assert [attributes.get("src") for tag, attributes in tags if tag == "script"] in ([], ["/static/page.js"])
+    assert not [tag for tag, attributes in tags if any(name.startswith("on") for name in attributes)]
+    assert all((attributes.get("src") or "").startswith("/document/") for tag, attributes in tags if tag == "img")
+    addresses = [str(attributes[name]) for _, attributes in tags for name in ("href", "action") if name in attributes]
+    assert all(re.match(r"/(?!/)|#|data:,$", address) for address in addresses), addresses
+    assert "1337" not in page
+
+
+def events(text: str) -> list[tuple[str, Any]]:
+    found = re.findall(r"event: (\w+)\ndata: (.*)\n\n", text)
+    return [(name, json.loads(data)) for name, data in found]
+
+
+@contextmanager
+def hostile(documents: Path) -> Iterator[TestClient]:
+    """Serve a library whose documents, names and answers are made to harm."""
+    (documents / "<img src=x onerror=alert(1)>.md").write_text(f"# {HOSTILE}\n\nThe boat {HOSTILE} leaves.\n")
+    (documents / "javascript:alert(1).txt").write_text(f"boat {HOSTILE} [link](javascript:alert(1)) leaves harbour")
+    library = documents.parent / "hostile"
+    index(documents, library)
+    answer = f"The boat [1] {HOSTILE} [x](javascript:alert(1)) ![y](http://attacker.example/z) <b>`<i>`</b> **<u>**"
+    with client(library, parts(lambda _prompt: answer)) as opened:
+        yield opened
+
+
+def test_markup_in_documents_names_and_answers_stays_text(documents: Path) -> None:
+    with hostile(documents) as opened:
+        pages = [opened.get(path).text for path in ("/search?q=boat", "/inspect?q=boat&path=img", "/library")]
+        pages += [opened.get(f"/document/{number}").text for number in range(1, 6)]
+        pages.append(opened.get("/", params={"q": HOSTILE}).text)
+        pages.append(opened.get("/inspect", params={"q": HOSTILE, "path": HOSTILE}).text)
+        pages.append(opened.post("/ask", data={"question": f"boat {HOSTILE}"}).text)
+        pages.append(opened.get("/history").text)
+        for page in pages:
+            assert_tame(page)
+        assert sum("&lt;script&gt;" in page for page in pages) >= 6
+        streamed = opened.post("/ask", data={"question": "boat"}, headers={"accept": "text/event-stream"})
+        for _, data in events(streamed.text):
+            for name in {"html", "cards"} & set(data):
+                assert_tame(data[name])
+        exported = opened.get("/history/1.html")
+        assert "script" not in {tag for tag, _ in Tags(exported.text).found}
+        assert "img" not in {tag for tag, _ in Tags(exported.text).found}
+
+
+def test_passages_come_before_the_answer_and_the_answer_in_pieces(client: TestClient) -> None:
+    streamed = client.post("/ask", data={"question": QUESTION}, headers={"accept": "text/event-stream"})
+    happened = [event for event in events(streamed.text) if event[0] != "queue"]
+    names = [name for name, _ in happened]
+    assert names[0] == "passages"
+    assert names[-1] == "done"
+    assert set(names[1:-1]) == {"token"}
+    assert len(names) > 5
+    said = "".join(data["text"] for name, data in happened if name == "token")
+    done = happened[-1][1]
+    assert said == done["answer"]["answer"]
+    assert done["answer"]["citations"][0]["location"].endswith("boat.txt:1")
+    assert '<a class="cite" href="#source-1"' in done["html"]
+    assert "<strong>twelve</strong>" in done["html"]
+    assert "also cited [7]" in done["html"]
+    assert 'id="source-1"' in done["cards"]
+    assert '<mark class="best' in done["cards"]
+
+
+def test_the_form_answers_without_javascript(client: TestClient) -> None:
+    page = client.post("/ask", data={"question": QUESTION, "do": "ask"}).text
+    assert 'href="#source-1"' in page
+    assert 'id="source-1"' in page
+    assert re.search(r"Read \d of \d passages", page)
+    assert 'href="/document/' in page
+    leads = client.post("/ask", data={"question": "boat & harbour", "do": "search"})
+    assert (leads.status_code, leads.headers["location"]) == (303, "/search?q=boat+%26+harbour")
+    again = client.post("/ask", data={"question": QUESTION}).text
+    assert "Given before" in again
+
+
+def test_a_refusal_shows_what_came_closest_and_can_be_overruled(folder: Path) -> None:
+    with client(folder, parts(holds=lambda _prompt: False)) as opened:
+        page = opened.post("/ask", data={"question": QUESTION}).text
+        assert "The documents do not answer this question." in page
+        assert "1 to " in page
+        assert 'name="anyway" value="1"' in page
+        assert "boat.txt" in page
+        assert "Answered anyway" in opened.post("/ask", data={"question": QUESTION, "anyway": "1"}).text
+
+
+def test_json_is_what_the_command_line_prints(client: TestClient, folder: Path) -> None:
+    found = client.get("/search?q=boat&top=2&format=json").json()
+    assert (found["question"], found["reranked"], len(found["passages"])) == ("boat", False, 2)
+    answer = client.post("/ask", json={"question": QUESTION}, headers={"accept": "application/json"}).json()
+    assert answer["answered"]
+    assert set(client.get("/healthz").json()) == {"ready", "sealed", "loaded"}
+
+
+def test_generated_contexts_stand_apart_from_the_document(documents: Path) -> None:
+    index(documents, documents.parent / "situated", context="llm")
+    with client(documents.parent / "situated") as opened:
+        page = opened.get("/search?q=boat").text
+        assert "Not part of the document." in page
+        assert re.search(r'class="generated"><p class="by">Written by smollm2\S+ when indexing', page)
+
+
+def test_a_document_shows_its_lines_headings_and_the_passage(client: TestClient, documents: Path) -> None:
+    link = re.search(r'href="(/document/\d+\?chunk=\d+)#passage">[^<]*leave.md', client.get("/search?q=doctor").text)
+    assert link is not None
+    page = client.get(link[1]).text
+    assert 'id="passage"' in page
+    assert "Sick leave" in page
+    assert '<nav class="outline"' in page
+    marked = "".join(re.findall(r'<mark class="best">(.*?)</mark>', page))
+    assert "doctor" in marked
+    assert "changed since it was indexed" not in page
+    (documents / "norway" / "leave.md").write_text("Something else.\n")
+    assert "changed since it was indexed" in client.get(link[1]).text
+    (documents / "norway" / "leave.md").unlink()
+    gone = client.get(link[1]).text
+    assert "not where it was" in gone
+    assert "doctor" in gone, "all of it comes from the library"
+    assert client.get(link[1].partition("?")[0] + "/file").status_code == 503
+
+
+def test_the_original_file_is_a_download_that_no_browser_runs(client: TestClient, documents: Path) -> None:
+    number = re.search(r'href="/document/(\d+)">Boat', client.get("/library").text)
+    assert number is not None
+    answer = client.get(f"/document/{number[1]}/file")
+    assert answer.content == (documents / "boat.txt").read_bytes()
+    assert answer.headers["content-disposition"] == 'attachment; filename="boat.txt"'
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["content-security-policy"] == "sandbox"
+    (documents / "boat.txt").unlink()
+    (documents / "boat.txt").symlink_to("/etc/passwd")
+    assert client.get(f"/document/{number[1]}/file").status_code == 503
+
+
+def test_a_long_document_comes_in_parts(documents: Path) -> None:
+    (documents / "long.txt").write_text("".join(f"Line {number} of many.\n" for number in range(1, 20_001)))
+    index(documents, documents.parent / "long", chunk_tokens=200)
+    with client(documents.parent / "long") as opened:
+        number = re.search(r'href="/document/(\d+)">Long', opened.get("/library").text)
+        assert number is not None
+        page, seen = f"/document/{number[1]}", ""
+        while True:
+            text = opened.get(page).text
+            assert len(text) < 1_000_000
+            seen += "".join(re.findall(r'<span class="t">(.*?)</span>', text))
+            later = re.search(r'href="([^"]*)">Later text', text)
+            if not later:
+                break
+            page = later[1]
+        assert seen.count("of many.") == 20_000
+        assert "Line 20000 of many." in seen
+        assert ">20000</span>" in text
+
+
+def test_the_inspector_has_every_stage_and_says_why_something_is_missing(client: TestClient) -> None:
+    page = client.get("/inspect?q=parental leave&path=boat").text
+    for name in ("dense", "keyword", "fused", "embed"):
+        assert name in page
+    assert "Best rank of any of its chunks" in page
+    found = client.get("/inspect?q=parental+leave&path=boat&format=json").json()
+    (missing,) = found["missing"]
+    assert missing["path"].endswith("boat.txt")
+    for name in ("dense", "keyword"):
+        of_boat = [one["ranks"][name]["rank"] for one in found["passages"] if one["path"].endswith("boat.txt")]
+        assert [missing["ranks"][name]] == of_boat
+    assert "lost in reranking" in page
+    assert "None." in client.get("/inspect?q=parental+leave&show=lost").text
+    assert "No document of the library" in client.get("/inspect?q=boat&path=nowhere").text
+
+
+def test_a_question_becomes_a_line_of_a_dataset(client: TestClient, folder: Path) -> None:
+    chunk = re.search(r'name="chunk" value="(\d+)"', client.get("/inspect?q=harbour boat").text)
+    assert chunk is not None
+    answer = client.post("/inspect/question", data={"question": "When does it leave?", "chunk": chunk[1]})
+    assert answer.status_code == 303
+    assert "Added to" in client.get(answer.headers["location"]).text
+    (line,) = (folder / "questions" / "questions.jsonl").read_text().splitlines()
+    record = json.loads(line)
+    (golden,) = record["golden"]
+    assert record["question"] == "When does it leave?"
+    assert Path(golden["document"]).read_text()[golden["start"] : golden["end"]].startswith("The boat leaves")
+    for wrong in ("", "x", "999999", "9" * 30):
+        assert client.post("/inspect/question", data={"question": "q", "chunk": wrong}).status_code == 503
+
+
+def test_the_library_shows_state_skipped_files_models_and_what_to_do(client: TestClient, documents: Path) -> None:
+    (documents / "empty.md").write_text("")
+    (documents / "boat.txt").write_text("The boat leaves at eight.")
+    with Library(documents.parent / "lib", parts=served.parts()) as library:
+        library.index()
+    (documents / "ireland.md").write_text("changed")
+    page = client.get("/library").text
+    assert "empty.md" in page
+    assert "changed since it was indexed" in page
+    assert "1 file is changed" in page
+    assert "Apache" in page or "apache" in page
+    assert "No index is running" not in page
+    assert client.get("/library/progress").status_code == 200
+
+
+def test_what_was_asked_is_kept_exported_and_forgotten(client: TestClient, folder: Path) -> None:
+    client.post("/ask", data={"question": QUESTION})
+    client.post("/ask", data={"question": "Who is carried by the boat?"})
+    page = client.get("/history").text
+    assert page.index("Who is carried") < page.index(QUESTION)
+    exported = client.get("/history/1.html")
+    assert "The boat leaves the harbour at seven. It carries twelve people." in re.sub("<[^>]*>", "", exported.text)
+    assert "attachment" in exported.headers["content-disposition"]
+    assert not re.search(r"(?:src|href)=\"(?:/static|http)", exported.text), "it needs no server"
+    assert client.post("/history/forget", data={"id": "1"}).status_code == 303
+    assert QUESTION not in client.get("/history").text
+    assert b"leave the harbour?" not in (folder / "history.sqlite3").read_bytes()
+    client.post("/history/forget", data={"id": "all"})
+    assert "Nothing is kept" in client.get("/history").text
+
+
+def test_nothing_is_kept_where_the_setting_says_so(folder: Path) -> None:
+    with client(folder, history=False, answer_cache=False) as opened:
+        opened.post("/ask", data={"question": QUESTION})
+        assert "nothing is kept" in opened.get("/history").text
+        assert not (folder / "history.sqlite3").exists() or QUESTION not in opened.get("/history").text
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_audit_log_says_who_asked_what(folder: Path, on: bool) -> None:
+    with client(folder, audit_log=on) as opened:
+        opened.post("/ask", data={"question": QUESTION})
+        opened.get("/search?q=boat")
+    log = folder / "audit.jsonl"
+    assert log.exists() == on
+    if on:
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        assert [(line["route"], line["question"]) for line in lines] == [("/ask", QUESTION), ("/search", "boat")]
+        assert all(line["client"] == "testclient" for line in lines)
+        assert log.stat().st_mode & 0o077 == 0
+
+
+def test_an_unexpected_failure_tells_nothing_of_itself(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(_prompt: str) -> str:
+        raise ZeroDivisionError("a secret of the library")
+
+    with client(folder, parts(fail)) as opened:
+        opened_raw = TestClient(opened.app, base_url=served.ADDRESS, raise_server_exceptions=False)
+        answer = opened_raw.post("/ask", data={"question": QUESTION})
+        assert answer.status_code == 500
+        assert "secret" not in answer.text
+        assert "a secret of the library" in capsys.readouterr().err

@@ -1,0 +1,59 @@
+"""Marking passages and rendering answers, on texts of any kind."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local_rag.web.evidence import odds_in_words
+from local_rag.web.marking import best_sentence, mark, whole
+from local_rag.web.markup import show_answer
+
+PASSAGE = "The harbour is old. The boat leaves at seven.\nTickets cost nothing; dogs are welcome."
+TEXTS = st.text(st.sampled_from("ab1 .\n!?[]`*-<>&\"'#\u2022,") | st.characters(codec="utf-8"), max_size=200)
+
+
+def test_the_best_sentence_and_the_words_asked_for_are_marked() -> None:
+    pieces = mark(PASSAGE, "When do boats leave?")
+    assert "".join(piece.text for piece in pieces if piece.best) == "The boat leaves at seven."
+    assert [piece.text for piece in pieces if piece.term] == ["boat", "leaves"]
+
+
+def test_the_answer_decides_which_sentence_is_best() -> None:
+    pieces = mark(PASSAGE, "boat", "Dogs are welcome and tickets cost nothing [1].")
+    assert "".join(piece.text for piece in pieces if piece.best).startswith("Tickets cost")
+    assert best_sentence(PASSAGE, "zebras") == ""
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_marking_changes_no_text(text: str, question: str, answer: str) -> None:
+    assert whole(mark(text, question, answer)) == text
+
+
+def test_answers_have_lists_code_and_citations() -> None:
+    shown = show_answer("Two things [1, 2]:\n- **one** [2]\n- `two` [9]\n\n1. first\n```\n<b>\n```\nend", [1, 2])
+    assert shown == (
+        '<p>Two things <a class="cite" href="#source-1" aria-label="source 1">[1]</a> '
+        '<a class="cite" href="#source-2" aria-label="source 2">[2]</a>:</p>\n'
+        '<ul><li><strong>one</strong> <a class="cite" href="#source-2" aria-label="source 2">[2]</a></li>'
+        "<li><code>two</code> [9]</li></ul>\n<ol><li>first</li></ol>\n<pre><code>&lt;b&gt;</code></pre>\n<p>end</p>"
+    )
+
+
+OURS = re.compile(
+    r'</?(?:p|ul|ol|li|pre|code|strong)>|<a class="cite" href="#source-\d+" aria-label="source \d+">|</a>'
+)
+
+
+@given(TEXTS)
+def test_nothing_of_an_answer_becomes_markup(text: str) -> None:
+    left = OURS.sub("", str(show_answer(text, range(1, 10))))
+    assert "<" not in left
+    assert ">" not in left
+    assert '"' not in left
+
+
+def test_odds_are_said_as_people_do() -> None:
+    said = {0.0: "even", 1.1: "3 to 1", -1.1: "1 to 3", -3.0: "1 to 20", 0.4: "1.5 to 1", None: ""}
+    assert {odds: odds_in_words(odds) for odds in said} == said
+    assert odds_in_words(float("-inf")) == ""
