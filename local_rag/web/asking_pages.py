@@ -106,7 +106,8 @@ def asking_routes(site: Site) -> list[BaseRoute]:
 async def form_of(request: Request) -> dict[str, Any]:
     """Read the fields of a form, or of a JSON object, from a body that the guard has bounded."""
     try:
-        body = await asyncio.wait_for(request.body(), _BODY_SECONDS)
+        async with asyncio.timeout(_BODY_SECONDS):
+            body = await request.body()
     except TimeoutError:
         raise QuestionError("The form did not arrive in time; send it again.") from None
     try:

@@ -88,7 +88,7 @@ class Site:
             "problem": self.owner.problem,
             "theme": theme if theme in THEMES else "auto",
             "here": request.url.path,
-            "back": f"{request.url.path}?{request.url.query}" if request.method == "GET" else "/",
+            "back": f"{request.url.path}?{request.url.query}".rstrip("?") if request.method == "GET" else "/",
             "logged_in": request.scope.get("local_rag", {}).get("needs_token", False),
             "library_name": self.owner.library.folder.parent.name or "library",
         }

@@ -36,8 +36,8 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        writing = asyncio.ensure_future(self._write(send))
         gone = asyncio.ensure_future(until_gone(receive))
+        writing = asyncio.ensure_future(self._write(send, gone))
         await asyncio.wait({writing, gone}, return_when=asyncio.FIRST_COMPLETED)
         for task in (writing, gone):
             task.cancel()
@@ -46,8 +46,10 @@ class EventStream(Response):
         with suppress(OSError):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _write(self, send: Send) -> None:
+    async def _write(self, send: Send, gone: asyncio.Future[None]) -> None:
         async for event, data in self._events:
+            if gone.done():
+                return
             body = f"event: {event}\ndata: {printable_json(data)}\n\n".encode()
             await send({"type": "http.response.body", "body": body, "more_body": True})
 
@@ -66,7 +68,9 @@ async def answer_events(site: Site, request: Request, question: Question) -> Asy
     try:
         while True:
             try:
-                event, value = await asyncio.wait_for(told.get(), _PING_SECONDS)
+                # Not wait_for, which may swallow that it was cancelled when a token comes at the same moment.
+                async with asyncio.timeout(_PING_SECONDS):
+                    event, value = await told.get()
             except TimeoutError:
                 yield "ping", {}
                 continue
