@@ -87,6 +87,7 @@ def answer_as_dict(answer: Answer) -> dict[str, Any]:
         "read": [passage_as_dict(passage) for passage in answer.read],
         "tokens": answer.tokens,
         "seconds": round(answer.seconds, 3),
+        "look_alikes": [passage_as_dict(passage) for passage in answer.look_alikes],
         "closest": [passage_as_dict(passage) for passage in answer.closest],
         "changed_citations": answer.changed_citations,
         "support": [_plain(support) for support in answer.support],

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any, Self
 
 from local_rag.asking.answer import Answerer, answer_room
 from local_rag.asking.ask import Asker, Way
-from local_rag.asking.budget import reading_budget
 from local_rag.asking.chat import Conversation
 from local_rag.asking.follow_up import FollowUpTuning
 from local_rag.asking.search import Searcher, Trace
@@ -29,12 +28,12 @@ from local_rag.models.reranker import Reranker
 from local_rag.offline import close, set_switches
 from local_rag.records import EVERYTHING, Answer, Filters, InstalledModel, Passage, Progress, Turn
 from local_rag.settings import SETTINGS_FILE, Settings, index_settings, resolve_settings, said_now, was_written_by_index
-from local_rag.store.connect import remembered_settings
 from local_rag.store.database import Store
-from local_rag.store.generation import Generations
+from local_rag.store.generation import Generations, remembered
 from local_rag.store.history import History
 from local_rag.store.lock import library_lock
 from local_rag.store.storage_errors import storage_errors
+from local_rag.store.usage import count_use
 from local_rag.upkeep.clean import Cleaning, Removal, clean, find_documents, remove
 from local_rag.upkeep.documents import ListedDocument, list_documents
 from local_rag.upkeep.moving import Root, list_roots, move_root
@@ -77,7 +76,7 @@ class Library:
         close() if sealed else set_switches()
         self.folder = Path(folder).resolve()
         self._indexes = Generations(self.folder)
-        self.settings: Settings = resolve_settings(self.folder, self._remembered(), **settings)
+        self.settings: Settings = resolve_settings(self.folder, remembered(self.folder, self._indexes), **settings)
         self._given = said_now(**settings)
         self._parts = parts
         self._open = ExitStack()
@@ -167,10 +166,10 @@ class Library:
     def repair(self, *, progress: Callable[[Progress], None] = _ignore) -> list[str]:
         """Mend what a crash or a failing disk has left behind; return what was done, one sentence each."""
         with library_lock(self.folder):
-            remembered = self._remembered()
+            settings = remembered(self.folder, self._indexes)
             done = repair_store(self.folder)
             with closing(Store(self.folder)) as store:
-                store.remember(remembered)
+                store.remember(settings)
                 return done + repair_index(store, self._indexes, self._indexer(store, progress))
 
     def status(self) -> Status:
@@ -216,6 +215,7 @@ class Library:
         on_text: Callable[[str], None] = _ignore,
         on_passages: Callable[[Sequence[Passage]], None] = _ignore,
         anyway: bool = False,
+        counted: bool = True,
         stop: Callable[[], bool] = never,
         **how: Any,
     ) -> Answer:
@@ -223,11 +223,14 @@ class Library:
 
         `on_passages` sees the passages that were found, `on_text` the answer as it is written. `anyway` answers also
         where the passages hardly hold the answer. Once `stop`, which is asked between any two operations of the model,
-        says yes, the answer ends with StoppedError.
+        says yes, the answer ends with StoppedError. Unless it is not to be `counted`, status() counts it.
         """
-        asker = self.asker(**how)
         with self._one_at_a_time:
-            return asker.ask(question, anyway=anyway, stop=stop, on_text=on_text, on_passages=on_passages)
+            asker = self.asker(**how)
+            answer = asker.ask(question, anyway=anyway, stop=stop, on_text=on_text, on_passages=on_passages)
+            if counted and self.settings.usage_counts:
+                count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
+            return answer
 
     def asker(
         self,
@@ -237,13 +240,15 @@ class Library:
         filters: Filters = EVERYTHING,
         diverse: bool = False,
         strict: bool = False,
+        expand: bool = False,
         earlier: Sequence[Turn] = (),
     ) -> Asker:
         """Return what answers questions step by step, for one thread.
 
         As many of the best passages are read as the model reads in about ten seconds, or `passages` of them if its
         context holds so many; `diverse` prefers passages that are unlike each other. `strict` leaves out every sentence
-        with a number or name that its sources lack, and gives `on_text` all at once. A follow-up is searched with some
+        with a number or name that its sources lack, and gives `on_text` all at once. `expand` lets the model put the
+        question in other words, which are searched too. A follow-up is searched with some
         weight of the `earlier` questions, and read behind the last of them.
         """
         top, asked = passages or self.settings.passages, [turn.question for turn in earlier]
@@ -251,13 +256,18 @@ class Library:
         def search(part: str, share: int) -> Trace:
             return self.trace(part, top=top, rerank=rerank, filters=filters, earlier=asked, share=share)
 
-        def open_answerer() -> tuple[Answerer, Way]:
-            answerer = self._open_answerer()
-            reranker = self._open_searcher().reranker if rerank else None
-            near, tokens = (0.0, None) if passages else (self._near, reading_budget(answerer.generator))
-            return answerer, Way(near=near, prompt_tokens=tokens, reranker=reranker, diverse=diverse, strict=strict)
-
-        return Asker(search, open_answerer, earlier[-1] if earlier else None)
+        with storage_errors(self.folder):
+            searcher = self._open_searcher()
+        way = Way(
+            near=0.0 if passages else self._near,
+            whole=passages is not None,
+            reranker=searcher.reranker if rerank else None,
+            diverse=diverse,
+            strict=strict,
+            expand=expand,
+            rrf_k=self.settings.rrf_k,
+        )
+        return Asker(search, self._open_answerer, way, earlier[-1] if earlier else None)
 
     @contextmanager
     def calibrating(self) -> Iterator[tuple[Store, Answerer, Asker]]:
@@ -297,7 +307,7 @@ class Library:
         if self._answerer is None:
             model = find(self.settings, "answer")
             generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
-            self._answerer = Answerer(generator, threshold_of(model, self._remembered()))
+            self._answerer = Answerer(generator, threshold_of(model, remembered(self.folder, self._indexes)))
         return self._answerer
 
     def _open_searcher(self) -> Searcher:
@@ -335,12 +345,3 @@ class Library:
         weak_below = rerank_model.weak_below if rerank_model else None
         follow_ups = FollowUpTuning(new_subject_below=embed_model.new_subject_below)
         return Searcher(index, self._store, self.settings, embedder, load_reranker, weak_below, follow_ups)
-
-    def _remembered(self) -> dict[str, Any]:
-        """Return the settings of the last `index`: from the store, or where that is damaged from the live index."""
-        if remembered := remembered_settings(self.folder):
-            return remembered
-        with suppress(LibraryError, OSError):
-            live = self._indexes.live()
-            return dict(live.manifest.get("settings", {})) if live else {}
-        return {}

@@ -59,6 +59,9 @@ class Settings(BaseSettings):
     passages: int = Field(default=20, ge=1, description="passages kept after reranking")
     answer_cache: bool = Field(default=True, description="`serve` keeps answers, to give the same one again at once")
     history: bool = Field(default=True, description="`serve` keeps what was asked on its page, until it is forgotten")
+    usage_counts: bool = Field(
+        default=True, description="`status` counts the questions of the last 30 days, not their words"
+    )
     audit_log: bool = Field(default=False, description="`serve` writes who asked what to `audit.jsonl` in the library")
     idle_seconds: float = Field(default=900.0, gt=0, description="after which `serve` frees the models it does not use")
     publish_seconds: float = Field(default=600.0, gt=0, description="from one publish to the next, as contexts come in")

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from local_rag.asking.answer import Answerer, Reading
+from local_rag.asking.budget import reading_budget
+from local_rag.asking.expand import fuse_passages, rephrase
+from local_rag.asking.look_alikes import look_alikes
 from local_rag.asking.parts import asks_for_several, split_question
 from local_rag.asking.search import Trace
 from local_rag.asking.select import select, take_turns
@@ -21,15 +24,19 @@ Search = Callable[[str, int], Trace]
 class Way:
     """How a question is to be answered.
 
-    `near` as in records.InstalledModel. The model reads a prompt of `prompt_tokens`, or with None all it can.
-    `reranker`, `strict` as in Answerer.write, `diverse` as in select.
+    `near` as in records.InstalledModel. The model reads as much as it can with `whole`, and as much as it reads in some
+    seconds without.
+    `reranker`, `strict` as in Answerer.write, `diverse` as in select. With `expand` the question is searched in other
+    words too, and the lists are fused with the constant `rrf_k`.
     """
 
-    near: float
-    prompt_tokens: int | None
+    near: float = 0.0
+    whole: bool = False
     reranker: Reranker | None = None
     diverse: bool = False
     strict: bool = False
+    expand: bool = False
+    rrf_k: int = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +54,27 @@ class Asker:
     """
 
     def __init__(
-        self, search: Search, open_answerer: Callable[[], tuple[Answerer, Way]], before: Turn | None = None
+        self, search: Search, open_answerer: Callable[[], Answerer], way: Way, before: Turn | None = None
     ) -> None:
-        self._search, self._open_answerer, self._before = search, open_answerer, before
+        self._search, self._open_answerer, self._way, self._before = search, open_answerer, way, before
 
     def find(self, question: str) -> Found:
         """Search for a question and each of its parts."""
-        asked = [question, *split_question(question)]
+        parts = split_question(question)
+        others = rephrase(question, self._open_answerer().generator) if self._way.expand else []
+        asked = [question, *others, *parts]
         traces = [self._search(one, len(asked)) for one in asked]
-        return Found([trace.passages for trace in traces], self._before if traces[0].follows else None)
+        lists = [trace.passages for trace in traces]
+        if others:
+            lists[: 1 + len(others)] = [fuse_passages(lists[: 1 + len(others)], k=self._way.rrf_k)]
+        return Found(lists, self._before if traces[0].follows else None)
 
     def read(self, question: str, found: Found) -> Reading:
         """Read the likely sources; where they do not hold the answer, read more of what was found, once."""
-        answerer, way = self._open_answerer()
+        answerer, way = self._open_answerer(), self._way
         several = asks_for_several(question)
-        tokens = way.prompt_tokens and int(way.prompt_tokens * (_SEVERAL if several else 1))
+        budget = None if way.whole else reading_budget(answerer.generator)
+        tokens = budget and int(budget * (_SEVERAL if several else 1))
         sources = select(found.lists, near=way.near, several=several, diverse=way.diverse)
         reading = answerer.read(question, sources, prompt_tokens=tokens, before=found.before)
         if answerer.holds(reading) or not tokens:
@@ -80,15 +93,20 @@ class Asker:
         on_passages: Callable[[Sequence[Passage]], None],
     ) -> Answer:
         """Answer a question; see `Library.ask`."""
-        started = perf_counter()
+        started, way = perf_counter(), self._way
         found = self.find(question)
         passages = take_turns(found.lists)
         on_passages(passages)
-        answerer, way = self._open_answerer()
+        answerer = self._open_answerer()
         answerer.generator.stop = stop
         reading = self.read(question, found)
         if answerer.holds(reading) or (anyway and reading.passages):
             answer = answerer.write(reading, reranker=way.reranker, strict=way.strict, on_text=on_text)
         else:
             answer = answerer.refuse(reading, on_text=on_text)
-        return replace(answer, passages=tuple(passages), seconds=perf_counter() - started)
+        return replace(
+            answer,
+            passages=tuple(passages),
+            look_alikes=look_alikes(question, answer.citations, answer.read),
+            seconds=perf_counter() - started,
+        )

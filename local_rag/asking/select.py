@@ -1,12 +1,11 @@
 """Select from the passages that were found those worth reading: what a model reads is most of the time of an answer."""
 
 import itertools
-import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from local_rag.asking.look_alikes import likeness
 from local_rag.records import Passage
 
 _FEWEST = 2
@@ -118,21 +117,14 @@ def take_turns(lists: Sequence[Sequence[Passage]]) -> list[Passage]:
 
 def diversify(passages: Sequence[Passage]) -> list[Passage]:
     """Order by maximal marginal relevance: fitting, and unlike those before (Carbonell and Goldstein, 1998)."""
-    left, chosen = list(enumerate(passages)), list[tuple[Counter[str], Passage]]()
-    words = [Counter(_WORD.findall(passage.text.lower())) for passage in passages]
+    left, chosen = list(enumerate(passages)), list[Passage]()
     while left:
 
         def gain(item: tuple[int, Passage]) -> float:
-            likeness = max((_cosine(words[item[0]], others) for others, _ in chosen), default=0.0)
-            return (1 - _DIVERSITY) / (1 + item[0]) - _DIVERSITY * likeness
+            alike = max((likeness(item[1].text, other.text) for other in chosen), default=0.0)
+            return (1 - _DIVERSITY) / (1 + item[0]) - _DIVERSITY * alike
 
         best = max(left, key=gain)
         left.remove(best)
-        chosen.append((words[best[0]], best[1]))
-    return [passage for _, passage in chosen]
-
-
-def _cosine(one: Counter[str], other: Counter[str]) -> float:
-    shared = sum(count * other[word] for word, count in one.items())
-    length = math.sqrt(sum(count**2 for count in one.values()) * sum(count**2 for count in other.values()))
-    return shared / length if length else 0.0
+        chosen.append(best[1])
+    return chosen

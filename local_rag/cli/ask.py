@@ -26,6 +26,7 @@ from local_rag.wire import from_plain
     help="How many passages the model reads; more take longer.  [default: the likely ones, in 1,024 tokens]",
 )
 @click.option("--show-passages", is_flag=True, help="Print the passages that were found before the answer.")
+@click.option("--expand", is_flag=True, help="Search for the question in other words too, written by the model.")
 @click.option("--diverse", is_flag=True, help="Prefer passages that are unlike each other.")
 @click.option("--strict", is_flag=True, help="Leave out sentences with a number or name that their sources lack.")
 @click.option("--verbose", is_flag=True, help="Say on stderr who has answered.")
@@ -36,6 +37,7 @@ def command(
     filters: Filters,
     passages: int | None,
     show_passages: bool,
+    expand: bool,
     diverse: bool,
     strict: bool,
     no_rerank: bool,
@@ -68,6 +70,7 @@ def command(
         "filters": filters,
         "diverse": diverse,
         "strict": strict,
+        "expand": expand,
     }
     if served := ask_server(library, settings, {"do": "ask", "question": question, **how}, tell):
         answer = from_plain(Answer, served["found"]["answer"])
@@ -119,9 +122,13 @@ def _odds(answer: Answer) -> str:
 
 
 def remarks(answer: Answer, *, strict: bool) -> Iterator[str]:
-    """Yield a line for each citation that was changed and each sentence that its sources do not support."""
+    """Yield what to know of an answer, a line each: changed citations, other documents, sentences without support."""
     for old, new in answer.changed_citations:
         yield f"Citation [{old}] changed to [{new}], which fits its sentence better."
+    if answer.look_alikes:
+        about = answer.citations[0].passage
+        others = "; ".join(f"{one.title} ({display_path(one.location)})" for one in answer.look_alikes)
+        yield f"This is about: {about.title}. Something much like it stands in: {others}."
     for support in answer.support:
         if not support.supported:
             left_out = "Left out, since " if strict else ""

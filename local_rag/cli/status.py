@@ -45,6 +45,11 @@ def _as_text(status: Status) -> str:
     ]
     if status.answered_log_odds is not None:
         lines.append(f"Answered: from log odds of {status.answered_log_odds:.2f} on that the documents hold it")
+    if (usage := status.usage).questions:
+        lines.append(
+            f"Asked in 30 days: {usage.questions} questions, {usage.refused} of them not answered, "
+            f"{usage.median_seconds:.1f} seconds the median"
+        )
     if status.fingerprint:
         lines.append(f"Made with: {', '.join(_fingerprint(status.fingerprint))}")
     for stale in status.stale:

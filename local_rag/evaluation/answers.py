@@ -33,7 +33,7 @@ def measure_answers(
     for number, question in enumerate(asked):
         progress(Progress("answer", number, len(asked)))
         started = time.perf_counter()
-        answer = library.ask(question.text, earlier=[Turn(one) for one in question.earlier])
+        answer = library.ask(question.text, earlier=[Turn(one) for one in question.earlier], counted=False)
         seconds = time.perf_counter() - started
         golden = {document_of[chunk] for chunk in question.chunks} | golden_documents(question)
         rows.append(judge(question, golden, answer, seconds))

@@ -10,13 +10,15 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from local_rag.errors import DamagedLibraryError
+from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.files import file_sha256, flush, write_whole
+from local_rag.store.connect import remembered_settings
 from local_rag.store.index import Allowed, IndexRows
 from local_rag.store.keyword_index import KeywordIndex
 from local_rag.store.vector_index import VectorIndex, blend_neighbours
@@ -176,3 +178,13 @@ def _describe(folder: Path) -> dict[str, dict[str, Any]]:
         }
         for path in files
     }
+
+
+def remembered(folder: Path, indexes: Generations) -> dict[str, Any]:
+    """Return the settings of the last `index`: from the store, or where that is damaged from the live index."""
+    if known := remembered_settings(folder):
+        return known
+    with suppress(LibraryError, OSError):
+        live = indexes.live()
+        return dict(live.manifest.get("settings", {})) if live else {}
+    return {}

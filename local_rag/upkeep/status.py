@@ -18,6 +18,7 @@ from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
 from local_rag.store.index import Indexes
 from local_rag.store.maintenance import count_context_kinds, count_rows
+from local_rag.store.usage import Usage, usage_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Status:
     generations: Mapping[str, int]
     live_generation: str
     answered_log_odds: float | None
+    usage: Usage
     disk: Mapping[str, int]
     unreachable: tuple[str, ...]
     notes: tuple[Note, ...]
@@ -112,6 +114,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
         generations={path.name: folder_bytes(path) for path in sorted(generations.glob("*"))},
         live_generation=indexes.live_name(),
         answered_log_odds=threshold_of(answer_model, remembered_settings(folder)) if answer_model else None,
+        usage=usage_of(folder),
         disk={
             "store": sum(folder_bytes(path) for path in folder.glob(f"{STORE_FILE}*")),
             "generations": folder_bytes(generations) if generations.is_dir() else 0,

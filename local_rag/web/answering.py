@@ -36,6 +36,7 @@ class Question:
     min_score: float | None = None
     diverse: bool = False
     strict: bool = False
+    expand: bool = False
     anyway: bool = False
     remembered: bool = False
 
@@ -98,6 +99,7 @@ def answering(question: Question) -> Callable[[Library, Job], Answered]:
             filters=question.filters,
             diverse=question.diverse,
             strict=question.strict,
+            expand=question.expand,
             anyway=question.anyway,
             on_passages=on_passages,
             on_text=lambda text: job.tell("token", text),
