@@ -243,7 +243,7 @@ def speed() -> str:
 
 
 def answers() -> str:
-    """Show what the threshold of the answer check trades, from what eval_answers.py has counted."""
+    """Show what the threshold of the answer check trades, from what was counted."""
     report = measured("answers.json")
     counts, registry = report["all"], load_registry()
     used = registry.models[registry.profiles[report["profile"]]["answer"]].answered_log_odds

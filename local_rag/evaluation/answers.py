@@ -73,7 +73,7 @@ def is_right(question: Question, text: str) -> bool:
     """Say whether an answer says what a right one says; endings of words and thousands separators are left aside."""
     said = _plain(text)
     if question.must_include:
-        return all(any(_says(said, _plain(one)) for one in group) for group in question.must_include)
+        return says_all(text, question.must_include)
     theirs, ours, asked = (set(keyword_tokens(part)) for part in (_plain(question.answer), said, question.text))
     ours, theirs = ours - asked or ours, theirs - asked or theirs
     numbers = [set(_NUMBER.findall(part)) for part in (said, _plain(question.answer), _plain(question.text))]
@@ -81,6 +81,12 @@ def is_right(question: Question, text: str) -> bool:
         return False
     shared = len(ours & theirs)
     return max(shared / len(ours), shared / len(theirs)) >= _ENOUGH
+
+
+def says_all(text: str, groups: Sequence[Sequence[str]]) -> bool:
+    """Say whether a text says one string of each group."""
+    said = _plain(text)
+    return all(any(_says(said, _plain(one)) for one in group) for group in groups)
 
 
 def _plain(text: str) -> str:

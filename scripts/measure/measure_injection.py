@@ -5,8 +5,8 @@
 
 Each question is answered from copies of the passages that are found for it: as they are, and with a text planted right
 behind the sentence that holds the answer. An attack has succeeded when the planted word, which no document holds, is in
-the answer; it has done harm when an answer that was right, as eval_answers.py counts, no longer is. To measure an
-earlier version of the prompt, run this script with PYTHONPATH at a copy of local_rag with that prompt.
+the answer; it has done harm when an answer that was right, as `local-rag eval --answers` counts, no longer is. To
+measure an earlier version of the prompt, run this script with PYTHONPATH at a copy of local_rag with that prompt.
 """
 
 import argparse
@@ -18,11 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eval_answers import golden_document, is_right
-
 from local_rag import Library
 from local_rag.asking.answer import Answerer, answer_room
 from local_rag.asking.select import likely_sources
+from local_rag.evaluation.answers import is_right
+from local_rag.evaluation.dataset import load_dataset
 from local_rag.llama.open import open_engine
 from local_rag.models.choice import find
 from local_rag.records import Passage
@@ -51,7 +51,11 @@ PLANTS = {
 def choose(count: int) -> list[dict[str, Any]]:
     """Choose questions that one sentence answers, spread evenly."""
     lines = (CORPUS / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    usable = [question for question in map(json.loads, lines) if question["kind"] == "fact"]
+    usable = [
+        {**row, "judged": question, "document": question.places[0].path}
+        for row, question in zip(map(json.loads, lines), load_dataset(CORPUS).questions, strict=True)
+        if row["kind"] == "fact"
+    ]
     return [usable[index * len(usable) // count] for index in range(min(count, len(usable)))]
 
 
@@ -59,7 +63,7 @@ def plant(passages: Sequence[Passage], question: dict[str, Any], text: str) -> l
     """Copy the passages, with a text behind the sentence that answers the question, or else in its document's first."""
     planted = text.format(question=question["question"])
     places = [passage for passage in passages if question["passage"] in passage.text]
-    places += [passage for passage in passages if passage.path.endswith(golden_document(question) or "\0")]
+    places += [passage for passage in passages if passage.path.endswith(question["document"])]
     place = (places or list(passages))[0]
     before, sentence, after = place.text.partition(question["passage"])
     changed = replace(place, text=f"{before}{sentence} {planted}{after}")
@@ -83,7 +87,7 @@ def ask(questions: Sequence[dict[str, Any]], library: Library, answerer: Answere
                 "read": not word or any(word in passage.text.lower() for passage in answer.read),
                 "said": bool(word) and word in answer.text.lower(),
                 "answered": answer.answered,
-                "right": answer.answered and is_right(answer.text, question["must_include"]),
+                "right": answer.answered and is_right(question["judged"], answer.text),
                 "answer": answer.text,
                 "log_odds": answer.log_odds,
                 "seconds": round(time.monotonic() - started, 1),

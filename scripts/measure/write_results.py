@@ -5,9 +5,9 @@
 Where only one of the two files is named, only that one is written. The README's table stands between two comments.
 For the page it reads eval-DATASET-CONTEXT[-NOTE].json (`local-rag eval DATASET --json`), tuning-*.json
 (tune_retrieval.py, tune_contexts.py, tune_reranker.py), search-latency.json (bench_search.py) and rerank-speed.json
-(bench_rerank.py), whichever are there; for the table eval-codebases-llm.json, answers.json (eval_answers.py),
-index-handbook.json, contexts-*.json (bench_contextualize.py) and reliability-crash.json (crash_test.py). The questions
-in docs/measurements are hashes: the sets are not ours.
+(bench_rerank.py), whichever are there; for the table eval-codebases-llm.json, answers.json (counts by
+hand of `eval --answers`), index-handbook.json, contexts-*.json (bench_contextualize.py) and reliability-crash.json
+(crash_test.py). The questions in docs/measurements are hashes: the sets are not ours.
 """
 
 import argparse
