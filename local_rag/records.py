@@ -113,6 +113,11 @@ class Filters:
 EVERYTHING = Filters()
 
 
+def first_day(text: str) -> date:
+    """Read a day as 2024-05-01, or the first one of a month or year that is given alone; raise ValueError."""
+    return date.fromisoformat(text + "0000-01-01"[len(text) :] if len(text) in {4, 7} else text)
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """The rank (from 1) and score that one ranked list gave to a passage."""

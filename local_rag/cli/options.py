@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import click
 
 from local_rag.offline import Network, close
-from local_rag.records import Filters
+from local_rag.records import Filters, first_day
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,7 +71,7 @@ class Day(click.ParamType):  # type: ignore[type-arg]
         if isinstance(value, date):
             return value
         try:
-            return date.fromisoformat(value + "0000-01-01"[len(value) :] if len(value) in {4, 7} else value)
+            return first_day(value)
         except ValueError:
             self.fail(f"{value!r} is no date such as 2024-05-01, 2024-05 or 2024.", param, ctx)
 

@@ -13,8 +13,10 @@ from starlette.routing import BaseRoute, Route
 
 from local_rag.display import answer_as_dict, passage_as_dict
 from local_rag.errors import QuestionError
+from local_rag.records import EVERYTHING
 from local_rag.web.answering import Question, answering, searching
 from local_rag.web.evidence import cards, view_answer
+from local_rag.web.filtering import as_fields, filters_of
 from local_rag.web.site import THEME_COOKIE, THEMES, Site, json_response, wants_json
 from local_rag.web.stream import EventStream, answer_events
 
@@ -29,15 +31,19 @@ def asking_routes(site: Site) -> list[BaseRoute]:
     async def home(request: Request) -> Response:
         site.owner.wake()
         question = request.query_params.get("q", "")
-        return await site.show(request, "ask.html", question=question, view=None, cards=[], searched=False)
+        return await site.show(
+            request, "ask.html", question=question, filters=as_fields(EVERYTHING), view=None, cards=[], searched=False
+        )
 
     async def ask(request: Request) -> Response:
         fields = await form_of(request)
         if fields.get("do") == "search":
-            return RedirectResponse(f"/search?{urlencode({'q': _text(fields, 'question')})}", 303)
+            query = {"q": _text(fields, "question"), **as_fields(filters_of(fields))}
+            return RedirectResponse(f"/search?{urlencode({name: text for name, text in query.items() if text})}", 303)
         question = Question(
             _text(fields, "question") or _text(fields, "q"),
             passages=_number(fields, "passages"),
+            filters=filters_of(fields),
             anyway=bool(fields.get("anyway")),
             remembered=True,
         )
@@ -49,7 +55,8 @@ def asking_routes(site: Site) -> list[BaseRoute]:
             return json_response(answer_as_dict(answered.answer) | {"again": answered.again})
         shown = cards(site.owner.library, question.text, answered.found, answer=answered.answer)
         view = view_answer(site.owner.library, answered, anyway=question.anyway)
-        return await site.show(request, "ask.html", question=question.text, view=view, cards=shown, searched=False)
+        said: dict[str, Any] = {"question": question.text, "filters": as_fields(question.filters)}
+        return await site.show(request, "ask.html", **said, view=view, cards=shown, searched=False)
 
     async def search(request: Request) -> Response:
         if not request.query_params.get("q", "").strip() and not wants_json(request):
@@ -58,6 +65,7 @@ def asking_routes(site: Site) -> list[BaseRoute]:
             request.query_params.get("q", ""),
             top=_number(request.query_params, "top") or 10,
             rerank=request.query_params.get("rerank", "1") != "0",
+            filters=filters_of(request.query_params),
         )
         site.audit(request, question.text)
         trace = await site.outcome(request, searching(question))
@@ -66,7 +74,8 @@ def asking_routes(site: Site) -> list[BaseRoute]:
             passages = [passage_as_dict(passage) for passage in trace.passages]
             return json_response({"question": question.text, "reranked": reranked, "passages": passages})
         shown = cards(site.owner.library, question.text, trace.passages)
-        return await site.show(request, "ask.html", question=question.text, view=None, cards=shown, searched=True)
+        said: dict[str, Any] = {"question": question.text, "filters": as_fields(question.filters)}
+        return await site.show(request, "ask.html", **said, view=None, cards=shown, searched=True)
 
     async def login(request: Request) -> Response:
         if request.method == "GET":

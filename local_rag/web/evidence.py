@@ -60,6 +60,8 @@ class AnswerView:
     needed: str = ""
     support: tuple[SentenceSupport, ...] = ()
     closest: tuple[Card, ...] = ()
+    about: str = ""
+    look_alikes: tuple[str, ...] = ()
 
 
 def view_answer(library: Library, answered: Answered, *, anyway: bool = False) -> AnswerView:
@@ -79,6 +81,8 @@ def view_answer(library: Library, answered: Answered, *, anyway: bool = False) -
         threshold=answer.threshold,
         needed=odds_in_words(answer.threshold),
         support=answer.support,
+        about=one_line(answer.citations[0].passage.title) if answer.citations else "",
+        look_alikes=tuple(one_line(f"{one.title}, {display_path(one.location)}") for one in answer.look_alikes),
         closest=tuple(_cards(answer.question, answer.closest, None)),
     )
 

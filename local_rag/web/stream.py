@@ -19,6 +19,7 @@ from local_rag.errors import LocalRagError
 from local_rag.records import Passage
 from local_rag.web.answering import Answered, Question, answering
 from local_rag.web.evidence import cards, view_answer
+from local_rag.web.filtering import as_fields
 from local_rag.web.guard import client_of
 from local_rag.web.site import Site, until_gone
 
@@ -103,6 +104,6 @@ def _done(site: Site, question: Question, answered: Answered) -> dict[str, objec
     return {
         "answer": answer_as_dict(answered.answer),
         "again": answered.again,
-        "html": site.fragment("answer.html", view=view, question=question.text),
+        "html": site.fragment("answer.html", view=view, question=question.text, filters=as_fields(question.filters)),
         "cards": site.fragment("cards.html", cards=shown, question=question.text),
     }

@@ -280,3 +280,26 @@ def test_an_unexpected_failure_tells_nothing_of_itself(folder: Path, capsys: pyt
         assert answer.status_code == 500
         assert "secret" not in answer.text
         assert "a secret of the library" in capsys.readouterr().err
+
+
+def test_a_part_of_the_documents_is_asked_and_the_form_keeps_saying_which(client: TestClient) -> None:
+    found = client.get("/search", params={"q": "leave", "in": "norway/**"})
+    assert "norway/leave.md" in found.text
+    assert "ireland.md" not in found.text
+    assert 'name="in" value="norway/**"' in found.text
+    asked = client.post("/ask", data={"question": QUESTION, "type": "md, pdf", "since": "1990-01-01"})
+    assert "boat.txt" not in asked.text
+    assert 'name="type" value="md, pdf"' in asked.text
+    answer = client.post(
+        "/ask", json={"question": QUESTION, "in": ["boat.txt"]}, headers={"accept": "application/json"}
+    )
+    assert {passage["path"].rpartition("/")[2] for passage in answer.json()["passages"]} == {"boat.txt"}
+    sent = client.post("/ask", data={"question": "leave", "do": "search", "tag": "a, b"}, follow_redirects=False)
+    assert sent.headers["location"] == "/search?q=leave&tag=a%2C+b"
+
+
+@pytest.mark.parametrize(("name", "value"), [("since", "yesterday"), ("before", "2024-13-01"), ("in", "x" * 3000)])
+def test_a_filter_that_cannot_be_read_is_named(client: TestClient, name: str, value: str) -> None:
+    refused = client.get("/search", params={"q": "leave", name: value})
+    assert refused.status_code == 400
+    assert f"The field {name} is" in refused.text

@@ -112,7 +112,7 @@ function watchForm(form) {
   form.addEventListener("submit", (event) => {
     if (event.submitter && event.submitter.value === "search") return;
     event.preventDefault();
-    if (question.value.trim()) ask({ question: question.value });
+    if (question.value.trim()) ask(new FormData(form));
   });
   question.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
