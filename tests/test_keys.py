@@ -147,4 +147,4 @@ def test_what_was_stored_before_is_found_again(tmp_path: Path) -> None:
     assert context_plan("m") == '["m", 2, 1536, 80]'
     (tmp_path / "tokenizer.json").write_text("one")
     key = Indexer.split_key(Splitting(tmp_path / "tokenizer.json", 145))
-    assert key == '["auto", 145, 0, "7692c3ad3540bb80", 2]', "of another reader than before, so files are read again"
+    assert key == '["auto", 145, 0, "7692c3ad3540bb80", 3]', "of another reader than before, so files are read again"

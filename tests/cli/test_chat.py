@@ -40,7 +40,7 @@ def test_a_conversation(indexed: Path, generator: FakeGenerator) -> None:
     assert "[1] documents/" in result.stdout
     assert result.stderr.count("/new begins a new subject") == 1
     prompts = [prompt for prompt in generator.prompts if "square brackets" in prompt]
-    assert "Question: When does the boat leave?\nAnswer: At seven.\n\nQuestion: Who is on the boat?\n" in prompts[1]
+    assert "Question: When does the boat leave?\nQuestion: Who is on the boat?\n" in prompts[1]
     assert prompts[2].count("Question:") == prompts[0].count("Question:") == 1
 
 

@@ -1,5 +1,6 @@
 """One thread owns the library: a queue with places, stopping, loading and freeing, settings that change."""
 
+import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -187,7 +188,8 @@ def test_answers_are_not_kept_where_the_setting_says_so(folder: Path) -> None:
         opened.start()
         for _ in range(2):
             assert not opened.submit(answering(Question(QUESTION))).result.result(30).again
-        assert not (folder / "history.sqlite3").exists()
+        with closing(sqlite3.connect(folder / "history.sqlite3")) as history:
+            assert not history.execute("SELECT name FROM sqlite_master WHERE name IN ('answers', 'asked')").fetchall()
 
 
 def test_a_damaged_history_is_no_reason_not_to_answer(folder: Path) -> None:
