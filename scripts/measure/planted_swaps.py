@@ -2,12 +2,12 @@
 
     .venv/bin/python scripts/measure/planted_swaps.py corpus/questions.jsonl --json swaps.json
 
-A line of the dataset has `question`, `answer` and `golden`, the ids of passages in `documents.jsonl` beside it, or
-`document`, a file beside it, of which the chunk that holds `passage` is cited. A number is swapped for another one with
-the same unit, or else of the same shape, and a name for another name of as many words, both from the passages of all
-questions. Nothing of local_rag's own rules finds what is swapped, so that what those overlook counts as missed.
-Each answer is flagged or not as it stands, too. Half of the questions, by the hash of their words, is for choosing
-rules, and the other for reporting.
+A line of the dataset has `question`, `answer` and `golden`, the ids of passages in `documents.jsonl` beside it, or in a
+dataset without documents a file beside it, of which the chunk that holds `passage` is cited. A number is swapped for
+another one with the same unit, or else of the same shape, and a name for another name of as many words, both from the
+passages of all questions. Nothing of local_rag's own rules finds what is swapped, so that what those overlook counts as
+missed. Each answer is flagged or not as it stands, too. Half of the questions, by the hash of their words, is for
+choosing rules, and the other for reporting.
 """
 
 import argparse
@@ -26,7 +26,8 @@ from local_rag.reading.read import read
 from local_rag.reading.split import Splitting
 from local_rag.records import Passage
 
-_NUMBER = re.compile(r"(?<![\w.,:/-])(?!0\d)\d+(?:[.,]\d+)*(?![\w:/-])")
+# The numbers of a list say nothing.
+_NUMBER = re.compile(r"(?!\d+\. [A-Z])(?<![\w.,:/-])(?!0\d)\d+(?:[.,]\d+)*(?![\w:/-])")
 _UNIT = re.compile(r"[ -]?(%|[a-zA-Z°]+)")
 _NAME = re.compile(r"(?<![.!?:\n|#*\"] )(?<=[a-z,] )[A-Z][\w-]+(?: [A-Z][\w-]+){0,2}")
 _ANSWER_NAME = re.compile(r"\b[A-Z][\w-]*[a-z0-9](?: [A-Z][\w-]+){0,2}")
@@ -55,7 +56,9 @@ def load_cases(path: Path) -> list[Case]:
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     documents = path.parent / "documents.jsonl"
     if not documents.exists():
-        return [case for line in lines if line.get("document") for case in _corpus_cases(line, path.parent)]
+        # One passage answers it, and not two documents.
+        plain = [line for line in lines if isinstance(line.get("passage"), str)]
+        return [case for line in plain for case in _corpus_cases(line, path.parent)]
     texts = [json.loads(line) for line in documents.read_text(encoding="utf-8").splitlines()]
     by_id = {text["id"]: passage(text["id"], text["title"], text["text"]) for text in texts}
     wanted = [line for line in lines if line["golden"] and line.get("answerability") == "answerable"]
@@ -78,10 +81,11 @@ def _golden_case(line: dict[str, Any], by_id: dict[str, Passage]) -> Case:
 
 def _corpus_cases(line: dict[str, Any], folder: Path) -> Iterator[Case]:
     """Cite the chunk that holds the passage, for the short answer and for the passage as an answer."""
-    document = read(folder / line["document"])
+    name = re.sub(r":\d+(?:-\d+)?\Z", "", line["golden"][0])
+    document = read(folder / name)
     tokenizer = resolve("minilm-l6-reranker", "rerank").path / "tokenizer.json"
     chunks = Splitting(tokenizer, 254).split(document)
-    read_too = [passage(line["document"], document.title, chunk.text, chunk.headings) for chunk in chunks]
+    read_too = [passage(name, document.title, chunk.text, chunk.headings) for chunk in chunks]
     squeezed = "".join(line["passage"].split())
     golden = next((one for one in read_too if squeezed in "".join(one.text.split())), None)
     if golden is None:
