@@ -8,8 +8,8 @@ import click
 
 from local_rag.cli.options import Command, filter_options, json_option, library_options, model_option, search_options
 from local_rag.cli.running import ask_server, require_question
-from local_rag.cli.search import NOTHING_PASSES, passage_as_text
-from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json, provenance_as_text
+from local_rag.cli.search import NOTHING_PASSES, passage_as_text, place_as_text
+from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
 from local_rag.records import Answer, Filters, Passage
 from local_rag.wire import from_plain
 
@@ -23,7 +23,7 @@ from local_rag.wire import from_plain
 @click.option(
     "--passages",
     type=click.IntRange(min=1),
-    help="How many passages the model reads; more take longer.  [default: the likely ones, in 1,024 tokens]",
+    help="How many passages the model reads; more take longer.  [default: likely ones, for some ten seconds]",
 )
 @click.option("--show-passages", is_flag=True, help="Print the passages that were found before the answer.")
 @click.option("--expand", is_flag=True, help="Search for the question in other words too, written by the model.")
@@ -92,24 +92,16 @@ def command(
     if answer.citations:
         click.echo("\nSources:")
     for citation in answer.citations:
-        click.echo(f"  [{citation.number}] {_place(citation.passage)}")
+        click.echo(f"  [{citation.number}] {place_as_text(citation.passage)}")
     if answer.closest:
         click.echo(f"\nClosest passages ({_odds(answer)}):")
     for passage in answer.closest:
-        click.echo(f"  {_place(passage)}")
+        click.echo(f"  {place_as_text(passage)}")
     if answer.removed_citations:
         numbers = ", ".join(map(str, answer.removed_citations))
         click.echo(f"Removed citations of sources that do not exist: {numbers}.", err=True)
     for remark in remarks(answer, strict=strict):
         click.echo(one_line(remark), err=True)
-
-
-def _place(passage: Passage) -> str:
-    """Name where a passage stands and what its document says of itself, and where copies of it are."""
-    said = provenance_as_text(passage.provenance)
-    place = display_path(passage.location) + (f" ({said})" if said else "")
-    copies = [f"also in {', '.join(map(display_path, passage.also_in))}"] if passage.also_in else []
-    return one_line("; ".join([place, *copies]))
 
 
 def _odds(answer: Answer) -> str:

@@ -11,14 +11,13 @@ import click
 from local_rag.asking.chat import Conversation
 from local_rag.cli.opening import open_library
 from local_rag.cli.options import Command, filter_options, json_option, library_options, model_option, search_options
-from local_rag.cli.search import NOTHING_PASSES, passage_as_text
+from local_rag.cli.search import NOTHING_PASSES, passage_as_text, place_as_text
 from local_rag.display import (
     answer_as_dict,
     display_path,
     one_line,
     printable,
     printable_json,
-    provenance_as_text,
 )
 from local_rag.errors import LocalRagError
 from local_rag.files import write_whole
@@ -107,9 +106,7 @@ def _ask(question: str, conversation: Conversation, *, rerank: bool, as_json: bo
 
 def _show_citations(answer: Answer) -> None:
     for citation in answer.citations:
-        said = provenance_as_text(citation.passage.provenance)
-        place = display_path(citation.passage.location) + (f" ({said})" if said else "")
-        click.echo(f"  [{citation.number}] {one_line(place)}")
+        click.echo(f"  [{citation.number}] {place_as_text(citation.passage)}")
 
 
 def _obey(line: str, conversation: Conversation) -> bool:

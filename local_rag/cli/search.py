@@ -7,7 +7,14 @@ import click
 
 from local_rag.cli.options import Command, filter_options, json_option, library_options, search_options
 from local_rag.cli.running import ask_server, require_question
-from local_rag.display import passage_as_dict, passage_as_lines, printable_json
+from local_rag.display import (
+    display_path,
+    one_line,
+    passage_as_dict,
+    passage_as_lines,
+    printable_json,
+    provenance_as_text,
+)
 from local_rag.records import Filters, Passage
 from local_rag.wire import from_plain
 
@@ -83,3 +90,11 @@ def passage_as_text(number: int, passage: Passage, *, explain: bool = False) -> 
     """Return a passage for people."""
     place, headings, *rest = passage_as_lines(passage, explain=explain)
     return "\n    ".join([f"{click.style(f'[{number}] {place}', bold=True)}  {headings}", *rest])
+
+
+def place_as_text(passage: Passage) -> str:
+    """Name where a passage stands and what its document says of itself, and where copies of it are."""
+    said = provenance_as_text(passage.provenance)
+    place = display_path(passage.location) + (f" ({said})" if said else "")
+    copies = [f"also in {', '.join(map(display_path, passage.also_in))}"] if passage.also_in else []
+    return one_line("; ".join([place, *copies]))

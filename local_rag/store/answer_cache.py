@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-HISTORY_FILE = "history.sqlite3"
+from local_rag.store.history import HISTORY_FILE
+
 _KEPT = 1000
 
 ANSWERS_TABLE = """

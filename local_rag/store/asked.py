@@ -6,7 +6,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_rag.store.answer_cache import ANSWERS_TABLE, HISTORY_FILE
+from local_rag.store.answer_cache import ANSWERS_TABLE
+from local_rag.store.history import HISTORY_FILE
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS asked (

@@ -49,10 +49,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer with all the passages that were found; `again` says that it is one given before."""
+    """An answer; `again` says that it is one given before."""
 
     answer: Answer
-    found: tuple[Passage, ...]
     again: bool = field(default=False, compare=False)
 
 
@@ -81,14 +80,12 @@ def answering(question: Question) -> Callable[[Library, Job], Answered]:
         made_with = index_key(library)
         key = _answer_key(library, question, made_with)
         if cache and (kept := _kept(cache, key)):
-            job.tell("passages", kept.found)
+            job.tell("passages", kept.answer.passages)
             job.tell("token", kept.answer.text)
             _remember(library, question, kept)
             return kept
-        found: list[Passage] = []
 
         def on_passages(passages: Sequence[Passage]) -> None:
-            found.extend(passages)
             job.tell("passages", passages)
             job.check()
 
@@ -105,7 +102,7 @@ def answering(question: Question) -> Callable[[Library, Job], Answered]:
             on_text=lambda text: job.tell("token", text),
             stop=job.stopped.is_set,
         )
-        answered = Answered(answer, tuple(found))
+        answered = Answered(answer)
         # Another process may have published in the meantime: the answer then belongs to the newer index.
         if cache and index_key(library) == made_with:
             cache.put(key, made_with, to_line(answered).decode())

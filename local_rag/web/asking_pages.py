@@ -53,7 +53,7 @@ def asking_routes(site: Site) -> list[BaseRoute]:
         answered = await site.outcome(request, answering(question))
         if wants_json(request):
             return json_response(answer_as_dict(answered.answer) | {"again": answered.again})
-        shown = cards(site.owner.library, question.text, answered.found, answer=answered.answer)
+        shown = cards(site.owner.library, question.text, answered.answer.passages, answer=answered.answer)
         view = view_answer(site.owner.library, answered, anyway=question.anyway)
         said: dict[str, Any] = {"question": question.text, "filters": as_fields(question.filters)}
         return await site.show(request, "ask.html", **said, view=view, cards=shown, searched=False)

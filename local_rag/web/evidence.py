@@ -59,7 +59,6 @@ class AnswerView:
     threshold: float | None = None
     needed: str = ""
     support: tuple[SentenceSupport, ...] = ()
-    closest: tuple[Card, ...] = ()
     about: str = ""
     look_alikes: tuple[str, ...] = ()
 
@@ -73,7 +72,7 @@ def view_answer(library: Library, answered: Answered, *, anyway: bool = False) -
         anyway=anyway,
         again=answered.again,
         read=len(answer.read),
-        found=max(len(answered.found), len(answer.read)),
+        found=max(len(answer.passages), len(answer.read)),
         log_odds=answer.log_odds,
         odds=odds_in_words(answer.log_odds),
         removed=answer.removed_citations,
@@ -83,7 +82,6 @@ def view_answer(library: Library, answered: Answered, *, anyway: bool = False) -
         support=answer.support,
         about=one_line(answer.citations[0].passage.title) if answer.citations else "",
         look_alikes=tuple(one_line(f"{one.title}, {display_path(one.location)}") for one in answer.look_alikes),
-        closest=tuple(_cards(answer.question, answer.closest, None)),
     )
 
 

@@ -99,7 +99,7 @@ def _passages(site: Site, question: Question, found: Sequence[Passage]) -> dict[
 
 
 def _done(site: Site, question: Question, answered: Answered) -> dict[str, object]:
-    shown = cards(site.owner.library, question.text, answered.found, answer=answered.answer)
+    shown = cards(site.owner.library, question.text, answered.answer.passages, answer=answered.answer)
     view = view_answer(site.owner.library, answered, anyway=question.anyway)
     return {
         "answer": answer_as_dict(answered.answer),
