@@ -22,7 +22,7 @@ from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.llama.generator import never
 from local_rag.llama.open import open_engine, open_vocabulary
 from local_rag.models.choice import chosen, find, find_for_index, threshold_of
-from local_rag.models.embedder import Embedder
+from local_rag.models.embedder import Embedder, RememberingEmbedder
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.reranker import Reranker
 from local_rag.offline import close, set_switches
@@ -48,13 +48,14 @@ def _ignore(_event: object) -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a library is put together from: tests give fakes."""
+    """What a library is put together from: tests give fakes, `serve` keeps the vectors of questions."""
 
     load_embedder: Callable[[InstalledModel], Embedder] = load_embedder
     load_reranker: Callable[[InstalledModel], Reranker] = load_reranker
     open_engine: OpenEngine = open_engine
     open_vocabulary: OpenVocabulary = open_vocabulary
     make_workers: Callable[..., Workers] = LocalWorkers
+    keep_vectors: bool = False
 
 
 class Library:
@@ -276,8 +277,8 @@ class Library:
             yield store, self._open_answerer(), self.asker()
 
     def chat(self) -> Conversation:
-        """Begin a conversation, which is kept in the library's history where that may be written."""
-        return Conversation(self.ask, History(self.folder))
+        """Begin a conversation, which is kept in the library's history where the setting says so and it can be."""
+        return Conversation(self.ask, History(self.folder, kept=self.settings.history))
 
     def load(self, *, answering: bool = False) -> None:
         """Load what searching needs, or answering too, before the first question."""
@@ -342,6 +343,8 @@ class Library:
         self._near = rerank_model.near if rerank_model else 0.0
         load_reranker = partial(self._parts.load_reranker, rerank_model) if rerank_model else None
         embedder = self._parts.load_embedder(embed_model)
+        if self._parts.keep_vectors and self.settings.answer_cache:
+            embedder = RememberingEmbedder(embedder, embed_model, self.folder)
         weak_below = rerank_model.weak_below if rerank_model else None
         follow_ups = FollowUpTuning(new_subject_below=embed_model.new_subject_below)
         return Searcher(index, self._store, self.settings, embedder, load_reranker, weak_below, follow_ups)

@@ -174,6 +174,7 @@ class SentenceSupport:
     """A sentence of an answer: whether all its numbers and names occur in the sources it stands on, or what is missing.
 
     `score` is the best that the cross-encoder gives to the sentence with one of them, None without a cross-encoder.
+    `removed` are the numbers that stood in it and name no source.
     """
 
     sentence: str
@@ -181,6 +182,7 @@ class SentenceSupport:
     missing: tuple[str, ...]
     score: float | None
     citations: tuple[int, ...]
+    removed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

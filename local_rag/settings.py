@@ -57,8 +57,10 @@ class Settings(BaseSettings):
     rerank_seconds: float = Field(default=3.0, gt=0, description="what reranking may take where rerank_candidates is 0")
     all_candidates: int = Field(default=1000, ge=1, description="candidates of each list of `search --all`")
     passages: int = Field(default=20, ge=1, description="passages kept after reranking")
-    answer_cache: bool = Field(default=True, description="`serve` keeps answers, to give the same one again at once")
-    history: bool = Field(default=True, description="`serve` keeps what was asked on its page, until it is forgotten")
+    answer_cache: bool = Field(
+        default=True, description="`serve` keeps answers, and vectors of questions, to give the same again at once"
+    )
+    history: bool = Field(default=True, description="conversations of `chat` and of the page are kept until forgotten")
     usage_counts: bool = Field(
         default=True, description="`status` counts the questions of the last 30 days, not their words"
     )

@@ -124,7 +124,8 @@ class Answerer:
             cited = [similar]
             text += f" [{similar}]"
             tell(f" [{similar}]")
-        checked = check_support(reading.question, text, used, reranker)
+        removed = list(zip(check.removed_at, check.removed, strict=True))
+        checked = check_support(reading.question, text, used, reranker, removed)
         text = checked.strict_text() if strict else checked.text
         answered = bool(text)
         if strict:

@@ -40,16 +40,20 @@ class Conversation:
         self.last: Answer | None = None
 
     def ask(self, question: str, **how: Any) -> Answer:
-        """Ask a question as `Library.ask` does, which `how` is for; a greeting is answered without searching."""
+        """Ask a question as `Library.ask` does, which `how` is for; a greeting is answered without searching.
+
+        What is to be answered `anyway` takes the place of the question before where that was the same, and refused.
+        """
         if reply := reply_to_greeting(question):
             how.get("on_text", lambda _text: None)(reply)
             return Answer(question, reply, answered=True, citations=(), passages=())
-        answer = self._ask(question, filters=self.filters, earlier=tuple(self.turns), **how)
+        again = bool(how.get("anyway") and self.turns and self.turns[-1].question == question)
+        earlier = self.turns[:-1] if again else self.turns
+        answer = self._ask(question, filters=self.filters, earlier=tuple(earlier), **how)
+        self.turns, self.last = [*earlier, Turn(question, answer.text)], answer
         if self._id is None:
             self._id = self._history.begin()
-        self._history.add(self._id, answer, opens=not self.turns)
-        self.turns.append(Turn(question, answer.text))
-        self.last = answer
+        self._history.add(self._id, answer, opens=not earlier, again=again)
         return answer
 
     def new_subject(self) -> None:
@@ -84,7 +88,7 @@ class Conversation:
         kept = self._history.turns(conversation)
         opening = max(place for place, turn in enumerate(kept) if turn.opens or not place)
         self._id, self.last = conversation, None
-        self.turns = [Turn(turn.question, turn.answer) for turn in kept[opening:]]
+        self.turns = [Turn(turn.question, turn.answer.text) for turn in kept[opening:]]
 
     def forget(self, conversation: int | None = None) -> None:
         """Delete a conversation, or with None this one, of which nothing is left then."""
@@ -111,15 +115,12 @@ def conversation_as_markdown(turns: list[KeptTurn]) -> str:
     blocks = []
     for turn in turns:
         blocks.append(f"## {_plain(' '.join(turn.question.split()))}")
-        blocks.append(_plain(turn.answer))
-        for quote in turn.quotes:
-            place = f"{quote.location}, {quote.url}" if quote.url else quote.location
-            lines = _plain(quote.text).strip().splitlines()
-            blocks.append(
-                "\n".join(
-                    [f"> [{quote.number}] {_plain(' '.join(place.split()))}", ">", *(f"> {one}" for one in lines)]
-                )
-            )
+        blocks.append(_plain(turn.answer.text))
+        for one in turn.answer.citations:
+            url = one.passage.provenance.url
+            place = _plain(" ".join(f"{one.passage.location}{f', {url}' if url else ''}".split()))
+            quoted = [f"> {line}" for line in _plain(one.passage.text).strip().splitlines()]
+            blocks.append("\n".join([f"> [{one.number}] {place}", ">", *quoted]))
     return "\n\n".join(["# Conversation", *blocks]) + "\n"
 
 

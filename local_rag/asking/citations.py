@@ -27,26 +27,30 @@ _WORD = re.compile(r"\w+")
 class CitationCheck:
     """Pass on an answer's text piece by piece, without the numbers that name no source.
 
-    `cited` holds the numbers that do, `removed` those that do not, in the order in which they came.
+    `cited` holds the numbers that do, `removed` those that do not, in the order in which they came; `removed_at` has
+    the length of the text before each of those.
     """
 
     def __init__(self, sources: int) -> None:
         self._sources = sources
         self.cited: list[int] = []
         self.removed: list[int] = []
+        self.removed_at: list[int] = []
 
     def __call__(self, pieces: Iterator[str]) -> Iterator[str]:
         """Yield the checked pieces; the first one begins with a word."""
-        begun = False
+        length = 0
         for text, found in find_citations(pieces):
             numbers = found if max(found, default=0) <= max(self._sources, _LARGEST_NUMBER) else []
             valid = [number for number in numbers if 1 <= number <= self._sources]
             self.cited += valid
-            self.removed += [number for number in numbers if number not in valid]
+            removed = [number for number in numbers if number not in valid]
+            self.removed += removed
+            self.removed_at += [length] * len(removed)
             checked = f" [{', '.join(map(str, dict.fromkeys(valid)))}]" if valid else "" if numbers else text
-            checked = checked if begun else checked.lstrip()
+            checked = checked if length else checked.lstrip()
             if checked:
-                begun = True
+                length += len(checked)
                 yield checked
 
 

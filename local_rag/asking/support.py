@@ -28,14 +28,25 @@ class Supported:
         return " ".join(support.sentence for support in self.sentences if support.supported)
 
 
-def check_support(question: str, text: str, passages: Sequence[Passage], reranker: Reranker | None = None) -> Supported:
+def check_support(
+    question: str,
+    text: str,
+    passages: Sequence[Passage],
+    reranker: Reranker | None = None,
+    removed: Sequence[tuple[int, int]] = (),
+) -> Supported:
     """Say of each sentence of an answer what of it does not occur in the passages that it cites by their numbers.
 
     Where the answer cites nothing, all passages count. What the question says is taken as said. With a cross-encoder
-    a sentence that cites one passage is made to cite another one that it clearly fits better.
+    a sentence that cites one passage is made to cite another one that it clearly fits better. `removed` are numbers
+    that named no source, each behind the length of the text before it.
     """
     sources, found, changes, parts = list(map(source_of, passages)), list[SentenceSupport](), [], list[str]()
+    begun = 0
     for sentence in cited_sentences(text):
+        ended = begun + len(sentence.text)
+        gone = tuple(number for place, number in removed if begun < place <= ended or place == begun == 0)
+        begun = ended
         scores = _scores(sentence, passages, reranker)
 
         def missing(numbers: Sequence[int], words: str = sentence.text) -> tuple[str, ...]:
@@ -53,7 +64,7 @@ def check_support(question: str, text: str, passages: Sequence[Passage], reranke
                 changes.append((cited, best))
         parts.append(checked.text)
         score = max((scores[number - 1] for number in checked.citations if number <= len(scores)), default=None)
-        found.append(SentenceSupport(checked.text.strip(), not lacking, lacking, score, checked.citations))
+        found.append(SentenceSupport(checked.text.strip(), not lacking, lacking, score, checked.citations, gone))
     return Supported("".join(parts), tuple(found), tuple(dict.fromkeys(changes)))
 
 

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def command(
     Beyond this machine only with a token, in LOCAL_RAG_TOKEN or in a file named by LOCAL_RAG_TOKEN_FILE, and the names
     by which it is reached (--allow-host). Ctrl-C ends it.
     """
-    token, parts = _token(), current_parts()
+    token, parts = _token(), replace(current_parts(), keep_vectors=True)
     if not is_loopback(host):
         if not token:
             raise click.UsageError(

@@ -15,6 +15,7 @@ from local_rag.display import answer_as_dict, passage_as_dict
 from local_rag.errors import QuestionError
 from local_rag.records import EVERYTHING
 from local_rag.web.answering import Question, answering, searching
+from local_rag.web.conversation import Thread, view_thread
 from local_rag.web.evidence import cards, view_answer
 from local_rag.web.filtering import as_fields, filters_of
 from local_rag.web.site import THEME_COOKIE, THEMES, Site, json_response, wants_json
@@ -23,6 +24,7 @@ from local_rag.web.stream import EventStream, answer_events
 _MOST_FIELDS = 50
 _BODY_SECONDS = 20
 _YEAR = 365 * 24 * 3600
+_LARGEST = 2**53  # number of a conversation
 
 
 def asking_routes(site: Site) -> list[BaseRoute]:
@@ -30,10 +32,15 @@ def asking_routes(site: Site) -> list[BaseRoute]:
 
     async def home(request: Request) -> Response:
         site.owner.wake()
-        question = request.query_params.get("q", "")
-        return await site.show(
-            request, "ask.html", question=question, filters=as_fields(EVERYTHING), view=None, cards=[], searched=False
-        )
+        question, thread = request.query_params.get("q", ""), Thread()
+        if number := _number(request.query_params, "conversation", _LARGEST):
+            thread = await asyncio.to_thread(_thread, site, number)
+        said: dict[str, Any] = {"filters": as_fields(EVERYTHING), "thread": thread, "searched": False}
+        if last := thread.last:
+            return await site.show(
+                request, "ask.html", **said, question=last.kept.question, view=last.view, cards=last.cards
+            )
+        return await site.show(request, "ask.html", **said, question=question, view=None, cards=[])
 
     async def ask(request: Request) -> Response:
         fields = await form_of(request)
@@ -45,17 +52,21 @@ def asking_routes(site: Site) -> list[BaseRoute]:
             passages=_number(fields, "passages"),
             filters=filters_of(fields),
             anyway=bool(fields.get("anyway")),
-            remembered=True,
+            conversation=_number(fields, "conversation", _LARGEST),
+            new_subject=bool(fields.get("new_subject")),
         )
         site.audit(request, question.text)
         if "text/event-stream" in request.headers.get("accept", ""):
             return EventStream(answer_events(site, request, question))
-        answered = await site.outcome(request, answering(question))
+        answered = await site.outcome(request, answering(question, site.history))
         if wants_json(request):
-            return json_response(answer_as_dict(answered.answer) | {"again": answered.again})
+            more = {"again": answered.again, "conversation": answered.conversation}
+            return json_response(answer_as_dict(answered.answer) | more)
         shown = cards(site.owner.library, question.text, answered.answer.passages, answer=answered.answer)
-        view = view_answer(site.owner.library, answered, anyway=question.anyway)
-        said: dict[str, Any] = {"question": question.text, "filters": as_fields(question.filters)}
+        view, thread = view_answer(answered.answer, again=answered.again), Thread()
+        if answered.conversation is not None:
+            thread = await asyncio.to_thread(_thread, site, answered.conversation, question.text)
+        said: dict[str, Any] = {"question": question.text, "filters": as_fields(question.filters), "thread": thread}
         return await site.show(request, "ask.html", **said, view=view, cards=shown, searched=False)
 
     async def search(request: Request) -> Response:
@@ -74,7 +85,7 @@ def asking_routes(site: Site) -> list[BaseRoute]:
             passages = [passage_as_dict(passage) for passage in trace.passages]
             return json_response({"question": question.text, "reranked": reranked, "passages": passages})
         shown = cards(site.owner.library, question.text, trace.passages)
-        said: dict[str, Any] = {"question": question.text, "filters": as_fields(question.filters)}
+        said: dict[str, Any] = {"question": question.text, "filters": as_fields(question.filters), "thread": Thread()}
         return await site.show(request, "ask.html", **said, view=None, cards=shown, searched=True)
 
     async def login(request: Request) -> Response:
@@ -130,16 +141,21 @@ async def form_of(request: Request) -> dict[str, Any]:
         raise QuestionError("The form cannot be read; send UTF-8 as a form or as JSON.") from error
 
 
+def _thread(site: Site, conversation: int, asked: str | None = None) -> Thread:
+    with site.history() as history:
+        return view_thread(history, conversation, apart=asked)
+
+
 def _text(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name, "")
     return value if isinstance(value, str) else ""
 
 
-def _number(fields: Mapping[str, Any], name: str) -> int | None:
-    """Read a number from 1 to 1,000; None where there is none."""
+def _number(fields: Mapping[str, Any], name: str, largest: int = 1000) -> int | None:
+    """Read a number from 1 on; None where there is none."""
     text = str(fields.get(name) or "")
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 1000):  # noqa: PLR2004
-        raise QuestionError(f"The field {name} is {text[:20]!r}; give a number from 1 to 1,000.")
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(largest)) and 1 <= int(text) <= largest):
+        raise QuestionError(f"The field {name} is {text[:20]!r}; give a number from 1 to {largest:,}.")
     return int(text)

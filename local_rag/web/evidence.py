@@ -13,9 +13,8 @@ from local_rag.errors import LibraryError
 from local_rag.files import document_sha256
 from local_rag.library import Library
 from local_rag.models.choice import chosen
-from local_rag.records import Answer, Passage, SentenceSupport, heading_path
+from local_rag.records import Answer, Passage, heading_path
 from local_rag.store.database import Store, StoredDocument
-from local_rag.web.answering import Answered
 from local_rag.web.marking import Piece, mark
 from local_rag.web.markup import show_answer
 
@@ -28,9 +27,13 @@ _TERMS = {"rerank": "reranked"}
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A passage as evidence. `number` is that by which the answer cites it, 0 for one that was not read."""
+    """A passage as evidence.
+
+    `number` is that by which the answer cites it, 0 for one that was not read, `anchor` the name of its place.
+    """
 
     passage: Passage
+    anchor: str
     number: int
     cited: bool
     place: str
@@ -54,35 +57,65 @@ class AnswerView:
     found: int
     log_odds: float | None
     odds: str
-    removed: tuple[int, ...]
     tokens: int | None = None
     threshold: float | None = None
     needed: str = ""
-    support: tuple[SentenceSupport, ...] = ()
+    elsewhere: tuple[Markup, ...] = ()
     about: str = ""
     look_alikes: tuple[str, ...] = ()
 
 
-def view_answer(library: Library, answered: Answered, *, anyway: bool = False) -> AnswerView:
-    """Gather what the page says of an answer; here, and nowhere else, new fields of `Answer` are taken over."""
-    answer = answered.answer
+def view_answer(answer: Answer, *, again: bool = False, anchor: str = "source", found: int = 0) -> AnswerView:
+    """Gather what the page says of an answer; here, and nowhere else, new fields of `Answer` are taken over.
+
+    The cards that its citations lead to are named by `anchor`.
+    """
+    notes, elsewhere = _notes(answer)
+    sources = range(1, len(answer.read) + 1) if answer.answered else ()
+    below = answer.log_odds is not None and answer.threshold is not None and answer.log_odds < answer.threshold
     return AnswerView(
-        text=show_answer(answer.text, range(1, len(answer.read) + 1) if answer.answered else ()),
+        text=show_answer(answer.text, sources, anchor=anchor, notes=notes),
         answered=answer.answered,
-        anyway=anyway,
-        again=answered.again,
+        anyway=answer.answered and below,
+        again=again,
         read=len(answer.read),
-        found=max(len(answer.passages), len(answer.read)),
+        found=max(len(answer.passages), len(answer.read), found),
         log_odds=answer.log_odds,
         odds=odds_in_words(answer.log_odds),
-        removed=answer.removed_citations,
         tokens=answer.tokens or None,
         threshold=answer.threshold,
         needed=odds_in_words(answer.threshold),
-        support=answer.support,
+        elsewhere=elsewhere,
         about=one_line(answer.citations[0].passage.title) if answer.citations else "",
         look_alikes=tuple(one_line(f"{one.title}, {display_path(one.location)}") for one in answer.look_alikes),
     )
+
+
+def _notes(answer: Answer) -> tuple[list[tuple[int, Markup]], tuple[Markup, ...]]:
+    """Say, at the end of each sentence that it is true of, what its sources lack; apart what of is no longer there."""
+    notes, elsewhere, place = list[tuple[int, Markup]](), list[Markup](), 0
+    for one in answer.support if answer.answered else ():
+        said = []
+        if not one.supported:
+            words = Markup(", ").join(Markup("&ldquo;{}&rdquo;").format(one_line(word)) for word in one.missing)
+            said.append(Markup("Not in what it cites: {}.").format(words))
+        if one.removed:
+            said.append(Markup("Cited {}, which is no source; removed.").format(_numbers(one.removed)))
+        start = answer.text.find(one.sentence, place)
+        if start >= 0:
+            place = start + len(one.sentence)
+        note = Markup(" ").join(said)
+        if note and start >= 0:
+            notes.append((place, note))
+        elif note:
+            elsewhere.append(Markup("Left out: {} {}").format(one.sentence, note))
+    if answer.removed_citations and not any(one.removed for one in answer.support):
+        elsewhere.append(Markup("Cited {}, which is no source; removed.").format(_numbers(answer.removed_citations)))
+    return notes, tuple(elsewhere)
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    return ", ".join(f"[{number}]" for number in dict.fromkeys(numbers))
 
 
 def odds_in_words(log_odds: float | None) -> str:
@@ -118,12 +151,12 @@ def cards(library: Library, question: str, passages: Sequence[Passage], *, answe
     return shown
 
 
-def kept_cards(question: str, answered: Answered) -> list[Card]:
+def kept_cards(answer: Answer, anchor: str) -> list[Card]:
     """Make a card of each passage that an answer of before has read, from what was kept of it alone."""
-    return _cards(question, answered.answer.read, answered.answer)
+    return _cards(answer.question, answer.read, answer, anchor)
 
 
-def _cards(question: str, passages: Sequence[Passage], answer: Answer | None) -> list[Card]:
+def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, anchor: str = "source") -> list[Card]:
     read = list(answer.read) if answer else []
     known = {passage.chunk_id for passage in read}
     ordered = [*read, *(passage for passage in passages if passage.chunk_id not in known)]
@@ -135,6 +168,7 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None) ->
         made.append(
             Card(
                 passage=passage,
+                anchor=f"{anchor}-{number}" if number else f"found-{place}",
                 number=number,
                 cited=number in cited,
                 place=one_line(display_path(passage.location)),

@@ -1,24 +1,50 @@
 """Show an answer, which a model wrote: a few signs of Markdown become ours, everything else stays text.
 
-The result is made of these elements and no others: p, ul, ol, li, pre, code, strong, and a link to a source that the
-answer may cite. No address, no attribute and no element is ever taken from the text.
+The result is made of these elements and no others: p, ul, ol, li, pre, code, strong, a link to a source that the
+answer may cite, and notes of our own. No address, no attribute and no element is ever taken from the text.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
 _BULLET, _NUMBER = re.compile(r"\s{0,8}[-*\u2022]\s+(.*)"), re.compile(r"\s{0,8}\d{1,3}[.)]\s+(.*)")
 _INLINE = re.compile(r"`([^`\n]{1,500})`|\*\*([^*\n]{1,500})\*\*|\[(\d{1,3}(?:, \d{1,3})*)\]")
+_NOTE = Markup('<span class="note">{}</span>')
+# Where a note stands until the text around it is markup: characters for private use, of which a text keeps none.
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_PRIVATE = str.maketrans({_OPEN: "\ufffd", _CLOSE: "\ufffd"})
 
 
-def show_answer(text: str, sources: Collection[int] = ()) -> Markup:
-    """Return an answer as markup; `[n]` of one of the `sources` leads to the card of that number."""
-    return Markup("\n").join(_blocks(text, frozenset(sources)))
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """The numbers that an answer may cite, and how the places of their cards begin."""
+
+    numbers: frozenset[int]
+    anchor: str
 
 
-def _blocks(text: str, sources: frozenset[int]) -> Iterator[Markup]:
+def show_answer(
+    text: str, sources: Collection[int] = (), *, anchor: str = "source", notes: Sequence[tuple[int, Markup]] = ()
+) -> Markup:
+    """Return an answer as markup; `[n]` of one of the `sources` leads to the card of that number.
+
+    Each of the `notes` stands behind so many characters of the text, in order.
+    """
+    text, done, parts = text.translate(_PRIVATE), 0, list[str]()
+    for number, (place, _) in enumerate(notes):
+        parts += [text[done:place], f"{_OPEN}{number}{_CLOSE}"]
+        done = place
+    shown = str(Markup("\n").join(_blocks("".join([*parts, text[done:]]), _Sources(frozenset(sources), anchor))))
+    for number, (_, note) in enumerate(notes):
+        mark, whole = f"{_OPEN}{number}{_CLOSE}", _NOTE.format(note.translate(_PRIVATE))
+        shown = shown.replace(mark, f" {whole}") if mark in shown else f"{shown}\n<p>{whole}</p>"
+    return Markup(shown)  # noqa: S704  of our own blocks and notes, in which all else is escaped
+
+
+def _blocks(text: str, sources: _Sources) -> Iterator[Markup]:
     parts = text.split("```")
     for place, part in enumerate(parts):
         if place % 2 and place < len(parts) - 1:
@@ -28,7 +54,7 @@ def _blocks(text: str, sources: frozenset[int]) -> Iterator[Markup]:
             yield from _text_blocks(part if place % 2 == 0 else f"```{part}", sources)
 
 
-def _text_blocks(text: str, sources: frozenset[int]) -> Iterator[Markup]:
+def _text_blocks(text: str, sources: _Sources) -> Iterator[Markup]:
     kind, lines = "p", list[Markup]()
     for line in (*text.splitlines(), ""):
         bullet, number = _BULLET.fullmatch(line), _NUMBER.fullmatch(line)
@@ -49,7 +75,7 @@ def _block(kind: str, lines: list[Markup]) -> Markup:
     return Markup("<ul>{}</ul>").format(items) if kind == "ul" else Markup("<ol>{}</ol>").format(items)
 
 
-def _inline(line: str, sources: frozenset[int]) -> Markup:
+def _inline(line: str, sources: _Sources) -> Markup:
     shown, done = Markup(""), 0
     for found in _INLINE.finditer(line):
         shown += escape(line[done : found.start()])
@@ -64,8 +90,8 @@ def _inline(line: str, sources: frozenset[int]) -> Markup:
     return shown + escape(line[done:])
 
 
-def _citation(text: str, numbers: list[int], sources: frozenset[int]) -> Markup:
-    if not sources.issuperset(numbers):
+def _citation(text: str, numbers: list[int], sources: _Sources) -> Markup:
+    if not sources.numbers.issuperset(numbers):
         return escape(text)
-    link = Markup('<a class="cite" href="#source-{0}" aria-label="source {0}">[{0}]</a>')
-    return Markup(" ").join(link.format(number) for number in numbers)
+    link = Markup('<a class="cite" href="#{1}-{0}" aria-label="source {0}">[{0}]</a>')
+    return Markup(" ").join(link.format(number, sources.anchor) for number in numbers)

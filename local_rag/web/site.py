@@ -5,8 +5,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,9 +18,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from local_rag.display import display_path, one_line, printable_json
-from local_rag.errors import LocalRagError, StoppedError
+from local_rag.errors import LibraryError, LocalRagError, StoppedError
 from local_rag.library import Library
 from local_rag.offline import can_filter, left_open, open_ways
+from local_rag.store.history import History
 from local_rag.web.guard import client_of
 from local_rag.web.owner import Job, Owner
 
@@ -62,6 +63,7 @@ class Site:
 
     def __init__(self, owner: Owner, *, port: int | None = None) -> None:
         self.owner, self.seal = owner, Seal(port)
+        self._unkept: History | None = None
         self._templates = Environment(
             loader=FileSystemLoader(_FOLDER / "templates"),
             autoescape=True,
@@ -74,6 +76,19 @@ class Site:
     def fragment(self, template: str, **values: Any) -> str:
         """Render a part of a page; whatever comes from documents and models is escaped."""
         return self._templates.get_template(template).render(**values)
+
+    @contextmanager
+    def history(self) -> Iterator[History]:
+        """Yield the history; where none may be kept, one that lasts as long as the server."""
+        library, kept = self.owner.library, None
+        with suppress(LibraryError):  # one that is damaged is no reason not to answer
+            kept = History(library.folder, kept=library.settings.history)
+        if kept and kept.kept:
+            with closing(kept):
+                yield kept
+        else:
+            self._unkept = self._unkept or kept or History(library.folder, kept=False)
+            yield self._unkept
 
     @staticmethod
     def style() -> Markup:

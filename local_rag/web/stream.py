@@ -1,8 +1,9 @@
 """An answer as a stream of events: first the passages, then the words as they are written.
 
-The events, each with JSON as data: `queue` (`ahead`), `passages` (`count`, `passages`, `html`), `token` (`text`),
-`done` (`answer`, `again`, `html`, `cards`), `error` (`message`), and `ping` while nothing else happens. What is called
-`html` was rendered here, with everything from documents and models escaped.
+The events, each with JSON as data: `earlier` (`html`) in a conversation, `queue` (`ahead`), `passages` (`count`,
+`passages`, `html`), `token` (`text`), `done` (`answer`, `again`, `conversation`, `html`, `cards`), `error` (`message`),
+and `ping` while nothing else happens. What is called `html` was rendered here, with everything from documents and
+models escaped.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from local_rag.display import answer_as_dict, passage_as_dict, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.records import Passage
 from local_rag.web.answering import Answered, Question, answering
+from local_rag.web.conversation import view_thread
 from local_rag.web.evidence import cards, view_answer
 from local_rag.web.filtering import as_fields
 from local_rag.web.guard import client_of
@@ -64,7 +66,13 @@ async def answer_events(site: Site, request: Request, question: Question) -> Asy
         with suppress(RuntimeError):  # the server has ended
             loop.call_soon_threadsafe(told.put_nowait, (event, value))
 
-    job = site.owner.submit(answering(question), tell, client_of(request.scope))
+    try:
+        if question.conversation:
+            yield "earlier", {"html": await asyncio.to_thread(_earlier, site, question)}
+        job = site.owner.submit(answering(question, site.history), tell, client_of(request.scope))
+    except LocalRagError as error:  # too much is waiting, or the conversation was forgotten
+        yield "error", {"message": str(error)}
+        return
     job.result.add_done_callback(lambda _result: tell("end", None))
     try:
         while True:
@@ -92,6 +100,13 @@ async def answer_events(site: Site, request: Request, question: Question) -> Asy
         site.owner.stop(job)
 
 
+def _earlier(site: Site, question: Question) -> str:
+    with site.history() as history:
+        # What is to be answered anyway takes the place of the question before.
+        apart = question.text if question.anyway else ""
+        return site.fragment("thread.html", thread=view_thread(history, question.conversation or 0, apart=apart))
+
+
 def _passages(site: Site, question: Question, found: Sequence[Passage]) -> dict[str, object]:
     shown = cards(site.owner.library, question.text, found)
     html = site.fragment("cards.html", cards=shown, question=question.text)
@@ -100,10 +115,12 @@ def _passages(site: Site, question: Question, found: Sequence[Passage]) -> dict[
 
 def _done(site: Site, question: Question, answered: Answered) -> dict[str, object]:
     shown = cards(site.owner.library, question.text, answered.answer.passages, answer=answered.answer)
-    view = view_answer(site.owner.library, answered, anyway=question.anyway)
+    view, filters = view_answer(answered.answer, again=answered.again), as_fields(question.filters)
+    said = {"question": question.text, "filters": filters, "conversation": answered.conversation}
     return {
         "answer": answer_as_dict(answered.answer),
         "again": answered.again,
-        "html": site.fragment("answer.html", view=view, question=question.text, filters=as_fields(question.filters)),
+        "conversation": answered.conversation,
+        "html": site.fragment("answer.html", view=view, **said),
         "cards": site.fragment("cards.html", cards=shown, question=question.text),
     }

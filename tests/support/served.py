@@ -42,7 +42,8 @@ def index(documents: Path, folder: Path, **settings: Any) -> None:
 
 def owner(folder: Path, made_of: Parts | None = None, *, idle_seconds: float = 900.0, **settings: Any) -> Owner:
     """Own a library with fakes."""
-    return Owner(lambda: Library(folder, parts=made_of or parts(), **settings), idle_seconds=idle_seconds)
+    made_of = replace(made_of or parts(), keep_vectors=True)
+    return Owner(lambda: Library(folder, parts=made_of, **settings), idle_seconds=idle_seconds)
 
 
 @contextmanager

@@ -73,6 +73,8 @@ def test_markup_in_documents_names_and_answers_stays_text(documents: Path) -> No
         for _, data in events(streamed.text):
             for name in {"html", "cards"} & set(data):
                 assert_tame(data[name])
+        pages.append(opened.get("/?conversation=1").text)
+        assert_tame(pages[-1])
         exported = opened.get("/history/1.html")
         assert "script" not in {tag for tag, _ in Tags(exported.text).found}
         assert "img" not in {tag for tag, _ in Tags(exported.text).found}
@@ -92,7 +94,9 @@ def test_passages_come_before_the_answer_and_the_answer_in_pieces(client: TestCl
     assert done["answer"]["citations"][0]["location"].endswith("boat.txt:1")
     assert '<a class="cite" href="#source-1"' in done["html"]
     assert "<strong>twelve</strong>" in done["html"]
-    assert "also cited [7]" in done["html"]
+    noted = r"people <a[^>]*>\[1\]</a>. <span class=\"note\">Cited \[7\], which is no source; removed."
+    assert re.search(noted, done["html"])
+    assert done["conversation"] == 1
     assert 'id="source-1"' in done["cards"]
     assert '<mark class="best' in done["cards"]
 
@@ -233,27 +237,13 @@ def test_the_library_shows_state_skipped_files_models_and_what_to_do(client: Tes
     assert client.get("/library/progress").status_code == 200
 
 
-def test_what_was_asked_is_kept_exported_and_forgotten(client: TestClient, folder: Path) -> None:
-    client.post("/ask", data={"question": QUESTION})
-    client.post("/ask", data={"question": "Who is carried by the boat?"})
-    page = client.get("/history").text
-    assert page.index("Who is carried") < page.index(QUESTION)
-    exported = client.get("/history/1.html")
-    assert "The boat leaves the harbour at seven. It carries twelve people." in re.sub("<[^>]*>", "", exported.text)
-    assert "attachment" in exported.headers["content-disposition"]
-    assert not re.search(r"(?:src|href)=\"(?:/static|http)", exported.text), "it needs no server"
-    assert client.post("/history/forget", data={"id": "1"}).status_code == 303
-    assert QUESTION not in client.get("/history").text
-    assert b"leave the harbour?" not in (folder / "history.sqlite3").read_bytes()
-    client.post("/history/forget", data={"id": "all"})
-    assert "Nothing is kept" in client.get("/history").text
-
-
-def test_nothing_is_kept_where_the_setting_says_so(folder: Path) -> None:
-    with client(folder, history=False, answer_cache=False) as opened:
-        opened.post("/ask", data={"question": QUESTION})
-        assert "nothing is kept" in opened.get("/history").text
-        assert not (folder / "history.sqlite3").exists() or QUESTION not in opened.get("/history").text
+def test_unsupported_numbers_are_said_where_they_stand(folder: Path) -> None:
+    answer = "The boat leaves at seven [1]. It carries 99 people [1]. It is a boat [1]."
+    with client(folder, parts(lambda _prompt: answer)) as opened:
+        page = opened.post("/ask", data={"question": QUESTION}).text
+        noted = r'99 people <a[^>]*>\[1\]</a>. <span class="note">Not in what it cites: &ldquo;99[^&]*&rdquo;.</span>'
+        assert re.search(noted + r"\s*It is a boat", page)
+        assert page.count('class="note"') == 1
 
 
 @pytest.mark.parametrize("on", [True, False])

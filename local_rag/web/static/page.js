@@ -35,7 +35,21 @@ function watchForm(form) {
   const question = at("question"), stop = at("stop"), status = at("status"), body = at("answer-body");
   let running = null;
 
-  function say(text) { status.textContent = text; }
+  // All that is read out: searching, reading, writing, and how it ended. Places in the queue are only shown.
+  function say(text) { if (status.textContent !== text) status.textContent = text; }
+
+  function wait(ahead) {
+    at("queue").hidden = !ahead;
+    at("queue").textContent = ahead ? `Waiting: ${ahead} before you` : "";
+  }
+
+  function goOn(conversation) {
+    at("conversation").value = conversation || "";
+    at("new_subject").checked = false;
+    at("talk").hidden = !conversation;
+    at("export").href = `/history/${conversation}.html`;
+    history.replaceState(null, "", conversation ? `/?conversation=${conversation}` : "/");
+  }
 
   async function ask(fields) {
     if (running) running.abort();
@@ -49,8 +63,9 @@ function watchForm(form) {
     at("answer").hidden = true;
     at("evidence").hidden = true;
     at("evidence-title").textContent = "Evidence";
+    at("asked").textContent = fields.get("question");
     stop.hidden = false;
-    say("Searching");
+    say("Searching.");
     try {
       const response = await fetch("/ask", {
         method: "POST", body: new URLSearchParams(fields), signal: mine.signal,
@@ -60,17 +75,17 @@ function watchForm(form) {
         throw new Error(await errorOf(response));
       }
       for await (const { name, data } of eventsOf(response)) {
-        if (name === "queue" && data.ahead) say(`Waiting: ${data.ahead} before you`);
-        if (name === "queue" && !data.ahead) say("Searching");
+        if (name === "earlier") show(at("thread"), data.html);
+        if (name === "queue") wait(data.ahead);
         if (name === "passages") {
           show(at("cards"), data.html);
           at("evidence").hidden = data.count === 0;
           at("answer").hidden = false;
           body.replaceChildren(growing);
-          say(`${data.count} ${data.count === 1 ? "passage" : "passages"} found; reading`);
+          say(`Reading: ${data.count} ${data.count === 1 ? "passage" : "passages"} found.`);
         }
         if (name === "token") {
-          if (!growing.textContent) say("Writing");
+          if (!growing.textContent) say("Writing.");
           growing.textContent += data.text;
         }
         if (name === "done") {
@@ -79,6 +94,8 @@ function watchForm(form) {
           at("answer").hidden = false;
           at("evidence").hidden = !data.cards.trim();
           say(data.answer.answered ? "The answer is complete." : "The documents do not answer this.");
+          if (data.conversation) goOn(data.conversation);
+          if (document.activeElement === question) question.select();
           watchAnyway();
         }
         if (name === "error") throw new Error(data.message);
@@ -89,6 +106,7 @@ function watchForm(form) {
     } finally {
       if (running === mine) {
         running = null;
+        wait(0);
         stop.hidden = true;
       }
     }

@@ -1,0 +1,238 @@
+"""Conversations on the page, without JavaScript and as a stream: the same ones that `local-rag chat` holds."""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from local_rag.library import Library
+from local_rag.store.history import HISTORY_FILE, History
+from tests.fakes import QUICK, FakeGenerator, generating
+from tests.support import served
+from tests.support.served import QUESTION, client, parts
+
+JSON = {"accept": "application/json"}
+STREAM = {"accept": "text/event-stream"}
+
+
+@pytest.fixture
+def prompts() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def talking(folder: Path, prompts: list[str]) -> Iterator[TestClient]:
+    """A server whose prompts are seen; what it does not want to answer holds the word refuse."""
+
+    def answer(prompt: str) -> str:
+        prompts.append(prompt)
+        return f"Answer {len(prompts)}: at seven [1]."
+
+    with client(folder, parts(answer, lambda prompt: "refuse" not in prompt)) as opened:
+        yield opened
+
+
+def ask(opened: TestClient, question: str, **fields: Any) -> Any:
+    return opened.post("/ask", data={"question": question, **fields}, headers=JSON).json()
+
+
+def test_a_question_is_read_behind_the_one_before_until_a_new_subject(talking: TestClient, prompts: list[str]) -> None:
+    first = ask(talking, QUESTION)["conversation"]
+    assert ask(talking, "When does the boat leave on Sundays?", conversation=first)["conversation"] == first
+    assert f"Question: {QUESTION}\nQuestion: When does the boat leave on Sundays?\n" in prompts[-1]
+    assert ask(talking, "Who is carried?", conversation=first, new_subject="1")["conversation"] == first
+    assert prompts[-1].count("Question:") == 1
+    ask(talking, "Who is carried there?", conversation=first)
+    assert "Question: Who is carried?\nQuestion: Who is carried there?\n" in prompts[-1]
+    other = ask(talking, "Who is carried here?")["conversation"]
+    assert other != first
+    assert prompts[-1].count("Question:") == 1
+
+
+def test_the_answer_of_before_is_given_only_in_the_same_conversation(talking: TestClient) -> None:
+    first = ask(talking, QUESTION)
+    assert ask(talking, QUESTION)["again"]
+    follow_up = ask(talking, "When does the boat leave on Sundays?", conversation=first["conversation"])
+    assert not follow_up["again"]
+    assert not ask(talking, "When does the boat leave on Sundays?")["again"]
+
+
+def test_a_page_shows_the_conversation_and_goes_on_with_it(talking: TestClient) -> None:
+    page = talking.post("/ask", data={"question": QUESTION}).text
+    assert 'name="conversation" id="conversation" value="1"' in page
+    assert "Earlier in this conversation</h2>" not in page
+    page = talking.post("/ask", data={"question": "When does the boat leave on Sundays?", "conversation": "1"}).text
+    thread, _, rest = page.partition('id="ask"')
+    assert f"<summary>{QUESTION}" in thread
+    assert "Answer 1" in thread
+    assert "Answer 2" in rest
+    assert "Answer 1" not in rest
+    (anchor,) = set(re.findall(r'href="#(turn-\d+-source-1)"', thread))
+    assert f'id="{anchor}"' in thread, "what it cites stands below it"
+    again = talking.get("/?conversation=1").text
+    assert "Answer 2" in again.partition('id="ask"')[2]
+    assert f"<summary>{QUESTION}" in again
+    assert "There is no conversation 99" in talking.get("/?conversation=99").text
+    assert talking.get("/?conversation=x").status_code == 400
+
+
+def test_a_stream_tells_the_earlier_questions_and_where_it_is_kept(talking: TestClient) -> None:
+    begun = talking.post("/ask", data={"question": QUESTION}, headers=STREAM).text
+    assert "event: earlier" not in begun
+    assert '"conversation": 1' in begun
+    on = talking.post(
+        "/ask", data={"question": "When does the boat leave on Sundays?", "conversation": "1"}, headers=STREAM
+    ).text
+    name, data = re.findall(r"event: (\w+)\ndata: (.*)\n\n", on)[0]
+    assert (name, QUESTION in json.loads(data)["html"]) == ("earlier", True)
+    gone = talking.post("/ask", data={"question": "Who?", "conversation": "99"}, headers=STREAM).text
+    assert "event: error" in gone
+    assert "no conversation 99" in gone
+
+
+def test_what_is_answered_anyway_takes_the_place_of_the_refusal(talking: TestClient, folder: Path) -> None:
+    ask(talking, QUESTION)
+    refused = talking.post("/ask", data={"question": "Will it refuse?", "conversation": "1"}).text
+    form = refused.partition('class="anyway"')[2].partition("</form>")[0]
+    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
+    assert (fields["conversation"], fields["anyway"]) == ("1", "1")
+    page = talking.post("/ask", data=fields).text
+    assert "Answered anyway" in page
+    with closing(History(folder)) as history:
+        assert [(turn.question, turn.answer.answered) for turn in history.turns(1)] == [
+            (QUESTION, True),
+            ("Will it refuse?", True),
+        ]
+
+
+def test_the_page_and_the_command_line_hold_the_same_conversations(talking: TestClient, folder: Path) -> None:
+    ask(talking, QUESTION)
+    with Library(folder, parts=served.parts()) as library, closing(library.chat()) as conversation:
+        assert [(kept.id, kept.title) for kept in conversation.kept()] == [(1, QUESTION)]
+        conversation.switch(1)
+        conversation.ask("And in the terminal?")
+        assert "> [1] " in conversation.as_markdown()
+    page = talking.get("/?conversation=1").text
+    assert f"<summary>{QUESTION}" in page
+    assert "And in the terminal?" in page
+    assert "2 questions" in talking.get("/history").text
+    listed = talking.get("/history?format=json").json()
+    assert [(one["id"], one["turns"]) for one in listed["conversations"]] == [(1, 2)]
+
+
+def test_conversations_are_exported_with_what_they_quote_and_forgotten(talking: TestClient, folder: Path) -> None:
+    ask(talking, QUESTION)
+    ask(talking, "When does the boat leave on Sundays?", conversation=1)
+    ask(talking, "Who is carried?")
+    page = talking.get("/history").text
+    assert page.index("Who is carried?") < page.index(QUESTION)
+    exported = talking.get("/history/1.html")
+    text = re.sub("<[^>]*>", "", exported.text)
+    assert text.count("The boat leaves the harbour at seven. It carries twelve people.") == 2
+    body = text[text.index("Held with") :]
+    assert (
+        body.index(QUESTION)
+        < body.index("Answer 1")
+        < body.index("When does the boat leave on Sundays?")
+        < body.index("Answer 2")
+    )
+    assert "attachment" in exported.headers["content-disposition"]
+    assert not re.search(r"(?:src|href|action)=\"[^#]", exported.text), "it needs no server"
+    assert talking.post("/history/forget", data={"id": "1"}).status_code == 303
+    assert QUESTION not in talking.get("/history").text
+    held = (folder / HISTORY_FILE).read_bytes()
+    assert b"leave the harbour" not in held
+    assert b"on Sundays" not in held
+    talking.post("/history/forget", data={"id": "all"})
+    assert "No conversations yet" in talking.get("/history").text
+    assert b"Who is carried" not in (folder / HISTORY_FILE).read_bytes()
+    for wrong in ("", "x", "9" * 30, "77"):
+        assert talking.post("/history/forget", data={"id": wrong}).status_code == 503
+
+
+def test_what_is_erased_is_in_no_conversation_and_no_cache(talking: TestClient, folder: Path, documents: Path) -> None:
+    ask(talking, QUESTION)
+    assert b"twelve people" in (folder / HISTORY_FILE).read_bytes()
+    with Library(folder, parts=served.parts()) as library:
+        library.remove([documents / "boat.txt"], erase=True)
+    assert b"twelve people" not in (folder / HISTORY_FILE).read_bytes()
+
+
+@pytest.mark.parametrize("how", ["the setting", "a damaged file"])
+def test_where_nothing_is_kept_a_conversation_lasts_as_long_as_the_server(folder: Path, how: str) -> None:
+    if how == "a damaged file":
+        (folder / HISTORY_FILE).write_bytes(b"no database at all" * 100)
+    generator = FakeGenerator(lambda _prompt: "At seven [1].", context_tokens=100_000)
+    made_of = replace(QUICK, open_engine=generating(generator))
+    with client(folder, made_of, answer_cache=False, usage_counts=False, history=how != "the setting") as opened:
+        first = ask(opened, QUESTION)["conversation"]
+        assert ask(opened, "When does the boat leave on Sundays?", conversation=first)["answered"]
+        assert f"Question: {QUESTION}\nQuestion: When does the boat leave on Sundays?\n" in generator.prompts[-1]
+        assert "last until the server ends" in opened.get("/history").text
+        assert QUESTION in opened.get("/?conversation=1").text
+    if how == "the setting":
+        assert not (folder / HISTORY_FILE).exists()
+
+
+def test_greetings_are_answered_and_not_kept(talking: TestClient) -> None:
+    assert ask(talking, "Thanks!")["answer"] == "You are welcome."
+    assert talking.get("/history?format=json").json()["conversations"] == []
+
+
+def test_vectors_of_questions_are_kept_and_die_with_the_embedder(folder: Path) -> None:
+    def kept() -> list[tuple[str, str]]:
+        with closing(sqlite3.connect(folder / HISTORY_FILE)) as history:
+            return history.execute("SELECT made_with, hex(value) FROM cached WHERE kind = 'vector'").fetchall()
+
+    with client(folder) as opened:
+        found = [opened.get("/search?q=boat&format=json").json() for _ in range(2)]
+        assert found[0] == found[1]
+        (before,) = kept()
+    with closing(sqlite3.connect(folder / HISTORY_FILE)) as history, history:
+        history.execute("UPDATE cached SET made_with = 'another embedder' WHERE kind = 'vector'")
+    with client(folder) as opened:
+        opened.get("/search?q=harbour&format=json")
+        ((made_with, _),) = kept()
+        assert made_with == before[0], "the other one's are gone"
+
+
+def test_a_kept_vector_is_used(folder: Path) -> None:
+    with client(folder) as opened:
+        right = opened.get("/search?q=boat&format=json").json()
+        opened.get("/search?q=parental+leave&format=json")
+    with closing(sqlite3.connect(folder / HISTORY_FILE)) as history, history:
+        others = "(SELECT value FROM cached AS other WHERE kind = 'vector' AND other.key <> cached.key)"
+        history.execute(f"UPDATE cached SET value = {others} WHERE kind = 'vector'")
+    with client(folder) as opened:
+        assert opened.get("/search?q=boat&format=json").json() != right, "that of the other question was taken"
+
+
+def test_no_vectors_are_kept_where_the_setting_says_so(folder: Path) -> None:
+    with client(folder, answer_cache=False) as opened:
+        opened.get("/search?q=boat")
+    assert not (folder / HISTORY_FILE).exists()
+
+
+def test_a_history_of_before_is_taken_over(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / HISTORY_FILE)) as old, old:
+        old.executescript(
+            "CREATE TABLE conversations (id INTEGER PRIMARY KEY AUTOINCREMENT, started TEXT NOT NULL);"
+            "CREATE TABLE turns (id INTEGER PRIMARY KEY, conversation_id INTEGER NOT NULL REFERENCES conversations (id)"
+            " ON DELETE CASCADE, opens INTEGER NOT NULL, question TEXT NOT NULL, answer TEXT NOT NULL,"
+            " read TEXT NOT NULL, quotes TEXT NOT NULL);"
+            "CREATE TABLE asked (id INTEGER PRIMARY KEY, asked_at TEXT, question TEXT, answer TEXT);"
+            "INSERT INTO conversations (started) VALUES ('2026-01-01 10:00');"
+            "INSERT INTO turns VALUES (1, 1, 1, 'Of before?', 'Yes.', '[]', '[]')"
+        )
+    with client(folder) as opened:
+        assert "Of before?" in opened.get("/history").text
+        assert "Yes." in opened.get("/?conversation=1").text
+        assert ask(opened, QUESTION, conversation=1)["conversation"] == 1
+        assert opened.get("/history?format=json").json()["conversations"][0]["turns"] == 2
