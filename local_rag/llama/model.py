@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from local_rag.errors import ModelError
+from local_rag.llama.variants import FORCED, find_variants, load_variant
 
 _log_callback: Any = None
 _native_messages: list[str] = []
@@ -31,15 +32,17 @@ def native() -> Any:
         _log_callback = llama_cpp.llama_log_callback(keep)
         llama_cpp.llama_log_set(_log_callback, ctypes.c_void_p(0))
         llama_cpp.llama_backend_init()
+        load_variant(Path(llama_cpp.__file__).parent)
     return llama_cpp
 
 
 def llama_build() -> str:
     """Name the build of llama.cpp by its version and its files, without loading it."""
     spec = importlib.util.find_spec("llama_cpp")
-    libraries = sorted(Path(spec.origin).parent.glob("lib/*")) if spec and spec.origin else []
+    package = Path(spec.origin).parent if spec and spec.origin else Path()
+    libraries = [*sorted(package.glob("lib/*")), *find_variants(package).values()]
     files = [(file.name, status.st_size, status.st_mtime_ns) for file in libraries if (status := file.stat())]
-    return repr([version("llama-cpp-python"), files])
+    return repr([version("llama-cpp-python"), files, *filter(None, [os.environ.get(FORCED)])])
 
 
 def cannot_share(path: Path) -> ModelError:
