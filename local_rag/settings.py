@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import os
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -82,7 +83,11 @@ def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyT
 
         @classmethod
         def settings_customise_sources(cls, *_: Any, **sources: Any) -> tuple[PydanticBaseSettingsSource, ...]:
-            kept = InitSettingsSource(cls, {name: value for name, value in remembered.items() if name in REMEMBERED})
+            installed = os.environ.get("LOCAL_RAG_DEFAULT_PROFILE", "")  # set where a bundle was installed
+            usual = {"profile": installed} if installed else {}
+            kept = InitSettingsSource(
+                cls, usual | {name: value for name, value in remembered.items() if name in REMEMBERED}
+            )
             return sources["init_settings"], sources["env_settings"], TomlConfigSettingsSource(cls), kept
 
     try:

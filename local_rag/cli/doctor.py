@@ -1,11 +1,14 @@
 """`local-rag doctor`."""
 
+from itertools import chain
 from pathlib import Path
 
 import click
 
+from local_rag.bundle.installed import differences, receipt
 from local_rag.cli.options import Command, json_option, library_options
 from local_rag.display import one_line, printable_json
+from local_rag.upkeep.checks import check_bundle
 from local_rag.upkeep.doctor import diagnose
 
 _COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
@@ -17,10 +20,13 @@ _COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 def command(library: Path, profile: str | None, as_json: bool) -> None:
     """Check this machine, the models and the library; say how to mend what is wrong.
 
-    Hashes the models and decodes a few tokens with them. Ends with exit code 1 when a check fails.
+    Hashes the models and decodes a few tokens with them. Where the program came in a bundle, says which one, and what
+    differs from its manifest. Ends with exit code 1 when a check fails.
     """
+    told = receipt()
+    bundled = [check_bundle(told, list(differences()))] if told else []
     results = []
-    for result in diagnose(library, profile=profile):
+    for result in chain(bundled, diagnose(library, left_out=told["left_out"] if told else (), profile=profile)):
         results.append(result)
         if not as_json:
             mark = click.style(f"{result.severity:8}", fg=_COLOURS[result.severity])

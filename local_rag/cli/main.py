@@ -18,6 +18,7 @@ from local_rag.machine import is_supported
 
 COMMANDS = {
     "ask": "Answer a question from the indexed documents, with citations.",
+    "bundle": "Pack all that is needed into a few files, check them, roll back, uninstall.",
     "chat": "Ask one question after the other, each in the light of those before.",
     "clean": "Delete what the library does not need any more.",
     "doctor": "Check this machine, the models and the library; say how to mend what is wrong.",

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 Severity = Literal["ok", "warning", "failed"]
 
@@ -81,6 +81,18 @@ def check_offline(ways: Sequence[str], left_open: Sequence[str] = ()) -> CheckRe
         message = f"something could leave this machine through {', '.join(ways)}"
         return CheckResult("offline", "failed", message, "scripts/setup.sh")
     return CheckResult("offline", "ok", "; ".join(["connections and name look-ups are refused", *left_open]))
+
+
+def check_bundle(told: Mapping[str, Any], differences: Sequence[str]) -> CheckResult:
+    """Say which bundle a program was installed from, and require that nothing differs from its manifest."""
+    message = f"{told['id']} (profile {told['profile']}) from {told['bundle']}, {told['signature']}"
+    if differences:
+        others = f" and {len(differences) - 3:,} more" if len(differences) > 3 else ""  # noqa: PLR2004
+        message += f"; differs from its manifest: {', '.join(differences[:3])}{others}"
+        return CheckResult("bundle", "failed", message, "sh install.sh, in the folder of the bundle")
+    return CheckResult(
+        "bundle", "ok", f"{message}; {len(told['packages'])} packages, nothing differs from its manifest"
+    )
 
 
 def check_cores(cores: int) -> CheckResult:

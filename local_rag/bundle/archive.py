@@ -1,0 +1,155 @@
+"""Read the archive of a bundle: its parts as one file, its members as they come. Python 3.6 or later, nothing else."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+
+FORMAT, MANIFEST = 1, "manifest.json"
+BLOCK = 512  # of a tar
+CHUNK = 1024 * 1024
+_LARGEST_MANIFEST = 32 * 1024 * 1024
+_LARGEST_PATH = 4096
+
+
+class BundleError(Exception):
+    """Report a bundle that cannot be used: `kind` is integrity, signature, platform, disk or self-test."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Stream:
+    """Read parts one after the other as one file, and hash each on the way."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = list(paths)
+        self._file = None  # type: Any
+        self._digest = hashlib.sha256()
+        self.hashes = []  # type: List[str]
+        self.bytes = 0
+
+    def read(self, size: int) -> bytes:
+        """Return `size` bytes, fewer only where the last part ends."""
+        blocks = []
+        while size > 0:
+            if self._file is None:
+                if len(self.hashes) == len(self._paths):
+                    break
+                self._file = self._paths[len(self.hashes)].open("rb")
+            block = self._file.read(min(size, CHUNK))
+            if block:
+                self._digest.update(block)
+                blocks.append(block)
+                size -= len(block)
+                self.bytes += len(block)
+            else:
+                self._next()
+        return b"".join(blocks)
+
+    def rest(self) -> bool:
+        """Read to the end; say whether all of it were zeros."""
+        zeros = True
+        for block in iter(lambda: self.read(CHUNK), b""):
+            zeros = zeros and not block.strip(b"\0")
+        return zeros
+
+    def close(self) -> None:
+        """Close the part that is open."""
+        if self._file is not None:
+            self._file.close()
+
+    def _next(self) -> None:
+        self._file.close()
+        self.hashes.append(self._digest.hexdigest())
+        self._file, self._digest = None, hashlib.sha256()
+
+
+def members(stream: Stream) -> Iterator[Tuple[str, int, Callable[[], Iterator[bytes]]]]:
+    """Yield path, size and a reader of each member of a tar; whoever does not read one to its end skips the rest.
+
+    Takes regular files with plain relative paths only; raises BundleError at the first member that is anything else.
+    """
+    path = ""
+    while True:
+        header = stream.read(BLOCK)
+        if len(header) < BLOCK:
+            raise BundleError("integrity", "The archive is cut short.")
+        if not header.strip(b"\0"):
+            return
+        name, size, kind = _read_header(header)
+        if kind == b"x":
+            path = _read_long_path(stream.read(size + -size % BLOCK)[:size] if size <= _LARGEST_PATH else b"")
+            continue
+        name, path = path or name, ""
+        if kind not in (b"0", b"\0"):
+            what = {b"1": "a link", b"2": "a link", b"5": "a folder"}.get(kind, "no file")
+            raise BundleError("integrity", "The archive holds %s, %s, which no bundle does." % (what, ascii(name)))
+        require_plain_path(name)
+        left = [size]
+
+        def read(left: List[int] = left) -> Iterator[bytes]:
+            while left[0]:
+                block = stream.read(min(left[0], CHUNK))
+                if not block:
+                    raise BundleError("integrity", "The archive is cut short.")
+                left[0] -= len(block)
+                yield block
+
+        yield name, size, read
+        for _ in read():
+            pass
+        stream.read(-size % BLOCK)
+
+
+def require_plain_path(name: str) -> None:
+    """Refuse a path that leads out of where it is put, or that has more than letters, digits and `._+-/` in it."""
+    pieces = name.split("/")
+    if not all(re.fullmatch(r"[A-Za-z0-9._+@!-]+", piece) and piece.strip(".") for piece in pieces):
+        raise BundleError("integrity", "The path %s in the archive leads elsewhere or is odd." % ascii(name[:200]))
+
+
+def _read_header(header: bytes) -> Tuple[str, int, bytes]:
+    def number(field: bytes) -> int:
+        text = field.strip(b" \0")
+        if not re.fullmatch(b"[0-7]+", text):
+            raise BundleError("integrity", "The archive is damaged: a header holds no number.")
+        return int(text, 8)
+
+    wanted = number(header[148:156])
+    if sum(header) - sum(header[148:156]) + 8 * 32 != wanted or header[257:263] != b"ustar\0":
+        raise BundleError("integrity", "The archive is damaged: a header is not whole.")
+    # Sizes of 8 GiB and more are written in binary.
+    large = header[124:125] == b"\x80"
+    size = int.from_bytes(header[125:136], "big") if large else number(header[124:136])
+    parts = [header[345:500].split(b"\0")[0], header[:100].split(b"\0")[0]]
+    return b"/".join(part for part in parts if part).decode("ascii", "replace"), size, header[156:157]
+
+
+def _read_long_path(record: bytes) -> str:
+    """Read the one record that a path of over 100 characters needs: `123 path=...`."""
+    found = re.fullmatch(b"([0-9]+) path=([^\n]+)\n", record)
+    if not found or int(found.group(1)) != len(record):
+        raise BundleError("integrity", "The archive is damaged: a header says more than a path.")
+    return found.group(2).decode("ascii", "replace")
+
+
+def read_manifest(name: str, size: int, read: Callable[[], Iterator[bytes]]) -> Dict[str, Any]:
+    """Read the manifest, the first member of the archive."""
+    if name != MANIFEST or size > _LARGEST_MANIFEST:
+        raise BundleError("integrity", "The archive does not begin with its manifest.")
+    try:
+        manifest = json.loads(b"".join(read()).decode("utf-8"))
+        whole = manifest["format"] == FORMAT and all(
+            isinstance(manifest[field], kind)
+            for field, kind in (("id", str), ("platform", dict), ("members", list), ("version", str))
+        )
+        paths = [member["path"] for member in manifest["members"]]
+        whole = whole and len(set(paths)) == len(paths) and MANIFEST not in paths
+    except (ValueError, KeyError, TypeError, RecursionError):
+        whole = False
+    if not whole:
+        raise BundleError("integrity", "The manifest is damaged or of a later version of local-rag; copy it again.")
+    return dict(manifest)

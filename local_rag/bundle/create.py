@@ -1,0 +1,287 @@
+"""Pack a bundle: bring everything together, say how large it is, write the parts, sign them, rehearse the install."""
+
+import json
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from local_rag.bundle import archive, plan, verify, wheels
+from local_rag.bundle.archive import BundleError
+from local_rag.bundle.elf import highest_glibc
+from local_rag.bundle.parts import read_source, write_parts
+from local_rag.bundle.plan import Item, item_of
+from local_rag.bundle.rehearse import rehearse
+from local_rag.bundle.sbom import write_sbom
+from local_rag.files import folder_bytes
+from local_rag.llama.probe import run_probe
+from local_rag.machine import free_bytes
+from local_rag.models.registry import ModelEntry, default_models_directory, load_registry
+from local_rag.settings import Settings
+from local_rag.store.copying import copy_library
+
+Tell = Callable[[str], None]
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+_ORDER = ("python", "sbom", "licence", "wheel", "model", "library")
+_UNPACKS_TO = 4  # times its size, an interpreter's archive
+# What llama.cpp calls a feature, and Linux.
+_FEATURES = {
+    "SSE3": "pni",
+    "SSSE3": "ssse3",
+    "AVX": "avx",
+    "AVX2": "avx2",
+    "FMA": "fma",
+    "F16C": "f16c",
+    "BMI2": "bmi2",
+}
+_FEATURES |= {"AVX512": "avx512f", "AVX512_VBMI": "avx512vbmi", "AVX512_VNNI": "avx512_vnni"}
+_FEATURES |= {"AVX512_BF16": "avx512_bf16"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """What the packer wants."""
+
+    output: Path
+    profile: str
+    cache: Path
+    library: Path | None = None
+    models: bool = True
+    part_bytes: int = 3900 * 1024**2
+    glibc: str = ""
+    python: Path | None = None
+    sign: Path | None = None
+    llama: Literal["portable", "installed"] = "portable"
+
+
+@dataclass(slots=True)
+class Contents:
+    """What goes in, and what is told of it."""
+
+    packing: Packing
+    items: list[Item] = field(default_factory=list)
+    entries: list[ModelEntry] = field(default_factory=list)
+    wheels: dict[str, Item] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    needed_models: list[Item] = field(default_factory=list)
+
+    def summary(self) -> dict[str, Any]:
+        """Add up what goes in, for people and as JSON."""
+        estimated = sorted(name for name, item in self.wheels.items() if item.source is None)
+        told = {"estimated": estimated, "left_out": self.left_out, "output": str(self.packing.output)}
+        return plan.summary(self.items, self.packing.profile) | told
+
+
+def gather(packing: Packing, temporary: Path, tell: Tell, *, fetching: bool) -> Contents:
+    """Bring together what goes in; without `fetching`, sizes of what is not at hand yet are estimated."""
+    if packing.output.exists() and (not packing.output.is_dir() or any(packing.output.iterdir())):
+        raise BundleError("disk", f"{packing.output} holds something already; name a new folder with --output.")
+    contents, settings, models = Contents(packing), Settings(profile=packing.profile), default_models_directory()
+    roles = plan.models_of(packing.profile)
+    contents.entries = [load_registry().models[name] for name in roles]
+    tell("hashing the models")
+    for entry in contents.entries:
+        contents.needed_models += plan.model_items(entry, models)
+    converted = True
+    for role in ("embed", "rerank"):
+        if any(role in of_model for of_model in roles.values()):
+            copies = plan.copy_items(settings, role)
+            converted = converted and copies is not None
+            contents.needed_models += copies or []
+    contents.left_out = [*wheels.FETCHING, *(wheels.CONVERSION if converted else ())]
+    _gather_wheels(contents, temporary, tell, fetching=fetching)
+    contents.items += list(contents.wheels.values())
+    if packing.models:
+        contents.items += contents.needed_models
+    if packing.python:
+        require_interpreter(packing.python)
+        contents.items.append(item_of(f"python/{_plain(packing.python.name)}", "python", packing.python))
+    if packing.library:
+        tell("copying the library")
+        copy_library(packing.library, temporary / "library")
+        contents.items += plan.library_items(temporary / "library", plan.library_name(packing.library))
+    if fetching:
+        _add_papers(contents)
+    contents.items.sort(key=lambda item: (_ORDER.index(item.kind), item.path))
+    return contents
+
+
+def _gather_wheels(contents: Contents, temporary: Path, tell: Tell, *, fetching: bool) -> None:
+    packing = contents.packing
+    packages = wheels.needed_packages(contents.left_out)
+    llama = packages.pop(wheels.LLAMA)
+    tags = wheels.glibc_tags(packing.glibc) if packing.glibc else []
+    cache = packing.cache / "wheels"
+    kept = packing.cache / f"llama-{llama}-{PYTHON}-glibc{packing.glibc or 'here'}"
+    if not fetching:
+        known = wheels.find_wheels(packages, cache, tags)
+        known |= dict.fromkeys([wheels.LLAMA], path) if (path := next(kept.glob("*.whl"), None)) else {}
+        for name in (*packages, wheels.LLAMA, wheels.PROGRAM):
+            path = known.get(name)
+            size = path.stat().st_size if path else wheels.installed_bytes(name) // 2
+            if name == wheels.PROGRAM:
+                size = folder_bytes(Path(__file__).parents[1])
+            contents.wheels[name] = Item(f"wheels/{path.name if path else name}", "wheel", path, size)
+        return
+    tell("bringing the wheels together")
+    found = wheels.fetch(packages, cache, tags)
+    if packing.llama == "installed":
+        found[wheels.LLAMA] = wheels.wheel_of_installed(wheels.LLAMA, temporary / "llama")
+    else:
+        tell("building llama.cpp for all processors, which takes ten minutes or more unless it was done before")
+        compiler = wheels.zig_compiler(packing.glibc, temporary / "zig") if packing.glibc else {}
+        found[wheels.LLAMA] = wheels.build_llama(llama, kept, compiler)
+    (temporary / "program").mkdir()
+    found[wheels.PROGRAM] = wheels.program_wheel(temporary / "program")
+    contents.wheels = {name: item_of(f"wheels/{path.name}", "wheel", path) for name, path in sorted(found.items())}
+
+
+def _add_papers(contents: Contents) -> None:
+    """Add what an approver reads: licences, and the list of all components."""
+    for name, item in contents.wheels.items():
+        assert isinstance(item.source, Path)
+        texts = [f"== {place}\n".encode() + text + b"\n" for place, text in wheels.licence_texts(item.source)]
+        if texts:
+            contents.items.append(item_of(f"licences/{name}.txt", "licence", b"\n".join(texts)))
+    packed = contents.entries if contents.packing.models else []
+    lines = [f"{entry.name}: {entry.licence}\n" for entry in packed]
+    contents.items.append(item_of("licences/models.txt", "licence", "".join(lines).encode()))
+    document = write_sbom(version("local-rag"), contents.wheels, packed)
+    contents.items.append(item_of("sbom.cdx.json", "sbom", document))
+
+
+def pack(contents: Contents, tell: Tell) -> dict[str, Any]:
+    """Write, sign and rehearse a bundle; it gets its name only when all of that has worked."""
+    packing = contents.packing
+    total = sum(item.bytes for item in contents.items)
+    packing.output.parent.mkdir(parents=True, exist_ok=True)
+    if (free := free_bytes(packing.output.parent)) < total * 1.01:
+        text = f"The bundle needs {total / 1e6:,.0f} MB and {packing.output.parent} has {free / 1e6:,.0f} MB free"
+        raise BundleError("disk", f"{text}; make room or choose another --output.")
+    manifest = make_manifest(contents)
+    staging = packing.output.with_name(f".{packing.output.name}.tmp")
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.mkdir()
+    try:
+        tell("writing the parts")
+        write_bundle(contents, manifest, staging)
+        if packing.sign:
+            sign(staging / verify.SUMS, packing.sign)
+        tell("rehearsing: installing from the parts with the network closed, and asking a question")
+        tested = rehearse(staging, manifest, default_models_directory())
+        if packing.output.exists():
+            packing.output.rmdir()
+        staging.rename(packing.output)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    parts = sorted(path.name for path in packing.output.iterdir() if ".tar." in path.name)
+    return {"id": manifest["id"], "output": str(packing.output), "parts": parts, "bytes": total, "rehearsal": tested}
+
+
+def make_manifest(contents: Contents) -> dict[str, Any]:
+    """Say what is in the bundle, where it comes from and what it needs."""
+    packing = contents.packing
+    paths = {name: item.source for name, item in contents.wheels.items() if isinstance(item.source, Path)}
+    glibc, whose = highest_glibc(paths)
+    if packing.glibc and verify.numbers(glibc) > verify.numbers(packing.glibc):
+        text = f"glibc {packing.glibc} was asked for and {glibc} was reached, which {whose} needs"
+        raise BundleError("platform", f"{text}; leave out --glibc, or take another wheel of it.")
+    kinds = wheels.variants(paths[wheels.LLAMA])
+    packages = list(paths.values())
+    unpacked = sum(map(wheels.unpacked_bytes, packages)) + sum(
+        item.bytes * _UNPACKS_TO for item in contents.items if item.kind == "python"
+    )
+    interpreter = next((item.path for item in contents.items if item.kind == "python"), None)
+    library = packing.library and {"name": plan.library_name(packing.library)}
+    return {
+        "format": archive.FORMAT,
+        "id": plan.bundle_id(version("local-rag"), contents.items),
+        "version": version("local-rag"),
+        "profile": packing.profile,
+        "platform": {
+            "system": platform.system(),
+            "machine": platform.machine(),
+            "python": PYTHON,
+            "interpreter": interpreter,
+            "glibc": glibc,
+            "glibc_needed_by": whose,
+            "processor_flags": [] if kinds else _flags_used(),
+        },
+        "llama_variants": kinds,
+        "left_out": contents.left_out,
+        "needs_models": [] if packing.models else [item.as_member() for item in contents.needed_models],
+        "library": library,
+        "unpacked_bytes": unpacked,
+        "members": [item.as_member() for item in contents.items],
+    }
+
+
+def _flags_used() -> list[str]:
+    """List what the llama.cpp that runs here was built to use of a processor."""
+    printed, _ = run_probe()
+    used = set(re.findall(r"(\w+) = 1", printed))
+    return sorted(flag for feature, flag in _FEATURES.items() if feature in used)
+
+
+def write_bundle(contents: Contents, manifest: dict[str, Any], folder: Path) -> None:
+    """Write the parts, what lies beside them, and the list of all their hashes."""
+    text = json.dumps(manifest, indent=1, sort_keys=True).encode()
+    first = item_of(archive.MANIFEST, "sbom", text)
+    members = (
+        (item.path, item.bytes, item.sha256, lambda source=item.source: read_source(source))
+        for item in (first, *contents.items)
+    )
+    name = f"local-rag-{manifest['version']}-{manifest['profile']}"
+    sums = write_parts(members, folder, name, contents.packing.part_bytes)
+    for tool in verify.TOOLS:
+        data = (Path(__file__).parent / tool).read_text(encoding="utf-8")
+        if tool == "install.sh":
+            data = data.replace("@PYTHON@", PYTHON).replace("@ARCHIVE@", manifest["platform"]["interpreter"] or "''")
+        (folder / tool).write_text(data, encoding="utf-8")
+        sums[tool] = item_of(tool, "sbom", data.encode()).sha256
+    (folder / verify.SUMS).write_text("".join(f"{sums[one]}  {one}\n" for one in sorted(sums)))
+
+
+def sign(path: Path, key: Path) -> None:
+    """Sign the list of hashes with a key of OpenSSH."""
+    command = ["ssh-keygen", "-q", "-Y", "sign", "-f", str(key), "-n", verify.NAMESPACE, str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        raise BundleError("signature", "ssh-keygen is not installed; install OpenSSH 8.1 or later to sign.") from None
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise BundleError("signature", f"ssh-keygen cannot sign with {key} ({reason}); name a private key it can read.")
+
+
+def require_interpreter(path: Path) -> None:
+    """Refuse an archive that holds no Python of this one's version, for which the wheels are."""
+    try:
+        with tarfile.open(path) as packed:
+            names = packed.getnames()
+    except (OSError, tarfile.TarError) as error:
+        raise BundleError("platform", f"{path} is no archive of an interpreter ({error}); name a .tar.gz.") from None
+    if not any(re.fullmatch(rf"(\./)?([^/]+/)?bin/python{re.escape(PYTHON)}", name) for name in names):
+        raise BundleError(
+            "platform", f"{path} holds no bin/python{PYTHON}, for which the wheels are; name another one."
+        )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._+-]", "-", name).lstrip(".-") or "python.tar"
+
+
+def create(packing: Packing, tell: Tell, show: Callable[[dict[str, Any]], None], *, dry_run: bool) -> dict[str, Any]:
+    """Plan a bundle, show the plan, and unless it is a dry run pack it; return what was planned or made."""
+    with tempfile.TemporaryDirectory(prefix="local-rag-bundle-") as temporary:
+        contents = gather(packing, Path(temporary), tell, fetching=not dry_run)
+        show(contents.summary())
+        return contents.summary() if dry_run else pack(contents, tell)

@@ -1,0 +1,47 @@
+#!/bin/sh
+# Install the bundle that lies beside this file: sh install.sh [--prefix DIR] [--key PUBLIC_KEY] [--json]
+# Needs no root, compiler, network or package index. LOCAL_RAG_PYTHON names the interpreter to use.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd -P)
+wanted=@PYTHON@
+archive=@ARCHIVE@
+
+fits() {
+    "$1" -I -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != sys.argv[1] or sys.maxsize < 2**32)' \
+        "$wanted" 2>/dev/null
+}
+
+if [ -n "$archive" ]; then
+    # The interpreter is in the archive: unpacked to run the installer, which checks the whole bundle before all else.
+    temporary=$(mktemp -d "${TMPDIR:-/tmp}/local-rag-install.XXXXXX")
+    trap 'rm -rf "$temporary"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    (cd "$here" && sha256sum -c --quiet SHA256SUMS) >&2 || {
+        echo "The bundle is damaged; copy again the files named above." >&2
+        exit 1
+    }
+    cat "$here"/*.tar.[0-9][0-9][0-9] | tar -xOf - "$archive" > "$temporary/python.archive" 2>/dev/null || :
+    mkdir "$temporary/python"
+    tar -xf "$temporary/python.archive" -C "$temporary/python"
+    rm "$temporary/python.archive"
+    for python in "$temporary"/python/bin/python"$wanted" "$temporary"/python/*/bin/python"$wanted"; do
+        if [ -x "$python" ] && fits "$python"; then
+            "$python" -I -B "$here/install.py" "$@"
+            exit
+        fi
+    done
+    echo "The Python $wanted in the bundle does not run on this machine; ask for a bundle with another one." >&2
+    exit 1
+fi
+
+for python in "${LOCAL_RAG_PYTHON:-}" "python$wanted" python3 python "/usr/local/bin/python$wanted" "/usr/bin/python$wanted"; do
+    if [ -n "$python" ] && command -v "$python" >/dev/null 2>&1 && fits "$python"; then
+        exec "$python" -I -B "$here/install.py" "$@"
+    fi
+done
+case " $* " in *" --json "*)
+    printf '{"ok": false, "kind": "platform", "message": "Python %s is needed and was not found"}\n' "$wanted" ;;
+esac
+echo "Python $wanted is needed and was not found; have it installed, or name one with LOCAL_RAG_PYTHON=/path/to/python$wanted." >&2
+exit 1

@@ -1,0 +1,117 @@
+"""Decide what goes into a bundle, and say how large it will be, before anything is copied."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from local_rag.bundle.archive import BundleError
+from local_rag.files import file_sha256
+from local_rag.keys import key_of
+from local_rag.models.choice import find
+from local_rag.models.onnx import COPY_FILE, copy_folder, find_copy
+from local_rag.models.registry import ModelEntry, Registry, load_registry, verify
+from local_rag.models.reranker import ONNX_FILE
+from local_rag.records import Role
+from local_rag.settings import Settings
+
+Kind = Literal["sbom", "licence", "python", "wheel", "model", "library"]
+# What a model may be made of; a pickle can run code when it is loaded.
+ALLOWED = (".gguf", ".safetensors", ".onnx", ".onnx.data", ".json", ".txt", ".md", ".model")
+_ALLOWED_NAMES = ("LICENSE", "NOTICE")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A file of a bundle: its path in the archive and where it comes from; what is not made yet has a size only."""
+
+    path: str
+    kind: Kind
+    source: Path | bytes | None
+    bytes: int
+    sha256: str = ""
+
+    def as_member(self) -> dict[str, Any]:
+        """Return what the manifest says of it."""
+        return {"path": self.path, "kind": self.kind, "bytes": self.bytes, "sha256": self.sha256}
+
+
+def item_of(path: str, kind: Kind, source: Path | bytes) -> Item:
+    """Hash a file, or bytes, that goes into a bundle."""
+    if isinstance(source, bytes):
+        import hashlib
+
+        return Item(path, kind, source, len(source), hashlib.sha256(source).hexdigest())
+    return Item(path, kind, source, source.stat().st_size, file_sha256(source))
+
+
+def models_of(profile: str, registry: Registry | None = None) -> dict[str, tuple[Role, ...]]:
+    """Name the models of a profile and their roles in it; raise BundleError for an unknown profile."""
+    profiles = (registry or load_registry()).profiles
+    if profile not in profiles:
+        raise BundleError("platform", f"There is no profile {profile!r}; choose one of {', '.join(profiles)}.")
+    roles: dict[str, tuple[Role, ...]] = {}
+    for role, name in profiles[profile].items():
+        roles[name] = (*roles.get(name, ()), role)
+    return roles
+
+
+def model_items(entry: ModelEntry, models: Path) -> Iterator[Item]:
+    """Yield the files of a model as they are pulled; refuse one that is damaged, or that may be a pickle."""
+    if problems := verify(entry, models_directory=models):
+        raise BundleError("integrity", f"{problems[0]}; run `{entry.pull_command(models)}` first.")
+    if entry.source is None:  # it is inside the program's wheel
+        return
+    for file in entry.files:
+        if not is_allowed(file.name):
+            raise BundleError("integrity", f"{file.name} of {entry.name} is no file that a bundle takes.")
+        yield Item(
+            f"models/{entry.name}/{file.name}", "model", entry.folder(models) / file.name, file.bytes, file.sha256
+        )
+
+
+def copy_items(settings: Settings, role: Role) -> list[Item] | None:
+    """Return the ONNX copy of the model for a role, or nothing where it is run as it is; None where it has no copy."""
+    model = find(settings, role)
+    if role == "rerank" and (model.path / ONNX_FILE).is_file():
+        return []
+    if (copy := find_copy(model)) is None:
+        return None
+    folder = copy_folder(model)
+    files = [copy, *sorted(folder.glob("*.data")), folder / COPY_FILE]
+    return [item_of(f"models/.onnx/{folder.name}/{file.name}", "model", file) for file in files]
+
+
+def is_allowed(name: str) -> bool:
+    """Say whether a file of a model may go into a bundle."""
+    last = name.rpartition("/")[2]
+    return last.endswith(ALLOWED) or last in _ALLOWED_NAMES
+
+
+def library_name(folder: Path) -> str:
+    """Name a library by its folder, or by the one that it is hidden in."""
+    folder = folder.resolve()
+    name = folder.parent.name if folder.name.startswith(".") else folder.name
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:60] or "library"
+
+
+def library_items(folder: Path, name: str) -> list[Item]:
+    """Return the files of a library as it was copied for the bundle."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [item_of(f"library/{path.relative_to(folder).as_posix()}", "library", path) for path in files]
+
+
+def bundle_id(version: str, items: list[Item]) -> str:
+    """Name a bundle by its version and a hash of all that is in it."""
+    return f"{version}-{key_of([(item.path, item.sha256) for item in items])[:12]}"
+
+
+def summary(items: list[Item], profile: str) -> dict[str, Any]:
+    """Add up what goes in, by kind."""
+    kinds: dict[str, dict[str, int]] = {}
+    for item in items:
+        of_kind = kinds.setdefault(item.kind, {"files": 0, "bytes": 0})
+        of_kind["files"] += 1
+        of_kind["bytes"] += item.bytes
+    return {"profile": profile, "bytes": sum(item.bytes for item in items), "kinds": kinds}

@@ -1,0 +1,102 @@
+"""Try a new installation with the network closed: `python -m local_rag.bundle.self_test PROFILE` prints JSON.
+
+Every native package is imported in a process of its own, since an instruction that this processor lacks kills it. Then
+a small document is indexed, found by embedding and by keyword, reranked where the profile has a reranker, and asked.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+from local_rag.offline import close, open_ways
+
+_TEXT = "# The ferry\n\nThe ferry to Utsira leaves the harbour at seven. It carries twelve people and one dog.\n"
+_QUESTION = "When does the ferry to Utsira leave?"
+_SECONDS = 900
+_START = "from local_rag.cli.main import main; main()"
+
+
+def native_modules() -> list[str]:
+    """Name a module to import for every package that holds compiled code."""
+    found = set()
+    for package in distributions():
+        for file in package.files or ():
+            top = file.parts[0]
+            if not (file.suffix == ".so" or ".so." in file.name):
+                continue
+            if len(file.parts) == 1:  # a module of its own
+                found.add(top.partition(".")[0])
+            elif Path(str(package.locate_file(top)), "__init__.py").is_file():
+                found.add(top)
+    return sorted(name for name in found if name.isidentifier())
+
+
+def try_import(module: str, program: Sequence[str] = (sys.executable, "-P", "-c")) -> str:
+    """Import a module in another process; return what went wrong, in a sentence, or nothing."""
+    done = subprocess.run([*program, f"import {module}"], capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode == -signal.SIGILL:
+        return f"{module} uses instructions that this processor does not have"
+    if done.returncode < 0:
+        return f"{module} dies with {signal.Signals(-done.returncode).name} when it is imported"
+    if done.returncode:
+        return f"{module} cannot be imported ({(done.stderr.strip().splitlines() or ['no reason given'])[-1]})"
+    return ""
+
+
+def run_test(profile: str) -> dict[str, Any]:
+    """Try everything; return what was found, `problem` where something failed."""
+    begun, result = time.monotonic(), dict[str, Any]()
+    if ways := open_ways():
+        return {"ok": False, "problem": f"the network cannot be closed ({', '.join(ways)})"}
+    result["imported"] = native_modules()
+    for module in result["imported"]:
+        if problem := try_import(module):
+            return {"ok": False, "problem": problem}
+    with tempfile.TemporaryDirectory(prefix="local-rag-self-test-") as temporary:
+        document, library = Path(temporary) / "ferry.md", Path(temporary) / "library"
+        document.write_text(_TEXT)
+        common = ["--library", str(library), "--profile", profile, "--json"]
+        for command in (["index", str(document), "--context", "headings"], ["search", _QUESTION], ["ask", _QUESTION]):
+            told, problem = _run([*command, *common])
+            if problem:
+                return {"ok": False, "problem": f"`local-rag {command[0]}` failed: {problem}"}
+            if command[0] == "search":
+                passages = told.get("passages", told) if isinstance(told, dict) else told
+                if not passages:
+                    return {"ok": False, "problem": "the search found nothing"}
+                result["found_by"] = sorted(passages[0]["ranks"])
+            if command[0] == "ask":
+                result |= {"question": _QUESTION, "answered": told["answered"], "answer": told["answer"]}
+    return {"ok": True, **result, "seconds": round(time.monotonic() - begun, 1)}
+
+
+def _run(arguments: Sequence[str]) -> tuple[Any, str]:
+    """Run a command of this installation; return its JSON, or what went wrong."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", _START, *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None, f"it took over {_SECONDS} seconds"
+    if done.returncode < 0:
+        return None, f"it dies with {signal.Signals(-done.returncode).name}"
+    if done.returncode:
+        return None, (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    return json.loads(done.stdout), ""
+
+
+if __name__ == "__main__":
+    close()
+    print(json.dumps(run_test(sys.argv[1])))

@@ -1,0 +1,317 @@
+"""Check a bundle: its parts, what is in them, whether it fits this machine, and who signed it.
+
+    python3 -I verify.py [FOLDER] [--key PUBLIC_KEY] [--require-signature] [--json]
+
+Nothing is extracted and nothing of the archive is run. Needs Python 3.6 or later and nothing beside its standard
+library; `local-rag bundle verify` runs the same checks. Ends with 0: whole, 1: not, 2: wrong usage.
+"""
+
+import sys
+
+if __name__ == "__main__" and not sys.flags.isolated:
+    del sys.path[0]  # the folder of the bundle, whose files must not pass for modules of the standard library
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+if __package__:
+    from local_rag.bundle import archive
+elif "archive" in sys.modules:  # loaded by the installer
+    archive = sys.modules["archive"]
+else:  # beside the parts, where no package is
+    import importlib.util
+
+    _path = Path(os.path.abspath(__file__)).with_name("archive.py")
+    _found = importlib.util.spec_from_file_location("archive", str(_path))
+    archive = importlib.util.module_from_spec(_found)  # type: ignore[arg-type]
+    _found.loader.exec_module(archive)  # type: ignore[union-attr]
+BundleError = archive.BundleError
+
+SUMS, SIGNATURE, NAMESPACE = "SHA256SUMS", "SHA256SUMS.sig", "local-rag-bundle"
+TOOLS = ("verify.py", "archive.py", "install.py", "prefix.py", "install.sh")  # what lies beside the parts
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_PART = re.compile(r"[A-Za-z0-9._+-]+\.tar\.[0-9]{3}")
+_SUM = re.compile(r"([0-9a-f]{64})  (.+)")
+
+Problem = NamedTuple("Problem", [("kind", str), ("file", str), ("message", str)])
+Machine = NamedTuple(
+    "Machine", [("system", str), ("machine", str), ("glibc", str), ("flags", List[str]), ("pythons", List[str])]
+)
+
+
+def check(
+    path: Path, key: Optional[Path] = None, require_signature: bool = False, machine: Optional[Machine] = None
+) -> Dict[str, Any]:
+    """Check the bundle in a folder, or that a part lies in; return what was found, for people and as JSON."""
+    folder = path if path.is_dir() else path.parent
+    problems = []  # type: List[Problem]
+    manifest, parts, size = {}, [], 0  # type: Dict[str, Any], List[str], int
+    signature = "not checked"
+    try:
+        sums = read_sums(folder)
+        parts = [name for name in sorted(sums) if _PART.fullmatch(name)]
+        problems += check_folder(folder, sums)
+        absent = {problem.file for problem in problems if problem.file in sums}
+        manifest, size, found = _check_parts(folder, parts, sums, absent)
+        problems += found
+        signature, found = check_signature(folder, key, require_signature)
+        problems += found
+        if manifest:
+            problems += check_platform(manifest["platform"], machine or this_machine())
+    except BundleError as error:
+        problems.append(Problem(error.kind, "", str(error)))
+    except OSError as error:
+        problems.append(Problem("integrity", str(error.filename or folder), "cannot be read: %s" % error.strerror))
+    return {
+        "ok": not problems,
+        "kind": problems[0].kind if problems else None,
+        "bundle": str(folder),
+        "id": manifest.get("id"),
+        "parts": len(parts),
+        "bytes": size,
+        "members": len(manifest.get("members", ())),
+        "signature": signature,
+        "copy_again": sorted({one.file for one in problems if one.kind == "integrity" and one.file in _listed(folder)}),
+        "problems": [problem._asdict() for problem in problems],
+        "manifest": manifest,
+    }
+
+
+def read_sums(folder: Path) -> Dict[str, str]:
+    """Return name -> SHA-256 of every file that belongs to a bundle."""
+    path = folder / SUMS
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > archive.CHUNK:
+        raise BundleError("integrity", "%s is missing in %s or no list of hashes; copy it again." % (SUMS, folder))
+    sums = {}  # type: Dict[str, str]
+    for line in path.read_bytes().decode("ascii", "replace").splitlines():
+        found = _SUM.fullmatch(line)
+        if not found or not _NAME.fullmatch(found.group(2)) or found.group(2) in sums:
+            raise BundleError("integrity", "%s is damaged at %s; copy it again." % (path, ascii(line[:80])))
+        sums[found.group(2)] = found.group(1)
+    parts = [name for name in sorted(sums) if _PART.fullmatch(name)]
+    if not parts or [int(name[-3:]) for name in parts] != list(range(1, len(parts) + 1)):
+        raise BundleError("integrity", "%s names no parts, or not all of them; copy it again." % path)
+    return sums
+
+
+def _listed(folder: Path) -> Dict[str, str]:
+    try:
+        return read_sums(folder)
+    except (BundleError, OSError):
+        return {}
+
+
+def check_folder(folder: Path, sums: Dict[str, str]) -> List[Problem]:
+    """Compare the names in the folder with those in the list; hash what is small or not of the list."""
+    problems = []
+    there = {path.name: path for path in folder.iterdir()}
+    missing = [name for name in sorted(sums) if name not in there]
+    whose = {value: name for name, value in sums.items()}
+    for name in sorted(set(there) - set(sums) - {SUMS, SIGNATURE}):
+        original = whose.get(_hash(there[name])) if is_plain(there[name]) else None
+        if original in missing:
+            missing.remove(original or "")
+            text = "is %s under another name; rename it" % original
+        elif original:
+            text = "is a second copy of %s; remove it" % original
+        else:
+            text = "does not belong to the bundle; remove it, or put the bundle in a folder of its own"
+        problems.append(Problem("integrity", name if _NAME.fullmatch(name) else ascii(name), text))
+    for name in sorted(sums):
+        if name in missing:
+            problems.append(Problem("integrity", name, "is missing; copy it again"))
+        elif name in there and not is_plain(there[name]):
+            problems.append(Problem("integrity", name, "is a link or no file; copy it again"))
+        elif name in there and not _PART.fullmatch(name) and _hash(there[name]) != sums[name]:
+            problems.append(Problem("integrity", name, "is damaged; copy it again"))
+    return problems
+
+
+def is_plain(path: Path) -> bool:
+    """Say whether a path is a regular file, and no link to one."""
+    return stat.S_ISREG(path.lstat().st_mode)
+
+
+def _hash(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        for block in iter(lambda: file.read(archive.CHUNK), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _check_parts(
+    folder: Path, parts: Sequence[str], sums: Dict[str, str], absent: Any
+) -> Tuple[Dict[str, Any], int, List[Problem]]:
+    """Hash the parts and all members in one pass; return the manifest, the bytes read, and what is wrong."""
+    there = [name for name in parts if name not in absent]
+    stream = archive.Stream([folder / name for name in there])
+    manifest, problems = {}, []  # type: Dict[str, Any], List[Problem]
+    try:
+        if len(there) == len(parts):
+            manifest = _check_members(stream)
+    except BundleError as error:
+        problems.append(Problem("integrity", "", str(error)))
+    finally:
+        zeros = stream.rest()
+        stream.close()
+    damaged = [name for name, found in zip(there, stream.hashes) if found != sums[name]]
+    if damaged or len(there) < len(parts):
+        return (
+            {},
+            stream.bytes,
+            [Problem("integrity", name, "is damaged or cut short; copy it again") for name in damaged],
+        )
+    if manifest and not zeros:
+        problems.append(Problem("integrity", "", "Something follows the end of the archive."))
+    return manifest, stream.bytes, problems
+
+
+def _check_members(stream: Any) -> Dict[str, Any]:
+    """Compare all members with the manifest, which is the first; return it."""
+    manifest, wanted = {}, iter(())  # type: Dict[str, Any], Any
+    for name, size, read in archive.members(stream):
+        if not manifest:
+            manifest = archive.read_manifest(name, size, read)
+            wanted = iter(manifest["members"])
+            continue
+        expected = next(wanted, None)
+        if expected is None or (name, size) != (expected["path"], expected["bytes"]):
+            raise BundleError("integrity", "The archive holds %s, which its manifest does not." % ascii(name))
+        digest = hashlib.sha256()
+        for block in read():
+            digest.update(block)
+        if digest.hexdigest() != expected["sha256"]:
+            raise BundleError("integrity", "%s is not what the manifest says." % name)
+    absent = next(wanted, None)
+    if not manifest or absent is not None:
+        raise BundleError("integrity", "%s is not in the archive." % (absent["path"] if absent else archive.MANIFEST))
+    return manifest
+
+
+def this_machine() -> Machine:
+    """Tell what a bundle has to fit."""
+    try:
+        glibc = (os.confstr("CS_GNU_LIBC_VERSION") or "").rpartition(" ")[2]
+    except (ValueError, OSError, AttributeError):
+        glibc = ""
+    try:
+        found = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    pythons = ["%d.%d" % sys.version_info[:2]]
+    pythons += ["3.%d" % minor for minor in range(8, 30) if shutil.which("python3.%d" % minor)]
+    return Machine(platform.system(), platform.machine(), glibc, found.group(1).split() if found else [], pythons)
+
+
+def check_platform(needs: Dict[str, Any], machine: Machine) -> List[Problem]:
+    """Compare what a bundle needs with what a machine is."""
+    problems = []
+    system, kind, glibc, python = (str(needs.get(name, "")) for name in ("system", "machine", "glibc", "python"))
+    if (system, kind) != (machine.system, machine.machine):
+        found = "%s on %s" % (machine.system, machine.machine)
+        problems.append("The bundle is for %s on %s, and this is %s." % (system, kind, found))
+    elif glibc and numbers(machine.glibc) < numbers(glibc):
+        found = "glibc %s" % machine.glibc if machine.glibc else "another C library"
+        problems.append("The bundle needs glibc %s or later, and this machine has %s." % (glibc, found))
+    if not needs.get("interpreter") and python not in machine.pythons:
+        problems.append("The bundle needs Python %s, which is not on this machine; have it installed." % python)
+    lacking = [flag for flag in needs.get("processor_flags", ()) if flag not in machine.flags]
+    if lacking:
+        text = (
+            "The llama.cpp of the bundle was built for a processor with %s, which this one lacks; pack a portable one."
+        )
+        problems.append(text % " ".join(map(str, lacking)))
+    return [Problem("platform", "", text) for text in problems]
+
+
+def numbers(version: str) -> Tuple[int, ...]:
+    """Read a version such as 2.28 for comparison."""
+    return tuple(int(piece) for piece in version.split(".") if piece.isdigit())
+
+
+def check_signature(folder: Path, key: Optional[Path], required: bool) -> Tuple[str, List[Problem]]:
+    """Say who signed the list of hashes, which stands for all that is in the bundle."""
+
+    def refuse(text: str) -> Tuple[str, List[Problem]]:
+        return text, [Problem("signature", SIGNATURE, text)] if required or key else []
+
+    if not (folder / SIGNATURE).exists():
+        return refuse("unsigned: hashes show damage, not who made the bundle")
+    if not is_plain(folder / SIGNATURE):
+        return "a link", [Problem("signature", SIGNATURE, "is a link or no file; copy it again")]
+    listed = (folder / SUMS).read_bytes()
+    common = ["-n", NAMESPACE, "-s", str(folder / SIGNATURE)]
+    code, text = _ssh_keygen(["-Y", "check-novalidate", *common], listed)
+    if "unknown option" in text or "illegal option" in text:
+        text = "signed, but not checked: ssh-keygen of OpenSSH 8.1 or later is needed for it"
+        return text, [Problem("signature", SIGNATURE, text)] if required else []
+    found = re.search(r"SHA256:[A-Za-z0-9+/]+", text)
+    whose = found.group(0) if found else "an unknown key"
+    if code:
+        problem = Problem("signature", SIGNATURE, "is not a signature of %s as it is here" % SUMS)
+        return "damaged", [problem]
+    if key is None:
+        text = "signed by %s, which nothing was compared with: name the public key with --key" % whose
+    elif _is_signed_by(key, common, listed):
+        return "signed by %s, the key in %s" % (whose, key), []
+    else:
+        text = "signed by %s, which is not the key in %s" % (whose, key)
+    return refuse(text)
+
+
+def _is_signed_by(key: Path, common: List[str], listed: bytes) -> bool:
+    lines = [line for line in key.read_text().splitlines() if line.strip() and not line.startswith("#")]
+    with tempfile.TemporaryDirectory() as temporary:
+        allowed = Path(temporary) / "allowed_signers"
+        allowed.write_text("".join("signer %s\n" % line for line in lines))
+        code, _ = _ssh_keygen(["-Y", "verify", "-f", str(allowed), "-I", "signer", *common], listed)
+    return code == 0
+
+
+def _ssh_keygen(arguments: List[str], data: bytes) -> Tuple[int, str]:
+    pipe = subprocess.PIPE
+    done = subprocess.run(["ssh-keygen"] + arguments, input=data, stdout=pipe, stderr=subprocess.STDOUT, check=False)
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def as_text(result: Dict[str, Any]) -> str:
+    """Say in lines what a check found."""
+    lines = ["%s%s" % (one["file"] + " " if one["file"] else "", one["message"]) for one in result["problems"]]
+    if result["copy_again"]:
+        lines.append("Copy again: %s" % " ".join(result["copy_again"]))
+    if result["ok"]:
+        counts = (result["id"], result["parts"], result["members"], result["bytes"])
+        lines.append("%s: whole and fit for this machine (%d parts, %d files, %d bytes)" % counts)
+    lines.append("Signature: %s" % result["signature"])
+    return "\n".join(lines)
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Check the bundle beside this file, or in the folder named."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(os.path.abspath(__file__)).parent)
+    parser.add_argument("--key", type=Path, help="public key file that the bundle has to be signed with")
+    parser.add_argument("--require-signature", action="store_true", help="fail where the bundle is not signed")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args(arguments)
+    for path in (given.folder, given.key):
+        if path is not None and not path.exists():
+            parser.error("%s does not exist" % path)
+    result = check(given.folder, given.key, given.require_signature)
+    print(json.dumps(result) if given.json else as_text(result))
+    return 0 if result["ok"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

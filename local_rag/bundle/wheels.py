@@ -1,0 +1,257 @@
+"""Bring together the wheels of a bundle: pinned packages from the index, llama.cpp for any processor, the program.
+
+What was fetched or built is kept in the user's cache folder, so that the same inputs give the same bytes.
+"""
+
+import base64
+import csv
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+from local_rag.bundle.archive import BundleError
+
+# Only making ONNX copies of models needs these; where every model has its copy they stay out.
+CONVERSION = ("torch", "sentence-transformers", "transformers", "onnx", "onnxscript")
+FETCHING = ("pip",)  # only `models pull` calls it
+EXTRAS = ("serve",)
+LLAMA, PROGRAM = "llama-cpp-python", "local-rag"
+PORTABLE = "-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
+_CHECKOUT = Path(__file__).parents[2]
+
+
+def normal(name: str) -> str:
+    """Write a package's name as an index does."""
+    return re.sub(r"[-_.]+", "-", name.strip()).lower()
+
+
+def pins() -> dict[str, str]:
+    """Return the version that every package is pinned to, from the checkout or from within the package."""
+    for path in (_CHECKOUT / "constraints.txt", Path(__file__).parents[1] / "constraints.txt"):
+        if path.is_file():
+            lines = (line.partition("==") for line in path.read_text(encoding="utf-8").splitlines())
+            return {normal(name): version.strip() for name, found, version in lines if found}
+    raise BundleError("platform", "The list of pinned versions is missing; reinstall local-rag.")
+
+
+def needed_packages(without: Sequence[str]) -> dict[str, str]:
+    """Follow the program's requirements through what is installed; return pinned versions by name, but some."""
+    from packaging.requirements import Requirement
+
+    pinned, found, waiting = pins(), dict[str, str](), [(PROGRAM, frozenset(EXTRAS))]
+    seen = set(waiting)
+    while waiting:
+        name, extras = waiting.pop()
+        for line in _distribution(name).requires or ():
+            wanted = Requirement(line)
+            key = normal(wanted.name)
+            if key in without or not any(
+                wanted.marker is None or wanted.marker.evaluate({"extra": extra}) for extra in ("", *extras)
+            ):
+                continue
+            if key not in pinned:
+                raise BundleError("platform", f"{key} is not pinned in constraints.txt; pin it first.")
+            found[key] = pinned[key]
+            if (one := (key, frozenset(wanted.extras))) not in seen:
+                seen.add(one)
+                waiting.append(one)
+    return dict(sorted(found.items()))
+
+
+def installed_bytes(name: str) -> int:
+    """Estimate the size of a package that is not fetched yet by what is installed of it."""
+    return sum(file.size or 0 for file in _distribution(name).files or ())
+
+
+def find_wheels(packages: Mapping[str, str], folder: Path, tags: Sequence[str] = ()) -> dict[str, Path]:
+    """Find the wheels of packages in a folder that fit this Python, or the platforms named."""
+    from packaging.tags import cpython_tags, sys_tags
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    order = [*cpython_tags(platforms=list(tags)), *sys_tags()] if tags else list(sys_tags())
+    if tags:
+        order = [tag for tag in order if tag.platform == "any" or tag.platform in tags]
+    rank = {tag: number for number, tag in reversed(list(enumerate(order)))}
+    found: dict[str, tuple[int, Path]] = {}
+    for path in sorted(folder.glob("*.whl")):
+        try:
+            name, version, _, known = parse_wheel_filename(path.name)
+        except InvalidWheelFilename:
+            continue
+        fits = min((rank[tag] for tag in known if tag in rank), default=None)
+        best = found.get(name)
+        if fits is not None and packages.get(name) == str(version) and (best is None or fits < best[0]):
+            found[name] = (fits, path)
+    return {name: path for name, (_, path) in sorted(found.items())}
+
+
+def fetch(packages: Mapping[str, str], folder: Path, tags: Sequence[str] = ()) -> dict[str, Path]:
+    """Fetch from the index what is not in the folder yet; return all wheels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = packages.keys() - find_wheels(packages, folder, tags).keys()
+    wanted = [f"{name}=={packages[name]}" for name in sorted(missing)]
+    if wanted:
+        command = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
+        python = f"{sys.version_info.major}.{sys.version_info.minor}"
+        if tags:
+            command += ["--python-version", python, "--implementation", "cp"]
+            command += [f"--abi={abi}" for abi in (f"cp{python.replace('.', '')}", "abi3", "none")]
+            command += [f"--platform={tag}" for tag in tags]
+        _pip([*command, *wanted])
+    found = find_wheels(packages, folder, tags)
+    if absent := sorted(packages.keys() - found.keys()):
+        raise BundleError("platform", f"There is no wheel that fits for {', '.join(absent)}.")
+    return found
+
+
+def build_llama(version: str, folder: Path, environment: Mapping[str, str]) -> Path:
+    """Build llama.cpp for all processors of this kind, with the kernels chosen when it runs; kept once built."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (built := sorted(folder.glob("llama_cpp_python-*.whl"))):
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            command = [
+                "wheel",
+                "--quiet",
+                "--no-cache-dir",
+                "--no-deps",
+                "--wheel-dir",
+                temporary,
+                f"{LLAMA}=={version}",
+            ]
+            _pip(command, {"CMAKE_ARGS": PORTABLE, **environment})
+            for path in Path(temporary).glob("*.whl"):
+                path.replace(folder / path.name)
+        built = sorted(folder.glob("llama_cpp_python-*.whl"))
+    return built[-1]
+
+
+def program_wheel(folder: Path) -> Path:
+    """Build the wheel of the program from its checkout, or pack it as it is installed."""
+    if not (_CHECKOUT / "pyproject.toml").is_file():
+        return wheel_of_installed(PROGRAM, folder)
+    _pip(
+        ["wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(_CHECKOUT)],
+        {"SOURCE_DATE_EPOCH": "315532800"},
+    )
+    return next(folder.glob("local_rag-*.whl"))
+
+
+def wheel_of_installed(name: str, folder: Path) -> Path:
+    """Pack a package as it is installed here into a wheel; refuse one whose files are not as they were installed."""
+    found = _distribution(name)
+    wheel = found.read_text("WHEEL") or ""
+    tags = re.findall(r"^Tag: (\S+)$", wheel, re.MULTILINE)
+    rows = [row for row in csv.reader((found.read_text("RECORD") or "").splitlines()) if row and _is_packed(row[0])]
+    if not tags or not rows:
+        raise BundleError("platform", f"{name} is not installed as a wheel; install it with pip.")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name.replace('-', '_')}-{found.version}-{tags[0]}.whl"
+    records = []
+    with zipfile.ZipFile(path, "w") as out:
+        for place, told, _ in sorted(rows):
+            if place.endswith("/RECORD"):
+                own = place
+                continue
+            source = Path(str(found.locate_file(place)))
+            data = source.read_bytes()
+            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            if told and told != f"sha256={digest}":
+                raise BundleError("integrity", f"{source} is not as it was installed; install {name} again.")
+            _add(out, place, data, 0o755 if os.access(source, os.X_OK) else 0o644)
+            records.append(f"{place},sha256={digest},{len(data)}")
+        _add(out, own, "\n".join([*records, f"{own},,", ""]).encode(), 0o644)
+    return path
+
+
+def _is_packed(place: str) -> bool:
+    """Say whether a file came in the wheel: not what pip made of it, nor what lies outside of the packages."""
+    made = place.endswith((".pyc", "/INSTALLER", "/REQUESTED", "/direct_url.json"))
+    return not made and not place.startswith(("../", "/"))
+
+
+def _add(out: zipfile.ZipFile, place: str, data: bytes, mode: int) -> None:
+    info = zipfile.ZipInfo(place, _EPOCH)
+    info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, (0o100000 | mode) << 16
+    out.writestr(info, data, compresslevel=6)
+
+
+def unpacked_bytes(path: Path) -> int:
+    """Return how much room a wheel takes once it is installed."""
+    with zipfile.ZipFile(path) as wheel:
+        return sum(member.file_size for member in wheel.infolist())
+
+
+def variants(path: Path) -> list[str]:
+    """Name the processors that a wheel of llama.cpp has kernels for; none where it was built for one alone."""
+    with zipfile.ZipFile(path) as wheel:
+        found = (re.search(r"libggml-cpu-(\w+)\.so$", name) for name in wheel.namelist())
+        return sorted({one[1] for one in found if one})
+
+
+def licence_texts(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and text of each licence in a wheel."""
+    with zipfile.ZipFile(path) as wheel:
+        for name in sorted(wheel.namelist()):
+            last = name.rpartition("/")[2].lower()
+            if ".dist-info/" in name and last.startswith(("licen", "copying", "notice", "copyright", "authors")):
+                yield name, wheel.read(name)
+
+
+def glibc_tags(glibc: str) -> list[str]:
+    """List the platforms whose wheels run with a version of glibc, newest first."""
+    machine = os.uname().machine
+    tags = [f"manylinux_2_{minor}_{machine}" for minor in range(int(glibc.partition(".")[2]), 4, -1)]
+    old = {"manylinux2014": 17, "manylinux2010": 12, "manylinux1": 5}
+    return tags + [f"{name}_{machine}" for name, minor in old.items() if f"manylinux_2_{minor}_{machine}" in tags]
+
+
+def zig_compiler(glibc: str, folder: Path) -> dict[str, str]:
+    """Write the commands that compile for an older glibc with zig; return them as environment variables."""
+    if shutil.which("python-zig") is None and not _has("ziglang"):
+        text = f"For glibc {glibc} llama.cpp has to be compiled with zig, which is not installed"
+        raise BundleError("platform", f"{text}; run `pip install ziglang`, or leave out --glibc.")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("cc", "c++"):
+        program = folder / name
+        target = f"{os.uname().machine}-linux-gnu.{glibc}"
+        program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m ziglang {name} -target {target} \"$@\"\n")
+        program.chmod(0o755)
+    return {"CC": str(folder / "cc"), "CXX": str(folder / "c++")}
+
+
+def _has(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _distribution(name: str) -> Distribution:
+    try:
+        return distribution(name)
+    except PackageNotFoundError:
+        raise BundleError(
+            "platform", f"{name} is not installed, so what it needs is unknown; install it first."
+        ) from None
+
+
+def _pip(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    """Run pip as it is configured here."""
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(
+        command, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        told = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no reason given")
+        raise BundleError("platform", f"pip {arguments[0]} failed ({told.strip()}); check the network and the index.")

@@ -1,0 +1,195 @@
+"""`local-rag bundle`: create, verify, rollback, uninstall."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.filesize import decimal
+
+from local_rag.bundle import installed, verify
+from local_rag.bundle.archive import BundleError
+from local_rag.bundle.create import Packing
+from local_rag.bundle.create import create as create_bundle
+from local_rag.cli.options import FetchingCommand, Group, json_option
+from local_rag.display import one_line, printable, printable_json
+from local_rag.errors import LocalRagError
+
+_MIB = 1024**2
+_UNITS = {"": _MIB, "K": 1024, "M": _MIB, "G": 1024**3}
+_LARGEST_PART = 3900 * _MIB  # of what FAT32 takes, 4 GiB less a byte
+_SMALLEST_PART = 64 * 1024
+
+
+class PartSize(click.ParamType):  # type: ignore[type-arg]
+    """A size such as 3900, in MiB, or 500K, 3900M, 2G."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read a size in bytes."""
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"\s*(\d{1,12})\s*([KMG]?)(?:i?B)?\s*", value, re.IGNORECASE)
+        size = int(found[1]) * _UNITS[found[2].upper()] if found else 0
+        if not _SMALLEST_PART <= size <= _LARGEST_PART:
+            self.fail(f"{value!r} is no size between 64K and 3900M.", param, ctx)
+        return size
+
+
+class Glibc(click.ParamType):  # type: ignore[type-arg]
+    """A version of glibc such as 2.28."""
+
+    name = "version"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Read a version."""
+        if not re.fullmatch(r"2\.\d{1,2}", value):
+            self.fail(f"{value!r} is no version of glibc such as 2.28.", param, ctx)
+        return str(value)
+
+
+prefix_option = click.option(
+    "--prefix",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder that was installed into.  [default: of the program that runs]",
+)
+
+
+@click.group(cls=Group)
+def command() -> None:
+    """Carry the program, its models and a library to a machine that reaches nothing.
+
+    `create` packs on a machine with a network; `sh install.sh`, beside the parts, installs on the other side.
+    """
+
+
+@command.command(cls=FetchingCommand)
+@click.option(
+    "--output", type=click.Path(path_type=Path), default=Path("local-rag-bundle"), show_default=True, help="New folder."
+)
+@click.option("--profile", metavar="NAME", default="starter", show_default=True, help="Whose models are packed.")
+@click.option(
+    "--with-library",
+    "library",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Pack a library too, with its contexts and vectors.",
+)
+@click.option("--without-models", is_flag=True, help="Pack the program alone: an update.")
+@click.option("--part-size", type=PartSize(), default="3900M", show_default=True, help="Largest part; at most 3900M.")
+@click.option("--glibc", type=Glibc(), help="Oldest glibc to run with.  [default: what the packages need]")
+@click.option(
+    "--python",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Archive of an interpreter to pack (.tar.gz).",
+)
+@click.option(
+    "--sign", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Private key of OpenSSH to sign with."
+)
+@click.option(
+    "--llama",
+    type=click.Choice(["portable", "installed"]),
+    default="portable",
+    show_default=True,
+    help="llama.cpp for every processor of this kind, built now, or as it is installed here.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the plan and the total size; fetch and write nothing.")
+@json_option
+def create(*, dry_run: bool, as_json: bool, without_models: bool, part_size: int, **given: Any) -> None:
+    """Pack wheels, models, licences and a list of all of it into parts; then rehearse the install.
+
+    Nothing is built on the other side. What is fetched and built is kept in the user's cache folder.
+    """
+    from platformdirs import user_cache_path
+
+    cache = user_cache_path("local-rag", appauthor=False) / "bundle"
+    given["glibc"] = given["glibc"] or ""
+    packing = Packing(**given, models=not without_models, part_bytes=part_size, cache=cache)
+
+    def show(plan: dict[str, Any]) -> None:
+        for line in _plan_lines(plan):
+            click.echo(line, err=as_json or not dry_run)
+
+    told = _told(
+        lambda: create_bundle(packing, lambda text: click.echo(f"{text} ...", err=True), show, dry_run=dry_run), as_json
+    )
+    if as_json:
+        click.echo(printable_json({"ok": True, **told}, indent=1))
+    elif not dry_run:
+        rehearsal = told["rehearsal"]
+        click.echo(f"{told['output']}: {told['id']}, {len(told['parts'])} parts, {decimal(told['bytes'])}")
+        answer = one_line(rehearsal["answer"]) if rehearsal["answered"] else "not answered from the document"
+        click.echo(f"Rehearsed in {rehearsal['seconds']} seconds: {rehearsal['question']} {answer}")
+
+
+@command.command("verify")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Public key to be signed with."
+)
+@click.option("--require-signature", is_flag=True, help="Fail where the bundle is not signed with the key.")
+@json_option
+def verify_bundle(path: Path, key: Path | None, require_signature: bool, as_json: bool) -> None:
+    """Check the bundle at PATH, its folder or a part: nothing is extracted, nothing of it is run.
+
+    Names the files to copy again. `python3 -I verify.py`, beside the parts, does the same without the program.
+    """
+    result = verify.check(path, key, require_signature)
+    click.echo(printable_json(result, indent=1) if as_json else printable(verify.as_text(result)))
+    if not result["ok"]:
+        raise click.exceptions.Exit(1)
+
+
+@command.command()
+@prefix_option
+@json_option
+def rollback(prefix: Path | None, as_json: bool) -> None:
+    """Go back to the version before; a second time, and the newer one is back."""
+    told = _told(lambda: installed.rollback(installed.require_prefix(prefix)), as_json)
+    click.echo(
+        printable_json({"ok": True, **told}) if as_json else f"{told['current']} is used now, not {told['previous']}."
+    )
+
+
+@command.command()
+@prefix_option
+@json_option
+def uninstall(prefix: Path | None, as_json: bool) -> None:
+    """Remove exactly what bundles put there; libraries and models that have changed since stay."""
+    told = _told(lambda: installed.uninstall(installed.require_prefix(prefix)), as_json)
+    if as_json:
+        click.echo(printable_json({"ok": True, **told}))
+        return
+    for path in told["kept"]:
+        click.echo(f"Kept, since it has changed: {printable(path)}")
+    click.echo(f"Removed from {printable(told['prefix'])}.")
+
+
+def _told(work: Callable[[], dict[str, Any]], as_json: bool) -> dict[str, Any]:
+    """Do it; an expected failure becomes a sentence on stderr, and JSON with its kind where that was asked for."""
+    try:
+        return work()
+    except BundleError as error:
+        if as_json:
+            click.echo(printable_json({"ok": False, "kind": error.kind, "message": str(error)}))
+            raise click.exceptions.Exit(1) from error
+        raise LocalRagError(str(error)) from error
+    except OSError as error:
+        message = (
+            f"{error.filename or 'The folder'} cannot be read or written ({error.strerror}); see to it, and try again."
+        )
+        if as_json:
+            click.echo(printable_json({"ok": False, "kind": "disk", "message": message}))
+            raise click.exceptions.Exit(1) from error
+        raise LocalRagError(message) from error
+
+
+def _plan_lines(plan: dict[str, Any]) -> list[str]:
+    """Say what will be packed, and how large it will be."""
+    lines = [f"A bundle of the profile {plan['profile']} for {plan['output']}:"]
+    lines += [f"  {kind}: {of['files']} files, {decimal(of['bytes'])}" for kind, of in plan["kinds"].items()]
+    lines.append(f"Left out: {', '.join(plan['left_out'])}")
+    about = "about " if plan["estimated"] else ""
+    lines.append(f"Total: {about}{decimal(plan['bytes'])}")
+    return lines

@@ -1,0 +1,23 @@
+"""Copy a library as it stands at one moment: the store, the live index and the user's settings, not what was asked."""
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+from local_rag.settings import SETTINGS_FILE
+from local_rag.store.connect import STORE_FILE
+from local_rag.store.database import Store
+from local_rag.store.generation import Generations
+
+
+def copy_library(folder: Path, target: Path) -> None:
+    """Write a library's copy into an empty folder; the same library gives the same bytes."""
+    target.mkdir(parents=True, exist_ok=True)
+    with closing(Store(folder)) as store:
+        live = Generations(folder).live_name()  # before the store: it names no chunk that the store has not
+        store.connection.execute("VACUUM INTO ?", (str(target / STORE_FILE),))
+    if live:
+        shutil.copytree(folder / "generations" / live, target / "generations" / live)
+        (target / "CURRENT").write_text(live)
+    if (folder / SETTINGS_FILE).is_file():
+        shutil.copyfile(folder / SETTINGS_FILE, target / SETTINGS_FILE)
