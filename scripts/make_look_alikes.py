@@ -1,10 +1,12 @@
-"""Make the look-alike set: documents of the same form that say only once, near the beginning, what they are about.
+"""Make the look-alike set: documents of the same form that say only once what they are about.
 
     .venv/bin/python scripts/make_look_alikes.py
 
 Each family in scripts/look_alikes/ is a form: an agreement, a manual, a report. Its documents share headings, titles
 and most of their wording, which varies a little, and differ in their values; file names say nothing. So a chunk cannot
-be told from its siblings in other documents, which the questions tell apart by site, product or year.
+be told from its siblings in other documents, which the questions tell apart by site, product or year. Of the seven
+families four say it in the opening, one in the midst, one in a table and one in the signatures at the end: no writer
+of contexts does well by copying a document's beginning alone.
 
 Written to corpus/look-alikes/, the same bytes every time: the dataset's two files (local_rag/evaluation/dataset.py),
 and `facts.jsonl` with the sentence that a perfect writer would put before every chunk of a document, `{"document",
