@@ -114,5 +114,11 @@ def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, .
 
 def describe_contexts(counts: Mapping[str, int]) -> list[str]:
     """Say how many contexts there are of each kind that there is."""
-    kinds = {"llm": "as generated", "repaired": "repaired", "headings": "replaced by the headings"}
+    kinds = {
+        "llm": "as generated",
+        "repaired": "repaired",
+        "headings": "replaced by the headings",
+        "apart": "made of what sets the document apart",
+        "unneeded": "not needed",
+    }
     return [f"{counts[kind]} {text}" for kind, text in kinds.items() if counts.get(kind)]

@@ -41,6 +41,7 @@ from local_rag.upkeep.repair import repair_index, repair_store
 from local_rag.upkeep.status import Status, collect_status
 
 DEFAULT_FOLDER = Path(".local-rag")
+OnProgress = Callable[[Progress], None]
 
 
 def _ignore(_event: object) -> None: ...
@@ -101,8 +102,10 @@ class Library:
                 self._store.close()
             self._searcher = self._answerer = self._store = None
 
-    def index(self, paths: Iterable[Path | str] = (), *, progress: Callable[[Progress], None] = _ignore) -> IndexReport:
-        """Bring the library up to date with these files and folders, or with all it was ever given."""
+    def index(
+        self, paths: Iterable[Path | str] = (), *, renew_contexts: bool = False, progress: OnProgress = _ignore
+    ) -> IndexReport:
+        """Bring the library up to date with these files and folders, or with all; or compare documents anew too."""
         with library_lock(self.folder, create=True), closing(Store(self.folder, create=True)) as store:
             roots = roots_to_index(store, paths)  # before the models: a mistyped path matters more than one not pulled
             indexer = self._indexer(store, progress)
@@ -112,7 +115,7 @@ class Library:
                 (self.folder / SETTINGS_FILE).unlink()
             store.add_roots(roots)
             store.include(roots)
-            return indexer.run(roots)
+            return indexer.run(roots, renew_contexts=renew_contexts)
 
     @contextmanager
     def writing(

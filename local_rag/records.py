@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Literal
 
 DocumentKind = Literal["markdown", "text", "code"]
-# What situates each chunk: a generated sentence, its title and headings, or nothing.
-ContextMode = Literal["llm", "headings", "none"]
-# What became of a generated sentence: used as it is, cut back, or dropped in favour of the headings.
-ContextKind = Literal["llm", "repaired", "headings"]
+# What situates each chunk beside its title and headings: what sets its document apart where it can be mistaken for one
+# of another, a generated sentence too, or nothing more; or not even the headings.
+ContextMode = Literal["auto", "llm", "headings", "none"]
+SITUATED = frozenset({"auto", "llm"})  # the modes in which chunks have contexts
+# What became of a generated sentence: used as it is, cut back, or dropped in favour of the headings. `apart` is what
+# sets a document apart, said without a model; `unneeded` that nothing need be said.
+ContextKind = Literal["llm", "repaired", "headings", "apart", "unneeded"]
+WRITTEN = frozenset({"llm", "repaired", "apart"})  # the kinds that say something
 Role = Literal["context", "answer", "embed", "rerank"]
-Stage = Literal["read", "contextualize", "embed", "publish", "ask", "answer", "draft", "check"]
+Stage = Literal["read", "compare", "contextualize", "embed", "publish", "ask", "answer", "draft", "check"]
 
 
 @dataclass(frozen=True, slots=True)

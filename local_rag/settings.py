@@ -43,7 +43,7 @@ class Settings(BaseSettings):
     embed_model: str = Field(default="", description="embeds: a name of the list or a sentence-transformers folder")
     rerank_model: str = Field(default="", description="reranks: a name of the list or a cross-encoder folder")
     context: ContextMode = Field(
-        default="llm", description="situates a chunk: headings and a generated sentence, or less"
+        default="auto", description="situates a chunk: what sets its document apart, a generated sentence, or less"
     )
     chunker: Chunker = Field(default="auto", description="how documents are split; `auto` goes by the kind of file")
     chunk_tokens: int = Field(

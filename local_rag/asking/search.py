@@ -12,7 +12,7 @@ from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
 from local_rag.models.embedder import Embedder
 from local_rag.models.reranker import Reranker
-from local_rag.records import EVERYTHING, Filters, Hit, Passage
+from local_rag.records import EVERYTHING, SITUATED, Filters, Hit, Passage
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
 from local_rag.store.index import Index
@@ -70,7 +70,7 @@ class Searcher:
     ) -> None:
         self.index = index
         # The store may hold contexts of an earlier run, which this index was made without.
-        self._situated = index.manifest.get("fingerprint", {}).get("context", "llm") == "llm"
+        self._situated = index.manifest.get("fingerprint", {}).get("context", "llm") in SITUATED
         self._store, self._settings, self._embedder = store, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
         self._filtering = Filtering(store)

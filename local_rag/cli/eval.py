@@ -42,7 +42,7 @@ def command() -> None:
 @click.option(
     "--context",
     type=click.Choice(get_args(ContextMode)),
-    help="What situates each chunk of a dataset that is indexed.  [default: llm]",
+    help="What situates each chunk of a dataset that is indexed.  [default: auto]",
 )
 @click.option(
     "--questions",
@@ -100,7 +100,7 @@ def run(
     other = load_report(compare) if compare else None
     loaded = load_dataset(dataset)
     if loaded.documents:
-        settings["context"] = settings["context"] or "llm"
+        settings["context"] = settings["context"] or "auto"
         library = library or _folder_of(dataset, settings["profile"])
     elif settings["context"]:
         raise click.UsageError("A library in use has its contexts already; leave --context out.")

@@ -38,7 +38,8 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
 @click.option(
     "--context",
     type=click.Choice(get_args(ContextMode)),
-    help="What situates each chunk: a generated sentence, its headings, or nothing.  [default: llm]",
+    help="What situates chunks beside their headings: what sets their document apart where they can be mistaken, or a "
+    "generated sentence for all, or nothing; `none` leaves out the headings too.  [default: auto]",
 )
 @click.option(
     "--chunker",
@@ -54,16 +55,19 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
 @click.option("--overlap", type=click.IntRange(min=0), help="Tokens that neighbouring chunks share.  [default: 0]")
 @model_option("context", "write contexts with")
 @model_option("embed", "embed with")
+@click.option("--renew-contexts", is_flag=True, help="Say anew what sets each document apart from those there are now.")
 @click.option("--watch", "watches", is_flag=True, help="Go on: index whatever changes, until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def command(paths: tuple[Path, ...], library: Path, watches: bool, as_json: bool, **settings: Any) -> None:
+def command(
+    paths: tuple[Path, ...], library: Path, renew_contexts: bool, watches: bool, as_json: bool, **settings: Any
+) -> None:
     """Index folders and files, or with no PATHS all that was indexed before.
 
     Only what is new or changed costs anything. Stop it at any time: the same command goes on where it stopped.
     """
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         try:
-            report = opened.index(paths, progress=progress)
+            report = opened.index(paths, renew_contexts=renew_contexts, progress=progress)
         except KeyboardInterrupt:
             progress.stop()
             click.echo("Stopped. Everything finished so far is kept; run `local-rag index` again to go on.", err=True)
@@ -100,11 +104,13 @@ def _as_text(report: IndexReport) -> str:
     lines = [f"Documents: {', '.join(counts) or 'none'}. {report.chunks} chunks. {report.seconds:.0f} s."]
     if report.contexts:
         shares = describe_contexts(report.contexts)
-        prompt = report.tokens_evaluated + report.tokens_reused
-        lines.append(
-            f"Contexts: {', '.join(shares)}. {report.tokens_generated:,} tokens generated; of {prompt:,} prompt tokens "
-            f"{report.tokens_reused / max(1, prompt):.0%} came from the KV cache."
-        )
+        line = f"Contexts: {', '.join(shares)}."
+        if prompt := report.tokens_evaluated + report.tokens_reused:
+            line += (
+                f" {report.tokens_generated:,} tokens generated; of {prompt:,} prompt tokens "
+                f"{report.tokens_reused / prompt:.0%} came from the KV cache."
+            )
+        lines.append(line)
     lines += [f"Removed: {one_line(display_path(path))}" for path in report.removed_paths[:_SHOWN]]
     if len(report.removed_paths) > _SHOWN:
         lines.append(f"  and {len(report.removed_paths) - _SHOWN} more")

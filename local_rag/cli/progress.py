@@ -12,6 +12,7 @@ from local_rag.records import Progress, Stage
 
 _NAMES: dict[Stage, str] = {
     "read": "Reading",
+    "compare": "Comparing documents",
     "contextualize": "Writing contexts",
     "embed": "Embedding",
     "publish": "Publishing",

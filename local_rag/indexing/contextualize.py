@@ -49,11 +49,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class ContextJob:
-    """A context to be written: its key in the store, and its chunk as the number of a piece in a window."""
+    """A context to be written: its key in the store, and its chunk as the number of a piece in a window.
+
+    `told` is what sets its document apart from others, for a chunk that can be mistaken: it begins the context.
+    """
 
     key: str
     window: Window
     piece: int
+    told: str = ""
 
 
 def make_windows(
@@ -124,16 +128,22 @@ def context_plan(model_identity: str) -> str:
 
 
 def plan_contexts(
-    title: str, text: str, chunks: Sequence[Chunk], *, vocabulary: Vocabulary, plan: str
+    title: str, text: str, chunks: Sequence[Chunk], *, vocabulary: Vocabulary, plan: str, told: Sequence[str] = ()
 ) -> list[ContextJob]:
-    """Return one job for each chunk of a document, keyed by all that its context can depend on."""
+    """Return one job for each chunk of a document, keyed by all that its context can depend on.
+
+    `told` is what each chunk's context begins with, empty for most, none for all of them.
+    """
     limit = min(WINDOW_TOKENS, vocabulary.context_length // 2)
     jobs = []
     for window in make_windows(title, text, chunks, lambda part: len(vocabulary.tokenize(part)), limit):
         seen = hashlib.sha256(json.dumps([plan, window.head]).encode())
         for piece, content in enumerate(window.pieces):
             seen.update(json.dumps(content).encode())
-            jobs.append(ContextJob(seen.hexdigest(), window, piece))
+            said = told[window.first + piece] if told else ""
+            key = seen.copy()
+            key.update(json.dumps({"told": said}).encode() if said else b"")
+            jobs.append(ContextJob(key.hexdigest(), window, piece, said))
     return jobs
 
 
@@ -148,8 +158,19 @@ def write_contexts(jobs: Iterable[ContextJob], generator: Generator) -> Iterator
 
     The context of kind `headings` is empty: title and headings, which stand before every chunk, are all it gets.
     """
-    for key, tokens, whole in generator.complete(prompt_requests(jobs, generator.model)):
-        yield key, *repair_context(f"{_OPENING}{generator.model.detokenize(tokens)}", whole)
+    told: dict[str, str] = {}
+
+    def noted() -> Iterator[ContextJob]:
+        for job in jobs:
+            if job.told:
+                told[job.key] = job.told
+            yield job
+
+    for key, tokens, whole in generator.complete(prompt_requests(noted(), generator.model)):
+        text, kind = repair_context(f"{_OPENING}{generator.model.detokenize(tokens)}", whole)
+        if said := told.pop(key, ""):
+            text, kind = (f"{said.rstrip('.')}. {text}", kind) if text else (said, "apart")
+        yield key, text, kind
 
 
 def prompt_requests(jobs: Iterable[ContextJob], model: Vocabulary) -> Iterator[Request]:

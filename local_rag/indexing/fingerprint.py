@@ -5,6 +5,7 @@ from typing import Any
 
 from local_rag.errors import LibraryError
 from local_rag.indexing.contextualize import PROMPT
+from local_rag.indexing.need import APART
 from local_rag.indexing.vectors import embedder_identity
 from local_rag.records import InstalledModel
 from local_rag.settings import REMEMBERED, Settings
@@ -23,7 +24,7 @@ def make_fingerprint(
         "keyword_tokens": index_recipe(KeywordTuning(), VectorTuning()),
         "context_model": context_model.identity if context_model else "",
         "context_model_name": context_model.name if context_model else "",
-        "prompt": PROMPT if settings.context == "llm" else 0,
+        "prompt": {"llm": PROMPT, "auto": APART}.get(settings.context, 0),
         **{name: getattr(settings, name) for name in ("chunker", "chunk_tokens", "overlap", "context")},
     }
 

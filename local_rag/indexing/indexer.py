@@ -18,6 +18,7 @@ import numpy as np
 from local_rag.errors import LibraryError
 from local_rag.files import file_sha256
 from local_rag.indexing.changes import Changes, Found, compare_folders, size_and_time
+from local_rag.indexing.compare import APART_PLAN, compare, situate, told_to
 from local_rag.indexing.contextualize import ContextJob, context_plan, plan_contexts
 from local_rag.indexing.fingerprint import make_fingerprint
 from local_rag.indexing.vectors import default_chunk_tokens, embedded_text, vector_keys
@@ -27,11 +28,12 @@ from local_rag.llama.generator import Vocabulary
 from local_rag.models.embedder import TOKENIZER_FILE, input_tokens
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import InstalledModel, Note, Progress, Skipped, Stage, heading_path
+from local_rag.records import SITUATED, WRITTEN, InstalledModel, Note, Progress, Skipped, Stage, heading_path
 from local_rag.settings import Settings, index_settings
 from local_rag.store.database import Store, StoredChunk, StoredDocument
 from local_rag.store.index import Indexes, IndexRows
 from local_rag.store.maintenance import purge_superseded
+from local_rag.store.told import documents_to_tell, forget_told
 
 _FEW_CONTEXTS = 20  # not worth publishing a first generation without them
 _MANIFEST_FORMAT = 2
@@ -79,12 +81,14 @@ class Indexer:
         self._store, self._indexes, self._workers, self._settings = store, indexes, workers, settings
         self._embed_model, self._context_model = embed_model, context_model
         self._open_vocabulary, self._progress = open_vocabulary, progress
-        self._plan = context_plan(context_model.identity) if context_model else ""
+        self._plan = context_plan(context_model.identity) if context_model else APART_PLAN
         self.report = IndexReport()
 
-    def run(self, roots: Sequence[Path]) -> IndexReport:
+    def run(self, roots: Sequence[Path], *, renew_contexts: bool = False) -> IndexReport:
         """Run all stages over these files and folders."""
         started = time.monotonic()
+        if renew_contexts:
+            forget_told(self._store)
         purge_superseded(self._store, self._indexes)
         self._read_folders(roots)
         self.complete()
@@ -93,6 +97,7 @@ class Indexer:
 
     def complete(self) -> None:
         """Write, embed and publish what the stored documents still lack."""
+        self._compare()
         self._find_known_contexts()
         pending = self._contexts_to_write()
         if pending > _FEW_CONTEXTS or not pending:
@@ -220,6 +225,24 @@ class Indexer:
         report.tokens_evaluated, report.tokens_reused = counts.evaluated, counts.reused
         report.tokens_generated = counts.generated
 
+    def _compare(self) -> None:
+        """Compare new documents with all others, once they can be found; situate those of which a model writes nothing.
+
+        Those whose chunks can be mistaken most come first.
+        """
+        if self._settings.context not in SITUATED:
+            return
+        if new := documents_to_tell(self._store, self._plan):
+            self.publish()
+            live = self._indexes.live()
+            assert live is not None
+            for number, _ in enumerate(compare(self._store, live, new), start=1):
+                self._progress(Progress("compare", number, len(new)))
+        if self._context_model is None:
+            for document in self._store.documents_without_a_plan(self._plan):
+                if written := situate(self._store, document):
+                    self.report.contexts["apart"] = self.report.contexts.get("apart", 0) + written
+
     def _note(self, stage: Stage, total: int) -> Callable[[str], None]:
         return lambda remark: self._progress(Progress(stage, 0, total, remark))
 
@@ -235,7 +258,8 @@ class Indexer:
         """Record which context each chunk of a document wants; return the jobs that would write them."""
         chunks = list(self._store.chunks(document.id))
         text, parts = self._store.document_text(document.id), [stored.chunk for stored in chunks]
-        jobs = plan_contexts(document.title, text, parts, vocabulary=vocabulary, plan=self._plan)
+        told = told_to(self._store, document, parts)
+        jobs = plan_contexts(document.title, text, parts, vocabulary=vocabulary, plan=self._plan, told=told)
         keys = [(stored.id, job.key) for stored, job in zip(chunks, jobs, strict=True)]
         self._store.plan_contexts(document.id, self._plan, keys)
         return jobs
@@ -275,7 +299,7 @@ class Indexer:
     def _parts(self, stored: StoredChunk) -> tuple[str, str, str]:
         """Return what a chunk is found by: its headings, its context and its text."""
         headings = heading_path(stored.title, stored.chunk.headings) if self._settings.context != "none" else ""
-        return headings, stored.context if self._settings.context == "llm" else "", stored.chunk.text
+        return headings, stored.context if self._settings.context in SITUATED else "", stored.chunk.text
 
     def _embedding_jobs(self, chunks: Iterable[StoredChunk]) -> tuple[list[str], list[EmbeddingJob]]:
         """Return the key of each chunk's vector, that of a stored one where there is, and a job for each not stored."""
@@ -290,7 +314,7 @@ class Indexer:
         return keys, [EmbeddingJob(key, *passage) for key, passage in wanted.items() if key not in known]
 
     def _manifest(self, chunks: Sequence[StoredChunk], keys: Sequence[str]) -> dict[str, Any]:
-        kinds = [stored.context_kind if self._settings.context == "llm" else "" for stored in chunks]
+        kinds = [stored.context_kind if self._settings.context in SITUATED else "" for stored in chunks]
         fingerprint = make_fingerprint(self._settings, self._embed_model, self._context_model)
         rows = [[stored.id, key] for stored, key in zip(chunks, keys, strict=True)]
         return {
@@ -300,7 +324,7 @@ class Indexer:
             "settings": index_settings(self._settings, self._embed_model, self._context_model),
             "documents": len({stored.document_id for stored in chunks}),
             "chunks": len(chunks),
-            "generated_contexts": sum(kind in {"llm", "repaired"} for kind in kinds),
+            "generated_contexts": sum(kind in WRITTEN for kind in kinds),
             "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
 

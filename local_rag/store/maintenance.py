@@ -4,6 +4,7 @@ import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 
+from local_rag.records import SITUATED
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.index import Index, Indexes
 
@@ -69,7 +70,7 @@ def is_unfinished(store: Store, live: Index | None) -> bool:
         "JOIN documents ON documents.id = document_id LEFT JOIN vectors ON vectors.key = vector_key "
         "LEFT JOIN contexts ON contexts.key = context_key WHERE live"
     ).fetchall()
-    with_contexts = live.manifest["fingerprint"]["context"] == "llm"
+    with_contexts = live.manifest["fingerprint"]["context"] in SITUATED
     lacking = any(no_vector or (no_context and with_contexts) for _, no_vector, no_context in rows)
     return lacking or {row[0] for row in rows} != set(live.chunk_ids())
 

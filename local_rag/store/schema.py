@@ -82,6 +82,10 @@ CREATE TABLE provenance (
     tags TEXT NOT NULL                  -- JSON
 );
 """,
+    # 6: what was said of a document when it was first compared with others (indexing/need.py), NULL before.
+    """
+ALTER TABLE documents ADD COLUMN told TEXT;
+""",
 )
 SCHEMA_VERSION = len(STEPS)
 

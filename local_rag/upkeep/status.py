@@ -9,6 +9,7 @@ from typing import Any
 from local_rag.errors import DamagedLibraryError, ModelError
 from local_rag.files import folder_bytes
 from local_rag.indexing.changes import Changes, Found, compare_folders
+from local_rag.indexing.compare import APART_PLAN
 from local_rag.indexing.contextualize import context_plan
 from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.models.choice import chosen, find, threshold_of
@@ -72,7 +73,8 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
         if model is None
     ]
     embed_model, context_model = models["embed"], models.get("context")
-    missing = store.count_missing_contexts(context_plan(context_model.identity)) if context_model else 0
+    plan = context_plan(context_model.identity) if context_model else APART_PLAN if settings.context == "auto" else ""
+    missing = store.count_missing_contexts(plan) if plan else 0
     fingerprint: Mapping[str, Any] = {}
     try:
         live = indexes.live()

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from local_rag.errors import LibraryError, ReadError
 from local_rag.files import open_regular
 from local_rag.reading.page_image import draw_page
+from local_rag.records import SITUATED
 from local_rag.upkeep.doctor import diagnose
 from local_rag.web.document import view_document
 from local_rag.web.evidence import change_of, find_document
@@ -83,7 +84,7 @@ def reading_routes(site: Site) -> list[BaseRoute]:
 
     def progress(_request: Request) -> Response:
         with site.owner.library.reading() as store:
-            situated = site.owner.library.settings.context == "llm"
+            situated = site.owner.library.settings.context in SITUATED
             running = view_progress(store, pace, situated=situated)
         return HTMLResponse(site.fragment("progress.html", progress=running))
 

@@ -12,6 +12,7 @@ from local_rag.files import is_locked
 from local_rag.library import Library
 from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
+from local_rag.records import SITUATED
 from local_rag.store.database import Store
 from local_rag.store.maintenance import DocumentState, count_context_kinds, count_rows, document_states
 from local_rag.upkeep.status import Status
@@ -91,7 +92,7 @@ class LibraryView:
 def view_library(library: Library, pace: Pace, *, start: int = 0) -> LibraryView:
     """Gather what the page shows, with the documents from `start` on."""
     status = library.status()
-    situated = library.settings.context == "llm"
+    situated = library.settings.context in SITUATED
     with library.reading() as store:
         documents = tuple(_shelf(one, situated=situated) for one in document_states(store, start=start, count=SHELF))
         skipped = tuple((path, fields[3]) for path, fields in sorted(store.skipped().items())[:SHELF])

@@ -7,13 +7,15 @@ The ways are those of `index --context`, and some whose contexts no model writes
 - terms: the terms of a chunk's document that set it apart from the other documents, by tf-idf;
 - rare: those that stand in the fewest documents, the first to stand in the text before others;
 - lead: the beginning of the first paragraph under the document's title;
+- auto-10, auto-25, auto-50: what `--context auto` says, for this share in percent of all chunks, most needed first;
 - perfect: what the dataset's `facts.jsonl` says, lines of {"document": id, "context"} or {"chunk": id, "context"}.
 
 Neighbours, surroundings and headings are in place as they always are. The ways that need no model share a library in
 --libraries, which each publishes anew, and each other way has its own for each model, so that a stopped run goes on
 where it was. A run adds its ways to those that FILE holds of the same dataset. The JSON has, by halves of the
 questions, every stage's means, what an ideal reranker would make of the 150 candidates, the better of both lists for
-each question, the seconds spent on writing contexts, and paired tests between all ways.
+each question, the seconds spent on writing contexts, and paired tests between all ways. A dataset without documents,
+such as `corpus`, is asked of its folder, which is indexed in the modes of `index --context`.
 """
 
 import argparse
@@ -37,11 +39,13 @@ from local_rag.evaluation.dataset import Dataset, Part, Question, load_dataset
 from local_rag.evaluation.evaluate import POOL, compare_reports, evaluate, index_dataset, stage_values
 from local_rag.evaluation.metrics import recall
 from local_rag.indexing.contextualize import context_plan
+from local_rag.indexing.need import Told
 from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.models.choice import find
 from local_rag.records import Chunk, ContextMode, Progress
 from local_rag.store.keyword_index import keyword_tokens
+from local_rag.store.told import told_of
 
 MODES = get_args(ContextMode)
 TERMS = 8
@@ -92,8 +96,21 @@ def perfect(dataset: Dataset, chunks: Chunks, facts: Path | None = None) -> dict
     return contexts
 
 
+def most_needed(library: Library, share: float) -> dict[int, str]:
+    """Give a share of the chunks of a library what `auto` says of their documents, those that need it most."""
+    with library.reading() as store:
+        found = []
+        for document in store.documents():
+            told = Told.from_json(told_of(store, document.id))
+            need = {stored.id: told.needed.get(stored.chunk.position, 0.0) for stored in store.chunks(document.id)}
+            found += [(value, key, told.says) for key, value in need.items()]
+    found.sort(key=lambda one: (-one[0], one[1]))
+    return {key: says for value, key, says in found[: round(share * len(found))] if value}
+
+
 GIVEN: Mapping[str, Callable[..., dict[int, str]]] = {"terms": terms, "rare": rare, "lead": lead, "perfect": perfect}
-WITHOUT_MODEL = {"none", "headings", *GIVEN}
+SHARES = {f"auto-{percent}": percent / 100 for percent in (10, 25, 50)}
+WITHOUT_MODEL = {"none", "headings", "auto", *GIVEN, *SHARES}
 
 
 def _by_document(
@@ -145,9 +162,10 @@ class WritingTime:
     def __call__(self, progress: Progress) -> None:
         """Take note of progress."""
         now = time.monotonic()
-        if progress.stage == "contextualize":
+        writing = progress.stage in {"compare", "contextualize"}
+        if writing:
             self.seconds += now - self._last if self._last else 0.0
-        self._last = now if progress.stage == "contextualize" else 0.0
+        self._last = now if writing else 0.0
         if progress.done % 100 == 0:
             print(self._way, progress.stage, progress.done, progress.total, progress.detail, flush=True)
 
@@ -157,15 +175,21 @@ def measure(
 ) -> dict[str, Any]:
     """Index a dataset in one way and ask its questions."""
     clock = WritingTime(way)
-    if way in GIVEN:
-        with Library(folder, parts=parts, context="headings", **settings) as library:
+    given = way in GIVEN or way in SHARES
+    if given:
+        with Library(folder, parts=parts, context="auto" if way in SHARES else "headings", **settings) as library:
             chunks = index_dataset(dataset, library, clock)
-        started = time.monotonic()
-        contexts = perfect(dataset, chunks, facts) if way == "perfect" else GIVEN[way](dataset, chunks)
-        clock.seconds += time.monotonic() - started
+            started = time.monotonic()
+            if way in SHARES:
+                contexts = most_needed(library, SHARES[way])
+            else:
+                contexts = perfect(dataset, chunks, facts) if way == "perfect" else GIVEN[way](dataset, chunks)
+            clock.seconds += time.monotonic() - started
         with Library(folder, parts=parts, context="llm", **settings) as library:
             give_contexts(library, contexts)
-    with Library(folder, parts=parts, context="llm" if way in GIVEN else way, **settings) as library:
+    with Library(folder, parts=parts, context="llm" if given else way, **settings) as library:
+        if not dataset.documents:
+            library.index([dataset.folder], progress=clock)
         report = evaluate(dataset, library, part="all", rerank=rerank, progress=clock)
     seconds = clock.seconds if way in WITHOUT_MODEL else _add_seconds(folder, clock.seconds)
     # No model wrote what was given, whatever the library was told.
@@ -230,7 +254,7 @@ def comparisons(ways: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any
 
 def content_of(dataset: Dataset) -> str:
     """Return a hash of what the ways are measured on."""
-    files = (dataset.folder / f"{name}.jsonl" for name in ("documents", "questions"))
+    files = [path for name in ("documents", "questions") if (path := dataset.folder / f"{name}.jsonl").exists()]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
@@ -244,19 +268,22 @@ def load_ways(path: Path, content: str) -> dict[str, Any]:
 
 def table(ways: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield the lines of a table: every stage of every way, on the half to report."""
-    yield f"{'way':24} {'stage':9} " + " ".join(f"{metric:>10}" for metric in METRICS) + "  writing"
+    yield f"{'way':24} {'stage':16} " + " ".join(f"{metric:>10}" for metric in METRICS) + "  writing"
     for name, way in ways.items():
         half = way["halves"].get("report") or way["halves"]["all"]
         for stage, values in half["stages"].items():
             numbers = " ".join(f"{values[metric]:10.3f}" for metric in METRICS)
-            yield f"{name:24} {stage:9} {numbers} {way['seconds_writing']:7.0f} s"
+            yield f"{name:24} {stage:16} {numbers} {way['seconds_writing']:7.0f} s"
+        for title, found in (("reranking", half["ideal_reranking"]), ("fusion", half["better_list"])):
+            numbers = " ".join(f"{found[metric]:10.3f}" if metric in found else " " * 10 for metric in METRICS)
+            yield f"{name:24} {f'ideal {title}':16} {numbers}".rstrip()
 
 
 def main() -> None:
     """Measure the ways asked for and compare them with all that are known."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path)
-    parser.add_argument("--ways", nargs="+", choices=[*MODES, *GIVEN], required=True)
+    parser.add_argument("--ways", nargs="+", choices=[*MODES, *GIVEN, *SHARES], required=True)
     parser.add_argument("--model", default="", help="writes the contexts of the ways that need one")
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--profile", default="starter")

@@ -1,0 +1,170 @@
+"""`--context auto` over a whole library: what is said of look-alikes, and that it stays as it was first said."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_rag.indexing.indexer import IndexReport
+from local_rag.library import Library
+from local_rag.records import Progress
+from tests.fakes import QUICK, FakeGenerator, generating, quick_vocabulary
+from tests.fakes import FakeEmbedder as Embedder
+
+FORM = """# Agreement
+
+This agreement is made for the lifts at {site} in {year}.
+
+## Visits
+
+The contractor makes {visits} planned visits every year and tells the client of each of them five days before it.
+
+## Keys
+
+The keys of the machine room are kept {keys}, where they are signed for by whoever takes them out of there.
+"""
+SITES = (("Harrow Court", 2017, "four", "downstairs"), ("Lindum House", 2018, "six", "upstairs"))
+OTHER = "# Bread\n\nKnead flour, water, salt and yeast until the dough is smooth, then let it rise overnight.\n"
+
+
+@contextmanager
+def no_engine(*_: object, **__: object) -> Iterator[Any]:
+    raise AssertionError("a context model was opened")
+    yield
+
+
+def write(folder: Path, name: str, values: tuple[Any, ...]) -> Path:
+    path = folder / name
+    path.write_text(FORM.format(**dict(zip(("site", "year", "visits", "keys"), values, strict=True))))
+    return path
+
+
+@pytest.fixture
+def forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "forms"
+    folder.mkdir()
+    for number, values in enumerate(SITES):
+        write(folder, f"scan-{number}.md", values)
+    (folder / "bread.md").write_text(OTHER)
+    return folder
+
+
+def index(*paths: Path, context: str = "auto", **how: Any) -> tuple[IndexReport, list[Progress]]:
+    seen = list[Progress]()
+    parts = replace(QUICK, open_engine=no_engine) if context == "auto" else QUICK
+    with Library("lib", parts=parts, profile="tiny", context=context, chunk_tokens=32) as library:
+        return library.index(paths, progress=seen.append, **how), seen
+
+
+def rows(query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect("lib/library.sqlite3")) as connection:
+        return connection.execute(query).fetchall()
+
+
+def contexts() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for path, text in rows(
+        "SELECT path, contexts.text FROM chunks JOIN documents ON documents.id = document_id "
+        "JOIN contexts ON contexts.key = context_key WHERE live"
+    ):
+        found.setdefault(Path(path).name, set()).add(text)
+    return found
+
+
+def test_look_alikes_are_told_apart_without_a_model(forms: Path) -> None:
+    report, _ = index(forms)
+    said = contexts()
+    for number, (site, year, *_) in enumerate(SITES):
+        (text,) = said[f"scan-{number}.md"]
+        assert text.startswith(f"{site}, {year}")
+        assert "This agreement is made for the lifts" in text
+    assert said["bread.md"] == {""}
+    assert report.contexts == {"apart": report.chunks - 1}
+    with Library("lib", parts=QUICK) as library:
+        found = library.search("planned visits Lindum House", rerank=False)
+        assert (Path(found[0].path).name, found[0].context_kind) == ("scan-1.md", "apart")
+        status = library.status()
+    assert status.contexts == {"apart": report.chunks - 1, "unneeded": 1, "missing": 0}
+    assert not status.stale
+    again, _ = index()
+    assert (again.contexts, again.published) == ({}, False)
+
+
+def test_a_new_file_changes_nothing_that_was_said_of_others(forms: Path) -> None:
+    index(forms)
+    before, said = rows("SELECT id, told FROM documents ORDER BY id"), contexts()
+    vectors = rows("SELECT id, vector_key FROM chunks ORDER BY id")
+    # It takes from the first one what set it apart.
+    write(forms, "scan-2.md", ("Harrow Court", 2017, "nine", "elsewhere"))
+    report, seen = index()
+    assert rows("SELECT id, told FROM documents ORDER BY id")[: len(before)] == before
+    assert contexts().items() >= said.items()
+    assert rows("SELECT id, vector_key FROM chunks ORDER BY id")[: len(vectors)] == vectors
+    assert [step.total for step in seen if step.stage == "compare"] == [1]
+    assert report.added == 1
+
+
+def test_renewing_says_anew_what_sets_documents_apart(forms: Path) -> None:
+    first = write(forms, "scan-0.md", SITES[0])
+    index(first)
+    assert contexts() == {"scan-0.md": {""}}
+    index(forms)
+    assert contexts()["scan-0.md"] == {""}
+    report, seen = index(renew_contexts=True)
+    assert next(iter(contexts()["scan-0.md"])).startswith("Harrow Court, 2017")
+    assert max(step.done for step in seen if step.stage == "compare") == 3
+    assert report.published
+    assert not index(renew_contexts=True)[0].published
+
+
+def test_a_moved_file_and_an_edited_one_keep_what_was_said(forms: Path) -> None:
+    index(forms)
+    (before,) = contexts()["scan-0.md"]
+    (forms / "scan-0.md").rename(forms / "moved.md")
+    index()
+    assert contexts()["moved.md"] == {before}
+    path = forms / "moved.md"
+    path.write_text(path.read_text().replace("five days", "six days"))
+    index()
+    assert contexts()["moved.md"] == {before}
+    path.write_text(path.read_text().replace("2017", "2020"))
+    index()
+    assert all("2017" not in text for text in contexts()["moved.md"])
+
+
+def test_copies_are_not_mistaken_for_each_other(forms: Path) -> None:
+    (forms / "scan-1.md").write_text((forms / "scan-0.md").read_text())
+    index(forms)
+    assert contexts() == {"scan-0.md": {""}, "scan-1.md": {""}, "bread.md": {""}}
+
+
+def test_a_sentence_of_the_model_stands_behind_what_was_said(forms: Path) -> None:
+    reply: Callable[[str], str] = lambda _prompt: " is about the visits of a contractor."  # noqa: E731
+    parts = replace(
+        QUICK, make_workers=type(QUICK)().make_workers, open_engine=generating(FakeGenerator(reply)),
+        open_vocabulary=quick_vocabulary, load_embedder=Embedder,
+    )  # fmt: skip
+    with Library("lib", parts=parts, profile="tiny", context="llm", chunk_tokens=32) as library:
+        library.index([forms])
+    said = contexts()
+    sentence = "This chunk is about the visits of a contractor."
+    assert said["bread.md"] == {sentence}
+    (text,) = said["scan-0.md"]
+    assert text.startswith("Harrow Court, 2017")
+    assert text.endswith(f". {sentence}")
+
+
+def test_contexts_written_before_documents_were_compared_stay(forms: Path) -> None:
+    index(forms, context="llm")
+    with closing(sqlite3.connect("lib/library.sqlite3")) as connection, connection:
+        keys = connection.execute("SELECT id, context_key FROM chunks ORDER BY id").fetchall()
+        connection.execute("UPDATE documents SET told = NULL")
+    report, seen = index(context="llm")
+    assert report.contexts == {}
+    assert not [step for step in seen if step.stage == "compare"]
+    assert rows("SELECT id, context_key FROM chunks ORDER BY id") == keys
