@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import click
 
-from local_rag.cli.eval_tables import print_history, print_report
+from local_rag.cli.eval_tables import gain_as_text, print_history, print_report
 from local_rag.cli.opening import current_parts, open_library
 from local_rag.cli.options import Group, json_option, library_options, model_option
 from local_rag.cli.progress import IndexProgress
@@ -15,12 +15,15 @@ from local_rag.display import printable, printable_json
 from local_rag.errors import DatasetError
 from local_rag.evaluation import history
 from local_rag.evaluation.calibrate import calibrate as calibrate_library
+from local_rag.evaluation.contexts import measure_gain
 from local_rag.evaluation.dataset import Part, load_dataset
 from local_rag.evaluation.draft_questions import draft_dataset
 from local_rag.evaluation.evaluate import compare_reports, evaluate, load_report, plot
 from local_rag.models.choice import find
 from local_rag.records import ContextMode
 from local_rag.settings import resolve_settings
+
+_MADE = Path("my-eval")
 
 
 class EvalGroup(Group):
@@ -205,11 +208,34 @@ def calibrate(library: Path, count: int, wrong: float, as_json: bool, **settings
 
 
 @command.command()
+@click.argument("dataset", required=False, type=click.Path(path_type=Path))
+@library_options
+@model_option("answer", "draft with")
+@click.option(
+    "--questions", "count", type=click.IntRange(min=4), default=60, show_default=True, help="How many to ask at most."
+)
+@json_option
+def contexts(dataset: Path | None, library: Path, count: int, as_json: bool, **settings: Any) -> None:
+    """Find out what contexts gain on the library's own documents.
+
+    Asks the reviewed questions of DATASET where there are some, else those that nobody has reviewed yet; of the folder
+    my-eval where no other is named, and where that is not there either, questions that the model drafts. Each is
+    asked with contexts and without. `local-rag status` shows what was found.
+    """
+    if dataset is None and (_MADE / "questions.jsonl").exists():
+        dataset = _MADE
+    with open_library(library, **settings) as opened, IndexProgress() as progress:
+        gain = measure_gain(opened, dataset, count=count, parts=current_parts(), progress=progress)
+    found = {name: getattr(gain, name) for name in gain.__slots__}
+    click.echo(printable_json(gain) if as_json else printable(gain_as_text(found)))
+
+
+@command.command()
 @click.argument("documents", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("my-eval"),
+    default=_MADE,
     show_default=True,
     help="Folder of the dataset, which must not exist yet.",
 )

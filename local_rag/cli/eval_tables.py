@@ -9,6 +9,8 @@ from rich.table import Table
 from local_rag.display import one_line
 from local_rag.evaluation.metrics import METRICS
 
+_CHANCE = 0.05
+
 
 def print_report(report: Mapping[str, Any]) -> None:
     """Print the table of stages, and of the comparison where there is one."""
@@ -68,6 +70,22 @@ def _print_answers(counts: Mapping[str, Any], console: Console) -> None:
     console.print(table)
     if counts["other"]:
         console.print(f"{counts['other']} questions that are neither were not asked.")
+
+
+def gain_as_text(gain: Mapping[str, Any]) -> str:
+    """Say what contexts gain in a library, on which questions, and whether that can be told from chance."""
+    if gain["drafted"]:
+        asked = "drafted questions, which nobody has asked"
+    else:
+        asked = "questions that nobody has reviewed" if gain["unreviewed"] else "reviewed questions"
+    difference = gain["recall_with"] - gain["recall_without"]
+    chance = "more than chance" if min(gain["recall_p"], gain["mrr_p"]) < _CHANCE else "no more than chance may do"
+    return (
+        f"Contexts gain here: recall@5 {gain['recall_with']:.1f} % with them, {gain['recall_without']:.1f} % without "
+        f"({difference:+.1f}, p = {gain['recall_p']:.3f}); MRR@10 {gain['mrr_with']:.3f} and {gain['mrr_without']:.3f} "
+        f"(p = {gain['mrr_p']:.3f}): {chance}. {gain['stage'].capitalize()}, {gain['questions']} {asked}; "
+        f"{gain['contexts']} of {gain['chunks']} chunks have one ({gain['context']}, {gain['at'][:10]})."
+    )
 
 
 def print_history(runs: Sequence[Mapping[str, Any]]) -> None:

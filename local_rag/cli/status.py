@@ -7,6 +7,7 @@ from typing import Any
 import click
 from rich.filesize import decimal
 
+from local_rag.cli.eval_tables import gain_as_text
 from local_rag.cli.opening import open_library
 from local_rag.cli.options import Command, json_option, library_options
 from local_rag.display import describe_contexts, display_path, one_line, printable, printable_json
@@ -45,6 +46,8 @@ def _as_text(status: Status) -> str:
     ]
     if status.answered_log_odds is not None:
         lines.append(f"Answered: from log odds of {status.answered_log_odds:.2f} on that the documents hold it")
+    if status.contexts_gain:
+        lines.append(gain_as_text(status.contexts_gain))
     if (usage := status.usage).questions:
         lines.append(
             f"Asked in 30 days: {usage.questions} questions, {usage.refused} of them not answered, "

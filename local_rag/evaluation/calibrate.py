@@ -45,7 +45,7 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
     """
     model = find(library.settings, "answer")
     with library.calibrating() as (store, answerer, asker):
-        chunks = choose_chunks(_documents(store), _DRAFTS_PER_QUESTION * count)
+        chunks = choose_chunks(documents_of_library(store), _DRAFTS_PER_QUESTION * count)
         answerer.threshold = math.inf  # so that all is read that could make it answer
         kept, odds = list[str](), list[tuple[float, float]]()
         for document, chunk, question in draft(chunks, answerer.generator, progress):
@@ -77,7 +77,7 @@ def threshold_for(odds: Sequence[float], wrong: float) -> float:
     return (above + ordered[allowed]) / 2 if above > ordered[allowed] else above + 1e-6
 
 
-def _documents(store: Store) -> list[tuple[Document, Sequence[Chunk]]]:
+def documents_of_library(store: Store) -> list[tuple[Document, Sequence[Chunk]]]:
     """Return documents from all over the library, as they are stored."""
     documents = store.documents()
     return [

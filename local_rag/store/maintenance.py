@@ -3,8 +3,10 @@
 import sqlite3
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 from local_rag.records import SITUATED
+from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.index import Index, Indexes
 
@@ -31,6 +33,11 @@ def count_context_kinds(store: Store) -> dict[str, int]:
         "JOIN contexts ON contexts.key = context_key WHERE live GROUP BY contexts.kind"
     )
     return {str(kind): int(count) for kind, count in rows}
+
+
+def copy_store(store: Store, folder: Path) -> None:
+    """Write a copy of a store into an empty folder, with the same ids, to try something with."""
+    store.connection.execute("VACUUM INTO ?", (str(folder / STORE_FILE),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from local_rag.store.index import Indexes
 from local_rag.store.maintenance import count_context_kinds, count_rows
 from local_rag.store.usage import Usage, usage_of
 
+GAIN = "contexts_gain"  # what a library remembers of the last `eval contexts`
+
 
 @dataclass(frozen=True, slots=True)
 class Stale:
@@ -38,8 +40,8 @@ class Status:
     `contexts` counts those of the chunks by kind (llm, repaired, headings), and as `missing` those still to be written.
     `generations` maps each published index to its size in bytes. `models` are names by role, `fingerprint` is that of
     the live index, `disk` holds sizes in bytes. Questions are answered from `answered_log_odds` on, None where the
-    model is not pulled. `unreachable` are roots that held documents and cannot be reached, `notes` say what of a
-    document could not be read.
+    model is not pulled. `contexts_gain` is what `eval contexts` has found last, empty before. `unreachable` are roots
+    that held documents and cannot be reached, `notes` say what of a document could not be read.
     """
 
     library: str
@@ -54,6 +56,7 @@ class Status:
     generations: Mapping[str, int]
     live_generation: str
     answered_log_odds: float | None
+    contexts_gain: Mapping[str, Any]
     usage: Usage
     disk: Mapping[str, int]
     unreachable: tuple[str, ...]
@@ -116,6 +119,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
         generations={path.name: folder_bytes(path) for path in sorted(generations.glob("*"))},
         live_generation=indexes.live_name(),
         answered_log_odds=threshold_of(answer_model, remembered_settings(folder)) if answer_model else None,
+        contexts_gain=remembered_settings(folder).get(GAIN, {}),
         usage=usage_of(folder),
         disk={
             "store": sum(folder_bytes(path) for path in folder.glob(f"{STORE_FILE}*")),

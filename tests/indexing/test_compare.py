@@ -1,8 +1,8 @@
 """`--context auto` over a whole library: what is said of look-alikes, and that it stays as it was first said."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,8 @@ SITES = (("Harrow Court", 2017, "four", "downstairs"), ("Lindum House", 2018, "s
 OTHER = "# Bread\n\nKnead flour, water, salt and yeast until the dough is smooth, then let it rise overnight.\n"
 
 
-@contextmanager
-def no_engine(*_: object, **__: object) -> Iterator[Any]:
+def no_engine(*_: object, **__: object) -> Any:
     raise AssertionError("a context model was opened")
-    yield
 
 
 def write(folder: Path, name: str, values: tuple[Any, ...]) -> Path:

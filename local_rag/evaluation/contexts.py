@@ -1,0 +1,161 @@
+"""Say what contexts gain in a library: ask questions of its index, and of one that differs in having no contexts.
+
+The questions are a dataset's, those that a person has reviewed where there are some. Without a dataset the model drafts
+some from chunks all over the library; they are marked as such, since nobody asked them.
+"""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from local_rag.errors import DatasetError, LibraryError
+from local_rag.evaluation.calibrate import documents_of_library
+from local_rag.evaluation.dataset import Dataset, Question, Span, load_dataset
+from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
+from local_rag.evaluation.evaluate import POOL, Ranker, compare_reports, find_in_use
+from local_rag.library import Library, OnProgress, Parts
+from local_rag.records import SITUATED, Chunk, Progress
+from local_rag.settings import Settings
+from local_rag.store.maintenance import copy_store
+from local_rag.upkeep.status import GAIN
+
+_DRAFTS_PER_QUESTION = 2
+_FEWEST = 4  # questions that say anything
+
+Chunks = Mapping[int, tuple[str, Chunk]]  # chunk id -> (document, chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What contexts gain: recall in percent and MRR of the last stage, with them and without; `p` is of a paired test.
+
+    `drafted` says that the model wrote the questions, `unreviewed` that nobody has looked at a dataset's yet.
+    """
+
+    at: str
+    context: str
+    chunks: int
+    contexts: int
+    questions: int
+    drafted: bool
+    unreviewed: bool
+    stage: str
+    recall_with: float
+    recall_without: float
+    recall_p: float
+    mrr_with: float
+    mrr_without: float
+    mrr_p: float
+
+
+def measure_gain(library: Library, dataset: Path | None, *, count: int, parts: Parts, progress: OnProgress) -> Gain:
+    """Ask at most `count` questions with contexts and without, and keep in the library what they gain."""
+    manifest = library.manifest()
+    if manifest["fingerprint"]["context"] not in SITUATED or not manifest["generated_contexts"]:
+        raise LibraryError(
+            f"The index in {library.folder} has no contexts that could gain anything; `local-rag index --context auto` "
+            "writes those that are needed, `--context llm` one for every chunk."
+        )
+    if dataset:
+        questions, chunks = _questions_of(library, load_dataset(dataset), count)
+    else:
+        questions, chunks = _draft(library, count, progress)
+    if len(questions) < _FEWEST:
+        raise DatasetError(
+            f"Only {len(questions)} questions can be asked and {_FEWEST} are needed; name a dataset of your own, as "
+            "`local-rag eval make DOCUMENTS` drafts one, or index more."
+        )
+    settings = {name: getattr(library.settings, name) for name in Settings.model_fields} | {"context": "headings"}
+    with tempfile.TemporaryDirectory(prefix="local-rag-") as folder:
+        with library.reading() as store:
+            copy_store(store, Path(folder))
+        with Library(folder, parts=parts, **settings) as plain:
+            with plain.writing(progress) as (_, indexer):
+                indexer.publish(anew=True)
+            pair = [_ask(one, questions, chunks, progress) for one in (library, plain)]
+    compared = compare_reports(pair[0], pair[1])["stages"]
+    stage = list(compared)[-1]
+    recall, mrr = compared[stage]["recall@5"], compared[stage]["mrr@10"]
+    gain = Gain(
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        context=manifest["fingerprint"]["context"],
+        chunks=manifest["chunks"],
+        contexts=manifest["generated_contexts"],
+        questions=len(questions),
+        drafted=dataset is None,
+        unreviewed=not all(question.reviewed for question in questions),
+        stage=stage,
+        recall_with=recall["this"],
+        recall_without=recall["other"],
+        recall_p=recall["p"],
+        mrr_with=mrr["this"],
+        mrr_without=mrr["other"],
+        mrr_p=mrr["p"],
+    )
+    with library.writing() as (store, _):
+        store.remember({GAIN: {name: getattr(gain, name) for name in Gain.__slots__}})
+    return gain
+
+
+def _ask(
+    library: Library,
+    questions: Sequence[Question],
+    chunks: tuple[Dataset, Chunks],
+    progress: OnProgress,
+) -> dict[str, Any]:
+    ranker, rows = Ranker(*chunks), []
+    for number, question in enumerate(questions):
+        progress(Progress("ask", number, len(questions)))
+        trace = library.trace(question.text, top=POOL, rerank=library.reranks, earlier=question.earlier)
+        golden, ranks = ranker.ranks(question, trace.rankings)
+        rows.append({"question": question.text, "golden": golden, "ranks": ranks})
+    progress(Progress("ask", len(questions), len(questions)))
+    return {"per_question": rows}
+
+
+def _questions_of(library: Library, dataset: Dataset, count: int) -> tuple[list[Question], tuple[Dataset, Chunks]]:
+    """Return the questions of a dataset that can be asked of a library, the reviewed ones where there are some."""
+    if dataset.documents:
+        with library.reading() as store:
+            stored = {one.id: (one.path, one.chunk) for one in store.chunks()}
+        names = {}
+        for path in {path for path, _ in stored.values()}:
+            own = [one.id for one in dataset.documents if path == str(Path(one.id).absolute()) or _ends(path, one.id)]
+            names[path] = own[0] if len(own) == 1 else path
+        known = set(names.values())
+        # Chunks of a dataset's own are not those of the library.
+        asked = [
+            one
+            for one in dataset.questions
+            if not one.chunks and known >= {*one.documents, *(span.document for span in one.spans)}
+        ]
+        chunks: Chunks = {key: (names[path], chunk) for key, (path, chunk) in stored.items()}
+        dataset = replace(dataset, documents=())
+    else:
+        dataset, chunks = find_in_use(dataset, library)
+        asked = list(dataset.questions)
+    asked = [one for one in asked if one.has_golden]
+    return ([one for one in asked if one.reviewed] or asked)[:count], (dataset, chunks)
+
+
+def _ends(path: str, name: str) -> bool:
+    return path.endswith(f"/{name.removeprefix('./')}")
+
+
+def _draft(library: Library, count: int, progress: OnProgress) -> tuple[list[Question], tuple[Dataset, Chunks]]:
+    """Let the model that answers draft questions, each from a chunk, which is its golden passage."""
+    with library.calibrating() as (store, answerer, _):
+        chunks: Chunks = {one.id: (one.path, one.chunk) for one in store.chunks()}
+        asked, texts = list[Question](), list[str]()
+        drafts = draft(
+            choose_chunks(documents_of_library(store), _DRAFTS_PER_QUESTION * count), answerer.generator, progress
+        )
+        for document, chunk, question in drafts:
+            if len(asked) < count and not reason_to_drop(question, chunk.text, texts):
+                texts.append(question)
+                golden = Span(str(document.path), chunk.start, chunk.end)
+                asked.append(Question(question, spans=(golden,), reviewed=False))
+    return asked, (Dataset(library.folder, (), tuple(asked)), chunks)
