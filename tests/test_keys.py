@@ -19,7 +19,8 @@ from local_rag.keys import key_of, recipe
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel
 from local_rag.store.index import index_recipe
-from local_rag.store.keyword_index import TOKENS_VERSION, KeywordTuning
+from local_rag.store.keyword_index import TOKENS_VERSION
+from local_rag.store.scoring import KeywordTuning
 from local_rag.store.vector_index import VectorTuning
 
 MODEL = InstalledModel(

@@ -10,7 +10,7 @@ from local_rag.indexing.vectors import embedder_identity
 from local_rag.records import InstalledModel
 from local_rag.settings import REMEMBERED, Settings
 from local_rag.store.index import index_recipe
-from local_rag.store.keyword_index import KeywordTuning
+from local_rag.store.scoring import KeywordTuning
 from local_rag.store.vector_index import VectorTuning
 
 

@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from local_rag.keys import recipe
-from local_rag.store.keyword_index import TOKENS_VERSION, KeywordTuning
+from local_rag.store.keyword_index import TOKENS_VERSION
+from local_rag.store.scoring import KeywordTuning
 from local_rag.store.vector_index import VectorTuning
 
 # Chunk ids, most quickly taken as an array of int64, or None for all.

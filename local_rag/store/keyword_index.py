@@ -5,11 +5,12 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from local_rag.store.scoring import KEYWORDS, KeywordTuning
 
 # Part of every index's recipe: raise it whenever the code below would make other tokens of the same text.
 TOKENS_VERSION = 4
@@ -25,19 +26,6 @@ _STOP_WORDS = frozenset(
     on or our s she so such that the their then there these they this to was we were what when where which who will
     with would you your""".split()  # noqa: SIM905  a list of that many quoted words is no easier to read
 )
-
-
-@dataclass(frozen=True, slots=True)
-class KeywordTuning:
-    """How texts are scored: chosen by scripts/measure/tune_retrieval.py, see docs/results.md.
-
-    `block_texts` neighbours of a document make up a text's surroundings, whose score weighs `around` when searching.
-    """
-
-    k1: float = 1.2
-    b: float = 0.75
-    block_texts: int = 8
-    around: float = 0.75
 
 
 @functools.cache
@@ -101,7 +89,7 @@ class KeywordIndex:
 
     @classmethod
     def build(
-        cls, texts: Sequence[str], documents: Sequence[int] = (), tuning: KeywordTuning = KeywordTuning()
+        cls, texts: Sequence[str], documents: Sequence[int] = (), tuning: KeywordTuning = KEYWORDS
     ) -> "KeywordIndex":
         """Build an index in memory; bm25s cannot be updated in place, and building is cheap.
 
@@ -124,7 +112,7 @@ class KeywordIndex:
                 retriever.save(str(folder / name))
 
     @classmethod
-    def load(cls, folder: Path, tuning: KeywordTuning = KeywordTuning()) -> "KeywordIndex":
+    def load(cls, folder: Path, tuning: KeywordTuning = KEYWORDS) -> "KeywordIndex":
         """Open a saved index, memory-mapped."""
         import bm25s
 

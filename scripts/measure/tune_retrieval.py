@@ -29,7 +29,8 @@ from local_rag.models.registry import resolve
 from local_rag.records import heading_path
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
-from local_rag.store.keyword_index import KeywordIndex, KeywordTuning, keyword_tokens
+from local_rag.store.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.store.scoring import KeywordTuning
 from local_rag.store.vector_index import VectorIndex, VectorTuning, blend_neighbours
 
 EMBED_MODEL = "all-minilm-l6-v2"

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_rag.store.keyword_index import KeywordIndex, KeywordTuning, _blocks, keyword_tokens
+from local_rag.store.keyword_index import KeywordIndex, _blocks, keyword_tokens
+from local_rag.store.scoring import KeywordTuning
 
 
 def found(index: KeywordIndex, question: str, top: int = 5) -> list[int]:
