@@ -55,6 +55,13 @@ def processor_flags() -> list[str]:
     return _of_processor("flags").split()
 
 
+def give_way(niceness: int = 10) -> None:
+    """Let this process and its children compute only when others do not want to, where the system knows priorities."""
+    with suppress(OSError, AttributeError):
+        if os.getpriority(os.PRIO_PROCESS, 0) < niceness:
+            os.setpriority(os.PRIO_PROCESS, 0, niceness)
+
+
 def is_supported(system: str = sys.platform) -> bool:
     """Say whether the program can work on a system; what reads documents needs one like Unix."""
     return system != "win32"

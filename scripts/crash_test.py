@@ -21,6 +21,7 @@ from tests.whole.crash.harness import (  # noqa: E402  found only after the line
     Trial,
     build_faults,
     check_sentence,
+    kill_at_every_rename,
     kill_repeatedly,
     small_disk,
     was_killed,
@@ -43,19 +44,21 @@ _FAULTS = (
 @click.option("--faults", default=60, show_default=True)
 @click.option("--disks", default=10, show_default=True)
 @click.option("--real-kills", default=5, show_default=True, help="Kills of runs with the real tiny models.")
+@click.option("--renames", default=3, show_default=True, help="Rounds of kills between every two renames.")
 @click.option("--seed", default=1, show_default=True)
-def main(kills: int, faults: int, disks: int, real_kills: int, seed: int) -> None:
+def main(kills: int, faults: int, disks: int, real_kills: int, renames: int, seed: int) -> None:
     """Run all trials; stop with an error at the first thing that is lost."""
     started, choose = time.monotonic(), random.Random(seed)  # noqa: S311  to be repeated, not to be secret
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         layer = build_faults(folder)
         killed = _kill(Trial(folder / "kills", layer), choose, kills)
+        renamed = _kill_at_renames(folder, layer, renames)
         failed = _fail(folder, layer, choose, faults)
         full = _fill(folder, layer, disks)
         real = _kill_real(Trial(folder / "real", layer, real_models=True), choose, real_kills)
     seconds = round(time.monotonic() - started)
-    figures = {"seed": seed, "seconds": seconds, **killed, **failed, **full, **real}
+    figures = {"seed": seed, "seconds": seconds, **killed, **renamed, **failed, **full, **real}
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     OUTPUT.write_text(json.dumps({"title": "Crashes", **_render(figures), "figures": figures}, indent=1) + "\n")
     click.echo(f"Nothing was lost. Figures: {OUTPUT.relative_to(ROOT)}")
@@ -78,6 +81,18 @@ def _kill(trial: Trial, choose: random.Random, kills: int) -> dict[str, object]:
         "contexts_in_the_end": counts["contexts"],
         "vectors_in_the_end": counts["vectors"],
     }
+
+
+def _kill_at_renames(folder: Path, layer: Path, rounds: int) -> dict[str, object]:
+    """Kill runs between every two renames, while segments are merged."""
+    kills = 0
+    for number in range(rounds):
+        trial = Trial(folder / f"renames-{number}", layer)
+        write_documents(trial.documents)
+        if (run := trial.index()).returncode:
+            raise click.ClickException(run.stderr)
+        kills += kill_at_every_rename(trial)
+    return {"rename_kills": kills}
 
 
 def _fail(folder: Path, layer: Path, choose: random.Random, faults: int) -> dict[str, object]:
@@ -170,8 +185,9 @@ def _render(figures: dict[str, object]) -> dict[str, object]:
         "and a search of the published index returned all of its passages.",
         f"{figures['contexts_acknowledged']} contexts and {figures['vectors_acknowledged']} vectors were stored in "
         "between; 0 were lost.",
-        f"{figures['indexes_compared']} times the run was then left to end, and the index was the same, byte for byte, "
-        "as that of an undisturbed run over the same documents.",
+        f"{figures['indexes_compared']} times the run was then left to end, and keyword and dense search ranked all "
+        "chunks with the same scores in the same order as an undisturbed run over the same documents.",
+        f"{figures['rename_kills']} further kills hit runs between two renames, each in turn, while segments merged.",
         f"{figures['real_kills']} of the kills on top hit runs with the real tiny models: 0 contexts were lost.",
         f"{figures['faults']} times a write failed with ENOSPC, EIO or EACCES, once or from then on: each time the "
         "command ended with exit code 1 and one sentence, or the fault did no harm; nothing was lost, and the next run "

@@ -230,7 +230,7 @@ class Soak:
         """Damage a file of the live index in half of the cases, and repair."""
         live = Generations(self.library).live()
         if live is not None and self.choose.random() < 0.5:  # noqa: PLR2004
-            (live.folder / "chunk_ids.npy").write_bytes(b"damaged")
+            (live.folder / "documents.npy").write_bytes(b"damaged")
         self._run("repair")
         self._check()
         return "repair"

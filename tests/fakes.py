@@ -2,9 +2,10 @@
 
 import hashlib
 import itertools
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ import numpy as np
 from local_rag.errors import StoppedError
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import EmbeddingJob, LocalWorkers, Note, WrittenContext
+from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Token, never
 from local_rag.records import ContextKind, InstalledModel
-from local_rag.store.index import Allowed
+from local_rag.store.index import Allowed, Contents, DocumentRows
 
 _IN_FLIGHT = 4
 
@@ -156,11 +158,34 @@ def journaling(workers: type[LocalWorkers], journal: Callable[[str, Iterable[str
     return JournalingWorkers
 
 
+def contents_of(
+    chunk_ids: Sequence[int], document_ids: Sequence[int], vectors: np.ndarray, texts: Sequence[str]
+) -> Contents:
+    """Return what an index is to hold of chunks that are all at hand; those of a document follow each other."""
+    documents = list(dict.fromkeys(document_ids))
+
+    def rows(wanted: Sequence[int]) -> Iterator[DocumentRows]:
+        for document in wanted:
+            mine = [row for row, one in enumerate(document_ids) if one == document]
+            ids, words = [chunk_ids[row] for row in mine], [texts[row] for row in mine]
+            yield DocumentRows(document, ids, vectors[mine], words)
+
+    versions = [int(key_of([*one.chunk_ids], [*one.texts], one.vectors.tolist())[:15], 16) for one in rows(documents)]
+    return Contents(np.array(documents, dtype=np.int64), np.array(versions, dtype=np.int64), rows)
+
+
 class FakeIndex:
     """An index of given rankings, in chunk ids."""
 
-    def __init__(self, dense: Sequence[int], keywords: Sequence[int], stamp: str = "1") -> None:
+    def __init__(
+        self,
+        dense: Sequence[int],
+        keywords: Sequence[int],
+        stamp: str = "1",
+        held: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
         self.stamp, self.manifest = stamp, dict[str, Any]()
+        self._held = held  # versions by document
         self._dense, self._keywords = dense, keywords
 
     def open(self) -> None:
@@ -168,6 +193,10 @@ class FakeIndex:
 
     def chunk_ids(self) -> Sequence[int]:
         return sorted({*self._dense, *self._keywords})
+
+    def documents(self) -> tuple[np.ndarray, np.ndarray]:
+        ids, versions = np.array([*self._held.items()], dtype=np.int64).reshape(-1, 2).T
+        return ids, versions
 
     def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
         return self._ranked(self._dense, top, allowed)

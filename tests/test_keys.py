@@ -112,7 +112,8 @@ def test_each_part_of_a_vector_changes_its_key() -> None:
 def test_each_value_of_the_indexes_changes_their_recipe() -> None:
     keywords, vectors = KeywordTuning(), VectorTuning()
     changed = {name: index_recipe(other, vectors) for name, other in variants(keywords).items()}
-    assert changed.pop("around") == index_recipe(keywords, vectors), "weighs when searching, not when building"
+    for name in ("around", "k1", "b"):
+        assert changed.pop(name) == index_recipe(keywords, vectors), "weighs when searching, not when building"
     others = [index_recipe(keywords, other) for other in variants(vectors).values()]
     assert distinct([index_recipe(keywords, vectors), *changed.values(), *others])
 
@@ -133,8 +134,8 @@ def test_recipes_numbered_before_keep_their_numbers() -> None:
     assert recipe("vector", 3, tuning.headings_tokens, tuning.context_weight) == 3
     assert PROMPT == 2
     assert recipe("index", 3, 1.2, 0.75, 8, 0.35) == 3
-    keywords, vectors = KeywordTuning(k1=1.2, b=0.75, block_texts=8), VectorTuning(neighbour=0.35)
-    assert index_recipe(keywords, vectors) == recipe("index", TOKENS_VERSION, 1.2, 0.75, 8, 0.35)
+    keywords, vectors = KeywordTuning(block_texts=8), VectorTuning(neighbour=0.35)
+    assert index_recipe(keywords, vectors) == recipe("rows", 2, TOKENS_VERSION, 8, 0.35)
     assert recipe("vector", 4, tuning.headings_tokens, tuning.context_weight) == key_of("vector", 4, 48, 0.75)
 
 

@@ -1,6 +1,5 @@
 """`local-rag index`."""
 
-import os
 import time
 from contextlib import closing, suppress
 from pathlib import Path
@@ -17,12 +16,12 @@ from local_rag.errors import LocalRagError
 from local_rag.indexing.indexer import IndexReport
 from local_rag.indexing.watch import Watch, batches
 from local_rag.library import Library
+from local_rag.machine import give_way
 from local_rag.records import ContextMode
 from local_rag.settings import Chunker
 
 _SHOWN = 20  # removed paths; all are in the JSON
 _LEAST_TOKENS = 16
-_NICE = 10
 _PATIENCE_SECONDS = 10.0
 
 
@@ -65,6 +64,7 @@ def command(
 
     Only what is new or changed costs anything. Stop it at any time: the same command goes on where it stopped.
     """
+    give_way()  # who searches meanwhile should not notice
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         try:
             report = opened.index(paths, renew_contexts=renew_contexts, progress=progress)
@@ -79,8 +79,7 @@ def command(
 
 
 def _watch(opened: Library, watch: Watch, as_json: bool) -> None:
-    """Index each batch of changes, at low priority; what fails is told, and tried again after a while."""
-    os.nice(_NICE)
+    """Index each batch of changes; what fails is told, and tried again after a while."""
     click.echo("Watching for changes; Ctrl-C ends.", err=True)
     for _ in batches(watch, lambda: [root.path for root in opened.roots()], Event()):
         told = ""

@@ -7,9 +7,10 @@ again as contexts come in: `ask` never has to wait for the last one.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +21,29 @@ from local_rag.files import file_sha256
 from local_rag.indexing.changes import Changes, Found, compare_folders, size_and_time
 from local_rag.indexing.compare import APART_PLAN, compare, situate, told_to
 from local_rag.indexing.contextualize import ContextJob, context_plan, plan_contexts
+from local_rag.indexing.embedding import Embedding
 from local_rag.indexing.fingerprint import make_fingerprint
-from local_rag.indexing.vectors import default_chunk_tokens, embedded_text, vector_keys
-from local_rag.indexing.work import EmbeddingJob, Workers
+from local_rag.indexing.vectors import default_chunk_tokens
+from local_rag.indexing.work import Workers
 from local_rag.keys import key_of
 from local_rag.llama.generator import Vocabulary
 from local_rag.models.embedder import TOKENIZER_FILE, input_tokens
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import SITUATED, WRITTEN, InstalledModel, Note, Progress, Skipped, Stage, heading_path
+from local_rag.records import SITUATED, InstalledModel, Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
-from local_rag.store.database import Store, StoredChunk, StoredDocument
-from local_rag.store.index import Indexes, IndexRows
+from local_rag.store.database import Store, StoredDocument
+from local_rag.store.index import Contents, Indexes
+from local_rag.store.made import count_chunks, count_made, documents_to_make, made_versions
 from local_rag.store.maintenance import purge_superseded
 from local_rag.store.told import documents_to_tell, forget_told
 
 _FEW_CONTEXTS = 20  # not worth publishing a first generation without them
-_MANIFEST_FORMAT = 2
+_MANIFEST_FORMAT = 3
+_PUBLISHING_SHARE = 0.04  # of the time that contexts are written in, at most, beside
+_FREE_SECONDS = 1.0  # that publishing small libraries takes
+_TOGETHER, _TOGETHER_CHUNKS = 32, 1024  # documents that are stored in one commit, unless they are large
+_LONGEST_WAIT = 2.0  # seconds until what was read is stored
 
 OpenVocabulary = Callable[[Path], AbstractContextManager[Vocabulary]]
 
@@ -82,6 +89,8 @@ class Indexer:
         self._embed_model, self._context_model = embed_model, context_model
         self._open_vocabulary, self._progress = open_vocabulary, progress
         self._plan = context_plan(context_model.identity) if context_model else APART_PLAN
+        self._embedding = Embedding(store, workers, settings, embed_model, self._plan)
+        self._publishing = 0.0  # seconds that the last publish took
         self.report = IndexReport()
 
     def run(self, roots: Sequence[Path], *, renew_contexts: bool = False) -> IndexReport:
@@ -102,9 +111,16 @@ class Indexer:
         pending = self._contexts_to_write()
         if pending > _FEW_CONTEXTS or not pending:
             self.publish()
+        begun, spent = time.monotonic(), self._publishing
         while self._contexts_to_write():
-            self._contextualize(time.monotonic() + self._settings.publish_seconds)
+            self._contextualize(time.monotonic() + self._until_publish(time.monotonic() - begun, spent))
             self.publish()
+            spent += self._publishing
+
+    def _until_publish(self, elapsed: float, spent: float) -> float:
+        """Return for how long contexts are written until the next publish, so that publishing takes a small share."""
+        due = (spent + self._publishing - _FREE_SECONDS) / _PUBLISHING_SHARE - elapsed
+        return max(self._settings.publish_seconds, due)
 
     def _read_folders(self, given: Sequence[Path]) -> None:
         """Read and split what is new or changed; drop what is gone."""
@@ -121,7 +137,7 @@ class Indexer:
                 waiting[found.path] = found
         reading = self._read(waiting, changes, splitting, split_key, unread)
         if self._embeds_at_once(len(waiting)):
-            for _count in self._store_vectors(self._jobs_read(reading), self._note("read", len(waiting))):
+            for _count in self._embedding.make(reading, self._note("read", len(waiting))):
                 pass
         for _document in reading:  # those that were not embedded
             pass
@@ -143,11 +159,6 @@ class Indexer:
         """Say whether chunks are embedded while further files are read, since no context must come first."""
         return self._settings.context != "llm" or (files > _FEW_CONTEXTS and not self._store.has_contexts())
 
-    def _jobs_read(self, reading: Iterable[int]) -> Iterator[EmbeddingJob]:
-        """Yield what is to be embedded of each document once it is read."""
-        for document in reading:
-            yield from self._embedding_jobs(self._store.chunks(document))[1]
-
     def _read(
         self,
         waiting: Mapping[Path, Found],
@@ -159,27 +170,28 @@ class Indexer:
         """Read and store what is new or changed, yield the id of each document; tell `unread` what cannot be read."""
         moved = {found.path for found in changes.moved}
         changed = {found.path for found in (*changes.changed, *changes.resplit)}
+        read, since = list[tuple[Found, ReadFile]](), time.monotonic()
         with closing(self._workers.read(list(waiting), splitting)) as results:
             for number, (path, result) in enumerate(results, start=1):
                 self._progress(Progress("read", number, len(waiting), path.name))
                 if isinstance(result, Skipped):
                     unread.append(result)
-                    continue
-                document = self._put(waiting[path], result, split_key)
-                if result.document.note:
-                    self.report.notes.append(Note(path, result.document.note))
-                kind = "changed" if path in changed else "moved" if path in moved else "added"
-                setattr(self.report, kind, getattr(self.report, kind) + 1)
-                yield document
+                else:
+                    read.append((waiting[path], result))
+                    if result.document.note:
+                        self.report.notes.append(Note(path, result.document.note))
+                    kind = "changed" if path in changed else "moved" if path in moved else "added"
+                    setattr(self.report, kind, getattr(self.report, kind) + 1)
+                full = len(read) >= _TOGETHER or sum(len(one.chunks) for _, one in read) >= _TOGETHER_CHUNKS
+                if full or time.monotonic() - since > _LONGEST_WAIT:
+                    yield from self._put(read, split_key)
+                    read, since = [], time.monotonic()
+        yield from self._put(read, split_key)
 
-    def _put(self, found: Found, read: ReadFile, split_key: str) -> int:
-        return self._store.put_document(
-            read.document,
-            read.chunks,
-            size=found.size,
-            modified_ns=found.modified_ns,
-            sha256=read.sha256,
-            split_key=split_key,
+    def _put(self, read: Sequence[tuple[Found, ReadFile]], split_key: str) -> list[int]:
+        """Store what was read, in one commit; return the ids of the documents."""
+        return self._store.put_documents(
+            (one.document, one.chunks, (found.size, found.modified_ns, one.sha256, split_key)) for found, one in read
         )
 
     def splitting(self) -> Splitting:
@@ -279,66 +291,42 @@ class Indexer:
 
     def publish(self, *, anew: bool = False) -> None:
         """Embed what has no vector yet and publish a generation; only `anew` if the live one is already the same."""
-        chunks = list(self._store.chunks())
-        keys, missing = self._embedding_jobs(chunks)
-        manifest = self._manifest(chunks, keys)
-        self.report.chunks = len(chunks)
-        self._store.plan_vectors(zip((chunk.id for chunk in chunks), keys, strict=True))
+        self._embed()
+        started = time.monotonic()
+        documents, versions = made_versions(self._store, self._embedding.plan)
+        manifest = self._manifest(documents, versions)
+        self.report.chunks = manifest["chunks"]
         live = None if anew else self._indexes.live()
         if live and live.manifest.get("content") == manifest["content"]:
             return
-        self._embed(missing)
         self._progress(Progress("publish", 0, 1))
-        vectors = np.stack([self._store.vector(key) for key in keys]) if keys else np.zeros((0, 1), dtype=np.float32)
-        ids, documents = [chunk.id for chunk in chunks], [chunk.document_id for chunk in chunks]
-        texts = ["\n".join(part for part in self._parts(stored) if part) for stored in chunks]
-        self._indexes.publish(IndexRows(ids, documents, vectors, texts), manifest)
+        self._indexes.publish(Contents(documents, versions, self._embedding.rows), manifest, anew=anew)
         self.report.published = True
         self._progress(Progress("publish", 1, 1))
+        self._publishing = time.monotonic() - started
 
-    def _parts(self, stored: StoredChunk) -> tuple[str, str, str]:
-        """Return what a chunk is found by: its headings, its context and its text."""
-        headings = heading_path(stored.title, stored.chunk.headings) if self._settings.context != "none" else ""
-        return headings, stored.context if self._settings.context in SITUATED else "", stored.chunk.text
-
-    def _embedding_jobs(self, chunks: Iterable[StoredChunk]) -> tuple[list[str], list[EmbeddingJob]]:
-        """Return the key of each chunk's vector, that of a stored one where there is, and a job for each not stored."""
-        passages = []
-        for stored in chunks:
-            headings, context, text = self._parts(stored)
-            passages.append((embedded_text(headings, text, model=self._embed_model), context))
-        possible = [vector_keys(self._embed_model, *passage) for passage in passages]
-        known = self._store.known_vectors(key for some in possible for key in some)
-        keys = [next((key for key in some if key in known), some[-1]) for some in possible]
-        wanted = dict(zip(keys, passages, strict=True))
-        return keys, [EmbeddingJob(key, *passage) for key, passage in wanted.items() if key not in known]
-
-    def _manifest(self, chunks: Sequence[StoredChunk], keys: Sequence[str]) -> dict[str, Any]:
-        kinds = [stored.context_kind if self._settings.context in SITUATED else "" for stored in chunks]
+    def _manifest(self, documents: np.ndarray, versions: np.ndarray) -> dict[str, Any]:
         fingerprint = make_fingerprint(self._settings, self._embed_model, self._context_model)
-        rows = [[stored.id, key] for stored, key in zip(chunks, keys, strict=True)]
+        by_id = np.argsort(documents)
+        held = sha256(np.stack([documents[by_id], versions[by_id]]).tobytes()).hexdigest()
+        count, chunks, generated = count_made(self._store, self._embedding.plan)
         return {
             "format": _MANIFEST_FORMAT,
-            "content": key_of(_MANIFEST_FORMAT, fingerprint, rows),
+            "content": key_of(_MANIFEST_FORMAT, fingerprint, held),
             "fingerprint": fingerprint,
             "settings": index_settings(self._settings, self._embed_model, self._context_model),
-            "documents": len({stored.document_id for stored in chunks}),
-            "chunks": len(chunks),
-            "generated_contexts": sum(kind in WRITTEN for kind in kinds),
+            "documents": count,
+            "chunks": chunks,
+            "generated_contexts": generated,
             "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
 
-    def _embed(self, jobs: Sequence[EmbeddingJob]) -> None:
-        """Make vectors, and show how far it is."""
+    def _embed(self) -> None:
+        """Make vectors that are missing, and show how far it is."""
+        documents = documents_to_make(self._store, self._embedding.plan)
+        total = count_chunks(self._store, documents)
         done, started = 0, time.monotonic()
-        for count in self._store_vectors(jobs, self._note("embed", len(jobs))):
+        for count in self._embedding.make(documents, self._note("embed", total)):
             done += count
             speed = f"{done / (time.monotonic() - started):.0f} chunks/s"
-            self._progress(Progress("embed", done, len(jobs), speed))
-
-    def _store_vectors(self, jobs: Iterable[EmbeddingJob], note: Callable[[str], None]) -> Iterator[int]:
-        """Make vectors and store each batch the moment it is finished; yield how many it holds."""
-        with closing(self._workers.embed(jobs, note)) as results:
-            for keys, vectors in results:
-                self._store.put_vectors(keys, vectors)
-                yield len(keys)
+            self._progress(Progress("embed", done, total, speed))

@@ -6,14 +6,16 @@ depends on: whoever does it may fail, and do it again.
 
 import gc
 import itertools
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Generator as Stream
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from queue import LifoQueue, Queue
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -27,6 +29,7 @@ from local_rag.llama.generator import Counts, Generator
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.open import open_engine
 from local_rag.llama.optimize import fastest_file, file_for_many
+from local_rag.machine import Neighbours, physical_cores
 from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder
 from local_rag.reading.isolate import IsolatedReader, ReadFile
@@ -34,7 +37,8 @@ from local_rag.reading.split import Splitting
 from local_rag.records import ContextKind, InstalledModel, Skipped
 
 EMBED_BATCH = 256
-_AHEAD = 3  # files that are read before they are asked for: each may be large
+_AHEAD = 3  # files that each reader reads before they are asked for: each may be large
+_LONGEST_PAUSE = 1.0  # seconds between two batches, while others work
 WORTH_CALIBRATING = 200  # contexts to write: some minutes at least, against some twenty seconds
 
 _Item = TypeVar("_Item")
@@ -95,9 +99,19 @@ class LocalWorkers:
         self.counts = Counts()
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
-        """Read one file after another, a few ahead of whoever asks for them."""
-        with IsolatedReader(splitting) as reader, closing(_ahead(partial(_read, reader), paths, reader.stop)) as read:
-            yield from read
+        """Read as many files at a time as there are cores, a few ahead of whoever asks for them, each in a process."""
+        with ExitStack() as stack:
+            readers = [stack.enter_context(IsolatedReader(splitting)) for _ in range(physical_cores())]
+            free = LifoQueue[IsolatedReader]()  # a few files start no more processes than they need
+            for reader in readers:
+                free.put(reader)
+
+            def stop() -> None:
+                for reader in readers:
+                    reader.stop()
+
+            with closing(_ahead(partial(_read, free), paths, stop, len(readers))) as read:
+                yield from read
 
     def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Stream[WrittenContext]:
         """Write many contexts at a time, in batches fitted to this machine where there are many to write."""
@@ -119,34 +133,42 @@ class LocalWorkers:
 
     def embed(self, jobs: Iterable[EmbeddingJob], note: Note) -> Stream[tuple[Sequence[str], np.ndarray]]:
         """Embed in batches; the model is loaded for the first one and freed after the last."""
-        waiting = iter(jobs)
+        waiting, neighbours = iter(jobs), Neighbours()
         embedder = None
         while batch := list(itertools.islice(waiting, EMBED_BATCH)):
             if embedder is None:
                 note(f"loading {self._embed_model.name}")
                 embedder = self._load_embedder(self._embed_model)
+            started = time.monotonic()
             yield [job.key for job in batch], embed_with_contexts(embedder, [(job.text, job.context) for job in batch])
+            if neighbours.threads() < physical_cores():  # somebody searches, perhaps: they wait, and this does not
+                time.sleep(min(_LONGEST_PAUSE, time.monotonic() - started))
         # The context model is loaded next: only one heavy model at a time.
         del embedder
         gc.collect()
 
 
-def _read(reader: IsolatedReader, path: Path) -> tuple[Path, ReadFile | Skipped]:
+def _read(free: "Queue[IsolatedReader]", path: Path) -> tuple[Path, ReadFile | Skipped]:
+    reader = free.get()
     try:
         return path, reader.read(path)
     except (ReadError, OSError) as error:
         lasting = isinstance(error, ReadError) and not isinstance(error, UnopenedError)
         return path, Skipped(path, str(error), lasting=lasting)
+    finally:
+        free.put(reader)
 
 
-def _ahead(function: Callable[[_Item], _Result], items: Iterable[_Item], stop: Callable[[], None]) -> Stream[_Result]:
-    """Yield the results of a function in order, called in a thread a few items ahead; `stop` ends a call at once."""
-    thread = ThreadPoolExecutor(1)
+def _ahead(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], stop: Callable[[], None], threads: int = 1
+) -> Stream[_Result]:
+    """Yield the results of a function in order, called in threads a few items ahead; `stop` ends all calls at once."""
+    thread = ThreadPoolExecutor(threads)
     called = deque[Future[_Result]]()
     try:
         for item in items:
             called.append(thread.submit(function, item))
-            if len(called) > _AHEAD:
+            if len(called) > _AHEAD * threads:
                 yield called.popleft().result()
         while called:
             yield called.popleft().result()

@@ -76,7 +76,11 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all or nothing."""
+        """Write all or nothing; within another transaction, with that one."""
+        within = self.connection.in_transaction
+        if within:
+            yield
+            return
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -134,38 +138,47 @@ class Store:
     ) -> int:
         """Store a document with its chunks and return its id; one of the same path is superseded."""
         with self.transaction():
-            self.connection.execute("UPDATE documents SET live = 0 WHERE path = ? AND live", (str(document.path),))
-            cursor = self.connection.execute(
-                "INSERT INTO documents (path, size, modified_ns, sha256, title, text, kind, split_key, note) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    str(document.path),
-                    size,
-                    modified_ns,
-                    sha256,
-                    document.title,
-                    document.text,
-                    document.kind,
-                    split_key,
-                    document.note,
-                ),
+            return self._put_document(document, chunks, (size, modified_ns, sha256, split_key))
+
+    def put_documents(self, read: Iterable[tuple[Document, Sequence[Chunk], tuple[int, int, str, str]]]) -> list[int]:
+        """Store documents as `put_document` does, all in one commit; each with size, time, SHA-256 and split key."""
+        with self.transaction():
+            return [self._put_document(*one) for one in read]
+
+    def _put_document(self, document: Document, chunks: Sequence[Chunk], file: tuple[int, int, str, str]) -> int:
+        size, modified_ns, sha256, split_key = file
+        self.connection.execute("UPDATE documents SET live = 0 WHERE path = ? AND live", (str(document.path),))
+        cursor = self.connection.execute(
+            "INSERT INTO documents (path, size, modified_ns, sha256, title, text, kind, split_key, note) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                str(document.path),
+                size,
+                modified_ns,
+                sha256,
+                document.title,
+                document.text,
+                document.kind,
+                split_key,
+                document.note,
+            ),
+        )
+        if said := document.provenance:
+            self.connection.execute(
+                "INSERT INTO provenance VALUES (?, ?, ?, ?, ?)",
+                (cursor.lastrowid, said.url, said.date, said.author, json.dumps(said.tags, ensure_ascii=False)),
             )
-            if said := document.provenance:
-                self.connection.execute(
-                    "INSERT INTO provenance VALUES (?, ?, ?, ?, ?)",
-                    (cursor.lastrowid, said.url, said.date, said.author, json.dumps(said.tags, ensure_ascii=False)),
+        self.connection.executemany(
+            "INSERT INTO chunks (document_id, position, start, end, text, headings, page, line, end_line) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    cursor.lastrowid, chunk.position, chunk.start, chunk.end, chunk.text,
+                    json.dumps(chunk.headings, ensure_ascii=False), chunk.page, chunk.line, chunk.end_line,
                 )
-            self.connection.executemany(
-                "INSERT INTO chunks (document_id, position, start, end, text, headings, page, line, end_line) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        cursor.lastrowid, chunk.position, chunk.start, chunk.end, chunk.text,
-                        json.dumps(chunk.headings, ensure_ascii=False), chunk.page, chunk.line, chunk.end_line,
-                    )
-                    for chunk in chunks
-                ],
-            )  # fmt: skip
+                for chunk in chunks
+            ],
+        )  # fmt: skip
         return int(cursor.lastrowid or 0)
 
     def touch_documents(self, times: Iterable[tuple[int, int]]) -> None:
@@ -183,16 +196,21 @@ class Store:
         rows = [(document.id,) for document in documents]
         self.connection.executemany("UPDATE documents SET live = 0 WHERE id = ?", rows)
 
+    def superseded(self) -> list[int]:
+        """Return the ids of the documents that are superseded."""
+        return [row[0] for row in self.connection.execute("SELECT id FROM documents WHERE NOT live")]
+
     def purge(self, published: Iterable[int]) -> None:
         """Delete superseded documents, except those whose chunks the live generation still names."""
+        named = set(published)
+        query = "SELECT id FROM chunks WHERE document_id = ?"
+        gone = [
+            (document,)
+            for document in self.superseded()
+            if not any(chunk in named for (chunk,) in self.connection.execute(query, (document,)))
+        ]
         with self.transaction():
-            self.connection.execute("CREATE TEMP TABLE published (id INTEGER PRIMARY KEY)")
-            self.connection.executemany("INSERT INTO published VALUES (?)", [(int(key),) for key in published])
-            self.connection.execute(
-                "DELETE FROM documents WHERE NOT live AND NOT EXISTS "
-                "(SELECT 1 FROM chunks JOIN published ON published.id = chunks.id WHERE document_id = documents.id)"
-            )
-            self.connection.execute("DROP TABLE published")
+            self.connection.executemany("DELETE FROM documents WHERE id = ?", gone)
 
     def chunks(self, document_id: int | None = None) -> Iterator[StoredChunk]:
         """Yield the chunks of one document, or of all live documents, in reading order."""
@@ -226,10 +244,7 @@ class Store:
 
     def _documents(self, where: str, *parameters: str) -> list[StoredDocument]:
         """Return the documents that meet a condition of ours, in the order of their paths."""
-        rows = self.connection.execute(
-            f"{_DOCUMENT_QUERY} WHERE {where} ORDER BY path",
-            parameters,
-        )
+        rows = self.connection.execute(f"{_DOCUMENT_QUERY} WHERE {where} ORDER BY path", parameters)
         return [StoredDocument(*row) for row in rows]
 
     def has_contexts(self) -> bool:
@@ -256,13 +271,25 @@ class Store:
         with self.transaction():
             self.connection.executemany("UPDATE chunks SET context_key = ? WHERE id = ?", [(k, i) for i, k in keys])
             self.connection.execute("UPDATE documents SET context_plan = ? WHERE id = ?", (plan, document_id))
+            # Where one of them is there already, the document is to be embedded with it.
+            self.connection.execute(
+                "UPDATE made SET plan = '' WHERE document_id = ?1 AND EXISTS "
+                "(SELECT 1 FROM chunks JOIN contexts ON contexts.key = context_key WHERE document_id = ?1)",
+                (document_id,),
+            )
 
     def put_context(self, key: str, text: str, kind: str) -> None:
-        """Store a finished context."""
-        self.connection.execute(
-            "INSERT OR REPLACE INTO contexts (key, text, kind, checksum) VALUES (?, ?, ?, ?)",
-            (key, text, kind, crc32(kind, text)),
-        )
+        """Store a finished context; what was made of the documents that want it is to be made again."""
+        with self.transaction():
+            self.connection.execute(
+                "INSERT OR REPLACE INTO contexts (key, text, kind, checksum) VALUES (?, ?, ?, ?)",
+                (key, text, kind, crc32(kind, text)),
+            )
+            self.connection.execute(
+                "UPDATE made SET plan = '' WHERE plan <> '' AND document_id IN "
+                "(SELECT document_id FROM chunks WHERE context_key = ?)",
+                (key,),
+            )
 
     def known_vectors(self, keys: Iterable[str]) -> set[str]:
         """Return those keys whose vector is stored."""
@@ -279,6 +306,11 @@ class Store:
                 [(key, vector, crc32(vector)) for key, vector in rows],
             )
 
+    def vector_keys(self, document_id: int) -> list[str]:
+        """Return which vector each chunk of a document wants, in reading order."""
+        query = "SELECT vector_key FROM chunks WHERE document_id = ? ORDER BY position"
+        return [row[0] for row in self.connection.execute(query, (document_id,))]
+
     def vector(self, key: str) -> np.ndarray:
         """Return one vector, float32."""
         row = self.connection.execute("SELECT vector, checksum FROM vectors WHERE key = ?", (key,)).fetchone()
@@ -286,17 +318,10 @@ class Store:
             raise DamagedLibraryError("A stored vector is damaged", "run `local-rag repair` to have it made again")
         return np.frombuffer(row[0], dtype=np.float32)
 
-    def plan_vectors(self, keys: Iterable[tuple[int, str]]) -> None:
-        """Record which vector each chunk wants, as (chunk id, vector key)."""
-        with self.transaction():
-            self.connection.executemany(
-                "UPDATE chunks SET vector_key = ?2 WHERE id = ?1 AND vector_key IS NOT ?2", keys
-            )
-
     def notes(self) -> list[Note]:
         """Return what is missing of live documents, by path."""
-        rows = self.connection.execute("SELECT path, note FROM documents WHERE live AND note <> '' ORDER BY path")
-        return [Note(Path(path), note) for path, note in rows]
+        query = "SELECT path, note FROM documents WHERE live AND note <> '' ORDER BY path"
+        return [Note(Path(path), note) for path, note in self.connection.execute(query)]
 
     def put_skipped(self, looked_at: Iterable[str], skipped: Iterable[tuple[Skipped, int, int, str]]) -> None:
         """Remember which of the files looked at could not be read, each with size, time and the reader that failed."""

@@ -3,8 +3,9 @@
 `Generations` implements it with files in the library's folder; a search engine could do so for many machines.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -19,16 +20,29 @@ Allowed: TypeAlias = np.ndarray | Collection[int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class IndexRows:
-    """What an index is made of: for each chunk its id, its document's id, its vector and its text for keywords.
+class DocumentRows:
+    """What a document is found by: its chunks in reading order, each with its vector and its text for keywords.
 
-    The chunks of a document follow each other in reading order. `vectors` has the shape (chunks, dimension).
+    `vectors` has the shape (chunks, dimension). All that an index makes of the rows depends on this document alone.
     """
 
+    document_id: int
     chunk_ids: Sequence[int]
-    document_ids: Sequence[int]
     vectors: np.ndarray
     texts: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an index is to hold: documents, in the order in which equals rank, each with the version of its rows.
+
+    `documents` and `versions` are int64. `rows` yields the documents of some ids, in any order; it is asked for those
+    only that the index does not hold in this version yet, some at a time.
+    """
+
+    documents: np.ndarray
+    versions: np.ndarray
+    rows: Callable[[Sequence[int]], Iterator[DocumentRows]]
 
 
 class Index(Protocol):
@@ -46,7 +60,10 @@ class Index(Protocol):
         """Load what searching needs; raise LibraryError or OSError where it is not there."""
 
     def chunk_ids(self) -> Sequence[int]:
-        """Return the ids of all chunks."""
+        """Return the ids of all chunks, in the order in which equals rank."""
+
+    def documents(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ids of all documents and the versions of their rows, both int64."""
 
     def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
         """Return chunk ids with cosine similarities to a normalised vector, best first; only those `allowed`."""
@@ -75,10 +92,19 @@ class Indexes(Protocol):
     def live(self) -> Index | None:
         """Return the live index, or None before the first publish; raise DamagedLibraryError if it is unusable."""
 
-    def publish(self, rows: IndexRows, manifest: Mapping[str, Any]) -> None:
-        """Build an index and make it the live one, whole or not at all."""
+    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, anew: bool = False) -> None:
+        """Make an index of these contents the live one, whole or not at all.
+
+        What the live one holds already is taken over, unless the index is to be built `anew`.
+        """
+
+    def unused(self, *kept: str) -> list[Path]:
+        """Return the folders that no index of these names needs."""
+
+    def sizes(self) -> dict[str, int]:
+        """Return the size of each index in bytes, by name; what two share counts for both."""
 
 
 def index_recipe(keywords: KeywordTuning, vectors: VectorTuning) -> int | str:
-    """Name how indexes are built from texts and vectors."""
-    return recipe("index", TOKENS_VERSION, keywords.k1, keywords.b, keywords.block_texts, vectors.neighbour)
+    """Name how rows of indexes are built from texts and vectors; 2: the code that lays them down in segments."""
+    return recipe("rows", 2, TOKENS_VERSION, keywords.block_texts, vectors.neighbour)

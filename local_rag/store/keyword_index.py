@@ -1,16 +1,26 @@
 """Keyword search by BM25, over words, stems, parts of identifiers and bigrams of scripts without spaces."""
 
 import functools
-import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from local_rag.store.scoring import KEYWORDS, KeywordTuning
+from local_rag.store.postings import Inverted, Postings
+from local_rag.store.ranking import best_rows
+from local_rag.store.scoring import (
+    KEYWORDS,
+    KeywordTuning,
+    Statistics,
+    inverse_document_frequency,
+    saturation,
+    term_weights,
+    token_number,
+)
 
 # Part of every index's recipe: raise it whenever the code below would make other tokens of the same text.
 TOKENS_VERSION = 4
@@ -77,50 +87,51 @@ def _words(text: str) -> Iterator[str]:
 
 
 class KeywordIndex:
-    """Search texts by BM25; an id is a text's position in the list the index was built from.
+    """Search chunks by BM25, over any number of postings; an id is a chunk's place behind those of the parts before.
 
-    A text scores for its own words, and a little less for those of its surroundings: some neighbouring texts of the
+    A chunk scores for its own words, and a little less for those of its surroundings: some neighbouring chunks of the
     same document taken as one. A chunk from the midst of a document often lacks the very word that says what it is
-    about, which stands a few chunks above it.
+    about, which stands a few chunks above it. Scores are the same however the chunks are cut into parts.
     """
 
-    def __init__(self, own: Any, around: Any, block_of: np.ndarray, tuning: KeywordTuning) -> None:
-        self._own, self._around, self._block_of, self._tuning = own, around, block_of, tuning
+    def __init__(
+        self,
+        parts: Sequence[tuple[Postings, np.ndarray | None]],
+        tuning: KeywordTuning = KEYWORDS,
+        order: np.ndarray | None = None,
+    ) -> None:
+        """Search the chunks of each part that are alive, or all; of equal ones that of the lowest `order` is first."""
+        self._tuning, self._order = tuning, order
+        self._parts, first = list[_Part](), 0
+        self._statistics = Statistics()
+        for postings, alive in parts:
+            blocks = None if alive is None else postings.alive_blocks(alive)
+            self._parts.append(_Part(postings, alive, blocks, first))
+            self._statistics += postings.statistics(alive)
+            first += len(postings.block_of)
+        self._chunks = first
 
     @classmethod
     def build(
         cls, texts: Sequence[str], documents: Sequence[int] = (), tuning: KeywordTuning = KEYWORDS
     ) -> "KeywordIndex":
-        """Build an index in memory; bm25s cannot be updated in place, and building is cheap.
+        """Build an index in memory.
 
         `documents` names the document of each text; those of one document follow each other. Without it each text
         stands alone.
         """
         tokens = [keyword_tokens(text) for text in texts]
-        block_of = _blocks(documents or range(len(texts)), tuning.block_texts)
-        blocks: list[list[str]] = [[] for _ in range(int(block_of[-1]) + 1 if len(block_of) else 0)]
-        for block, part in zip(block_of, tokens, strict=True):
-            blocks[block] += part
-        return cls(_build(tokens, tuning), _build(blocks, tuning), block_of, tuning)
+        return cls([(Postings.build(tokens, documents or range(len(texts)), tuning), None)], tuning)
 
     def save(self, folder: Path) -> None:
-        """Write the index to a folder."""
-        folder.mkdir(parents=True, exist_ok=True)
-        np.save(folder / "blocks.npy", self._block_of)
-        for name, retriever in (("own", self._own), ("around", self._around)):
-            if retriever is not None:
-                retriever.save(str(folder / name))
+        """Write an index of one part to a folder."""
+        (part,) = self._parts
+        part.postings.write(folder)
 
     @classmethod
     def load(cls, folder: Path, tuning: KeywordTuning = KEYWORDS) -> "KeywordIndex":
         """Open a saved index, memory-mapped."""
-        import bm25s
-
-        own, around = (
-            bm25s.BM25.load(str(folder / name), mmap=True) if (folder / name).is_dir() else None
-            for name in ("own", "around")
-        )
-        return cls(own, around, np.load(folder / "blocks.npy"), tuning)
+        return cls([(Postings.open(folder), None)], tuning)
 
     def search(
         self,
@@ -134,44 +145,57 @@ class KeywordIndex:
         A term scores as often as it is named, times its weight where `weights` has one for each. Texts whose
         surroundings share no token with the question are left out.
         """
-        if self._own is None or (allowed is not None and not len(allowed)):
+        if not terms or (allowed is not None and not len(allowed)):
             return []
-        known: dict[float, list[str]] = {}
-        for term, weight in zip(terms, weights or [1.0] * len(terms), strict=True):
-            if term in self._own.vocab_dict:
-                known.setdefault(weight, []).append(term)
-        if not known:
-            return []
-        scores = np.zeros(len(self._block_of), dtype=np.float32)
-        for weight, tokens in known.items():
-            scores += weight * self._own.get_scores(tokens)
-            scores += weight * self._tuning.around * self._around.get_scores(tokens)[self._block_of]
-        scores = scores if allowed is None else scores[allowed]
-        # All that equal the last one are compared, so that the first rows win wherever the list ends.
-        last = np.partition(scores, -min(top, len(scores)))[-min(top, len(scores))]
-        best = np.flatnonzero((scores >= last) & (scores > 0))
-        best = best[np.lexsort((best, -scores[best]))][:top]
-        rows = best if allowed is None else allowed[best]
-        return [(int(row), float(scores[one])) for row, one in zip(rows, best, strict=True)]
+        scores = self._scores(term_weights(terms, weights))
+        if allowed is None:
+            rows = np.flatnonzero(scores > 0)
+            scores = scores[rows]
+        else:
+            scores = scores[allowed]
+            rows, scores = allowed[scores > 0], scores[scores > 0]
+        return best_rows(rows, scores, top, self._order)
+
+    def _scores(self, weight_of: Mapping[str, float]) -> np.ndarray:
+        """Return the score of every chunk, float64; 0 of those that are not alive."""
+        scores = np.zeros(self._chunks)
+        around = {part.first: np.zeros(len(part.postings.around.lengths)) for part in self._parts}
+        for term, weight in weight_of.items():
+            number = token_number(term)
+            places = [(part, place) for part in self._parts if (place := part.postings.place(number)) is not None]
+            own = [(part, *_holders(part.postings.own, place, part.alive)) for part, place in places]
+            blocks = [(part, *_holders(part.postings.around, place, part.blocks)) for part, place in places]
+            total = self._statistics
+            for lists, collection, share in ((own, total.own, 1.0), (blocks, total.around, self._tuning.around)):
+                holding = sum(len(found) for _, found, _ in lists)
+                idf = weight * share * inverse_document_frequency(collection.texts, holding)
+                for part, found, counts in lists:
+                    inverted = part.postings.own if lists is own else part.postings.around
+                    frequency, length = counts.astype(np.float64), inverted.lengths[found].astype(np.float64)
+                    values = idf * saturation(frequency, length, collection.average, self._tuning)
+                    if lists is own:
+                        scores[found + part.first] += values
+                    else:
+                        around[part.first][found] += values
+        for part in self._parts:
+            of_blocks = around[part.first]
+            if of_blocks.any():
+                scores[part.first : part.first + len(part.postings.block_of)] += of_blocks[part.postings.block_of]
+        return scores
 
 
-def _build(tokens: Sequence[list[str]], tuning: KeywordTuning) -> Any:
-    """Index tokens; bm25s has no empty vocabulary, so that an index of nothing is None."""
-    if not any(tokens):
-        return None
-    import bm25s
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """Postings, which of their chunks and blocks are alive, and the id of the first chunk."""
 
-    retriever = bm25s.BM25(k1=tuning.k1, b=tuning.b)
-    retriever.index(tokens, show_progress=False)
-    return retriever
+    postings: Postings
+    alive: np.ndarray | None
+    blocks: np.ndarray | None
+    first: int
 
 
-def _blocks(documents: Sequence[int], block_texts: int) -> np.ndarray:
-    """Cut the texts of each document into blocks of about equal length; return the block of each text, int32."""
-    lengths = [len(list(group)) for _, group in itertools.groupby(documents)]
-    blocks: list[int] = []
-    for length in lengths:
-        count = -(-length // block_texts)
-        first = blocks[-1] + 1 if blocks else 0
-        blocks += [first + position * count // length for position in range(length)]
-    return np.asarray(blocks, dtype=np.int32)
+def _holders(inverted: Inverted, place: int, alive: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the texts alive that hold a token, and how often each does."""
+    span = slice(int(inverted.starts[place]), int(inverted.starts[place + 1]))
+    found, counts = inverted.texts[span], inverted.counts[span]
+    return (found, counts) if alive is None else (found[alive[found]], counts[alive[found]])

@@ -5,10 +5,15 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from local_rag.records import SITUATED
 from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.index import Index, Indexes
+from local_rag.store.made import all_versions, is_made, mark_nothing_made
+from local_rag.store.older import OlderGeneration
+from local_rag.store.selection import chunk_ids_of
 
 _COUNTS = {
     "documents": "SELECT count(*) FROM documents WHERE live",
@@ -70,16 +75,18 @@ def is_unfinished(store: Store, live: Index | None) -> bool:
     So it is where the live index holds other chunks than the store, or a chunk lacks its vector, or the context that
     the index is made with. A repair that could save no document leaves such a library too.
     """
-    if live is None:
+    if live is None or not is_made(store):
         return True
-    rows = store.connection.execute(
-        "SELECT chunks.id, vectors.key IS NULL, contexts.key IS NULL OR context_plan = '' FROM chunks "
-        "JOIN documents ON documents.id = document_id LEFT JOIN vectors ON vectors.key = vector_key "
-        "LEFT JOIN contexts ON contexts.key = context_key WHERE live"
-    ).fetchall()
-    with_contexts = live.manifest["fingerprint"]["context"] in SITUATED
-    lacking = any(no_vector or (no_context and with_contexts) for _, no_vector, no_context in rows)
-    return lacking or {row[0] for row in rows} != set(live.chunk_ids())
+    ids, versions = live.documents()
+    if dict(zip(ids.tolist(), versions.tolist(), strict=True)) != all_versions(store):
+        return True
+    if live.manifest["fingerprint"]["context"] not in SITUATED:
+        return False
+    row = store.connection.execute(
+        "SELECT 1 FROM chunks JOIN documents ON documents.id = document_id LEFT JOIN contexts "
+        "ON contexts.key = context_key WHERE live AND (contexts.key IS NULL OR context_plan = '') LIMIT 1"
+    ).fetchone()
+    return row is not None
 
 
 def orphaned_contexts(store: Store) -> dict[str, int]:
@@ -136,12 +143,17 @@ def _is_whole(store: Store, document_id: int) -> bool:
 
 def purge_superseded(store: Store, indexes: Indexes) -> None:
     """Delete superseded documents, but for the chunks that the live index names."""
-    live = indexes.live()
-    store.purge(live.chunk_ids() if live else ())
+    superseded = store.superseded()
+    live = indexes.live() if superseded else None
+    if isinstance(live, OlderGeneration):
+        store.purge(live.chunk_ids())
+    elif superseded:
+        named = np.intersect1d(superseded, live.documents()[0]) if live else ()
+        store.purge(chunk_ids_of(store, [int(one) for one in named]).tolist())
 
 
-def drop(store: Store, rows: dict[str, list[str]]) -> None:
-    """Delete contexts and vectors by key, documents with their chunks by id."""
+def drop(store: Store, rows: dict[str, list[str]], *, wanted: bool = True) -> None:
+    """Delete contexts and vectors by key, documents with their chunks by id; `wanted` ones have to be made again."""
     with store.transaction():
         for statement, name in (
             ("DELETE FROM contexts WHERE key = ?", "contexts"),
@@ -149,6 +161,8 @@ def drop(store: Store, rows: dict[str, list[str]]) -> None:
             ("DELETE FROM documents WHERE id = ?", "documents"),
         ):
             store.connection.executemany(statement, [(key,) for key in rows.get(name, ())])
+        if wanted:
+            mark_nothing_made(store)
 
 
 def check_pages(store: Store) -> list[str]:

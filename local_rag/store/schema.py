@@ -86,6 +86,20 @@ CREATE TABLE provenance (
     """
 ALTER TABLE documents ADD COLUMN told TEXT;
 """,
+    # 7: `made` says what of a document is ready to be published, so that nothing is looked at again that has not
+    # changed; and what is asked of all documents is answered from indexes, without passing over their texts.
+    """
+CREATE TABLE made (
+    document_id INTEGER PRIMARY KEY REFERENCES documents (id) ON DELETE CASCADE,
+    plan TEXT NOT NULL,                 -- what decides which vectors its chunks want, empty until all are stored
+    version INTEGER NOT NULL,           -- of what an index holds of the document
+    chunks INTEGER NOT NULL,
+    generated INTEGER NOT NULL          -- of these, with a generated context
+);
+CREATE INDEX live_documents ON documents (path, size, modified_ns, sha256, title, split_key) WHERE live;
+CREATE INDEX superseded_documents ON documents (id) WHERE NOT live;
+CREATE INDEX chunks_by_context ON chunks (context_key) WHERE context_key IS NOT NULL;
+""",
 )
 SCHEMA_VERSION = len(STEPS)
 

@@ -12,6 +12,7 @@ from local_rag.errors import LibraryError
 from local_rag.files import folder_bytes
 from local_rag.indexing.indexer import Indexer
 from local_rag.store.database import Store, StoredDocument
+from local_rag.store.generation import SEGMENTS
 from local_rag.store.history import erase_from_history
 from local_rag.store.index import Indexes
 from local_rag.store.maintenance import (
@@ -25,7 +26,6 @@ from local_rag.store.maintenance import (
 )
 
 # Nothing is deleted but what this program makes: by the names it gives.
-_OLDER = re.compile(r"\d{6,}(?:\.tmp)?")
 _LEFTOVER = re.compile(
     r"library\.sqlite3\.(?:damaged(?:-wal|-shm)?|salvaged\.tmp.*)|\.(?:CURRENT|settings\.toml)\.\d+\.tmp"
     r"|CURRENT\.tmp|settings\.tmp"
@@ -95,16 +95,18 @@ def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Rem
         indexer.publish(anew=erase)
     purge_superseded(store, indexes)
     if erase:
-        drop(store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))})
+        drop(
+            store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))}, wanted=False
+        )
         erase_from_history(store.folder, [document.path for document in removal.documents])
-        _delete(*_leftovers(store.folder, indexes.live_name()))
+        _delete(indexes.unused(indexes.live_name()), _leftovers(store.folder))
         compact(store)
 
 
 def clean(store: Store, indexes: Indexes, *, dry_run: bool) -> Cleaning:
     """Delete all generations but the live one, orphaned contexts and vectors, superseded documents and leftovers."""
     folder = store.folder
-    folders, leftovers = _leftovers(folder, indexes.live_name())
+    folders, leftovers = indexes.unused(indexes.live_name()), _leftovers(folder)
     before = folder_bytes(folder)
     superseded = count_rows(store)["superseded_documents"]
     if not dry_run:
@@ -113,14 +115,15 @@ def clean(store: Store, indexes: Indexes, *, dry_run: bool) -> Cleaning:
     contexts, vectors = ({}, {}) if kept else (orphaned_contexts(store), orphaned_vectors(store))
     freed = sum(folder_bytes(path) for path in (*folders, *leftovers)) + sum((contexts | vectors).values())
     if not dry_run:
-        drop(store, {"contexts": list(contexts), "vectors": list(vectors)})
+        drop(store, {"contexts": list(contexts), "vectors": list(vectors)}, wanted=False)
         _delete(folders, leftovers)
         compact(store)
         superseded -= count_rows(store)["superseded_documents"]
         freed = before - folder_bytes(folder)
+    unfinished = [path for path in folders if path.suffix == ".tmp" or path.parent.name == SEGMENTS]
     return Cleaning(
-        generations=tuple(path.name for path in folders if path.suffix != ".tmp"),
-        leftovers=tuple(path.name for path in (*leftovers, *(path for path in folders if path.suffix == ".tmp"))),
+        generations=tuple(path.name for path in folders if path not in unfinished),
+        leftovers=tuple(path.name for path in (*leftovers, *unfinished)),
         documents=superseded,
         contexts=len(contexts),
         vectors=len(vectors),
@@ -129,11 +132,9 @@ def clean(store: Store, indexes: Indexes, *, dry_run: bool) -> Cleaning:
     )
 
 
-def _leftovers(folder: Path, live: str) -> tuple[list[Path], list[Path]]:
-    """Return older and unfinished indexes, and what killed runs and repairs have left behind."""
-    folders = sorted(path for path in (folder / "generations").glob("*") if _OLDER.fullmatch(path.name))
-    leftovers = sorted(path for path in folder.iterdir() if _LEFTOVER.fullmatch(path.name))
-    return [path for path in folders if path.name != live], leftovers
+def _leftovers(folder: Path) -> list[Path]:
+    """Return what killed runs and repairs have left behind."""
+    return sorted(path for path in folder.iterdir() if _LEFTOVER.fullmatch(path.name))
 
 
 def _delete(*groups: Iterable[Path]) -> None:

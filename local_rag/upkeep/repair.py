@@ -1,6 +1,6 @@
 """Bring a library back to a whole state, from whatever a crash, a full disk or a failing one has left behind.
 
-A library is always in one of these states. The first seven are all that a killed process or a power cut can leave, and
+A library is always in one of these states. The first ten are all that a killed process or a power cut can leave, and
 need nobody's help; the others need `local-rag repair`, and every command that meets one names it.
 
 | state                                              | what a reader sees     | what mends it                        |
@@ -9,13 +9,16 @@ need nobody's help; the others need `local-rag repair`, and every command that m
 | 2. a log beside the store (killed while writing)   | the last commit        | SQLite, at the next opening          |
 | 3. some documents read, some superseded            | the live index, whole  | `index` reads on                     |
 | 4. contexts or vectors missing                     | the live index, whole  | `index` makes those that are missing |
-| 5. `*.tmp` (killed while publishing)               | the live index, whole  | the next publish, or `clean`         |
-| 6. a generation that `CURRENT` does not name yet   | the live index, whole  | the next publish, or `clean`         |
-| 7. older generations, superseded documents         | the live index, whole  | the next `index`, or `clean`         |
-| 8. a file of the live index missing or changed     | a refusal naming it    | branch A: published again            |
-| 9. rows of the store not as they were written      | passages, some damaged | branch B: dropped and made again     |
-| 10. pages of the store that cannot be read         | a refusal naming it    | branch C: salvaged                   |
-| 11. `library.sqlite3.salvaged` (killed in C)       | a refusal naming it    | branch C goes on                     |
+| 5. vectors there, and not noted as made            | the live index, whole  | `index` finds them by their keys     |
+| 6. `*.tmp` (killed while publishing)               | the live index, whole  | the next publish, or `clean`         |
+| 7. a segment that no generation names              | the live index, whole  | the next publish, or `clean`         |
+| 8. segments merged, and their sources still there  | the live index, whole  | the next publish, or `clean`         |
+| 9. a generation that `CURRENT` does not name yet   | the live index, whole  | the next publish, or `clean`         |
+| 10. older generations, superseded documents        | the live index, whole  | the next `index`, or `clean`         |
+| 11. a file of the live index missing or changed    | a refusal naming it    | branch A: published again            |
+| 12. rows of the store not as they were written     | passages, some damaged | branch B: dropped and made again     |
+| 13. pages of the store that cannot be read         | a refusal naming it    | branch C: salvaged                   |
+| 14. `library.sqlite3.salvaged` (killed in C)       | a refusal naming it    | branch C goes on                     |
 """
 
 import shutil
@@ -26,6 +29,7 @@ from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.indexing.indexer import Indexer
 from local_rag.store.connect import SALVAGED_FILE, STORE_FILE
 from local_rag.store.database import Store
+from local_rag.store.generation import SEGMENTS
 from local_rag.store.index import Indexes
 from local_rag.store.maintenance import check_pages, count_rows, drop, find_damage
 from local_rag.store.salvage import salvage, switch
@@ -86,8 +90,9 @@ def _problems(folder: Path) -> list[str]:
 def _switch(folder: Path) -> None:
     """Put the salvaged store in its place; the index goes first, since its chunks are not in that store."""
     (folder / "CURRENT").unlink(missing_ok=True)
-    if (folder / "generations").exists():
-        shutil.rmtree(folder / "generations")
+    for name in ("generations", SEGMENTS):
+        if (folder / name).exists():
+            shutil.rmtree(folder / name)
     switch(folder)
 
 

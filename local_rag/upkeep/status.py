@@ -17,6 +17,7 @@ from local_rag.records import InstalledModel, Note, Role
 from local_rag.settings import Settings
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
+from local_rag.store.generation import SEGMENTS
 from local_rag.store.index import Indexes
 from local_rag.store.maintenance import count_context_kinds, count_rows
 from local_rag.store.usage import Usage, usage_of
@@ -105,7 +106,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
     if missing:
         stale.append(Stale(f"{missing} contexts are still to be written", "local-rag index"))
     answer_model = _usable(settings, "answer")
-    folder, generations = store.folder, store.folder / "generations"
+    folder = store.folder
     return Status(
         library=str(folder),
         roots=tuple(map(str, store.roots())),
@@ -116,14 +117,14 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
         cached={name: rows[name] for name in ("cached_contexts", "cached_vectors", "superseded_documents")},
         models=names,
         fingerprint=fingerprint,
-        generations={path.name: folder_bytes(path) for path in sorted(generations.glob("*"))},
+        generations=indexes.sizes(),
         live_generation=indexes.live_name(),
         answered_log_odds=threshold_of(answer_model, remembered_settings(folder)) if answer_model else None,
         contexts_gain=remembered_settings(folder).get(GAIN, {}),
         usage=usage_of(folder),
         disk={
             "store": sum(folder_bytes(path) for path in folder.glob(f"{STORE_FILE}*")),
-            "generations": folder_bytes(generations) if generations.is_dir() else 0,
+            "generations": sum(folder_bytes(folder / name) for name in ("generations", SEGMENTS)),
             "library": folder_bytes(folder),
         },
         unreachable=tuple(map(str, sorted(roots.unreachable))),

@@ -18,9 +18,8 @@ from local_rag.records import Chunk, Document, Filters, InstalledModel, Provenan
 from local_rag.settings import resolve_settings
 from local_rag.store.database import Store
 from local_rag.store.generation import Generations
-from local_rag.store.index import IndexRows
 from local_rag.store.selection import DocumentFacts
-from tests.fakes import FakeEmbedder
+from tests.fakes import FakeEmbedder, contents_of
 
 EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))
 WORDS = ("tide", "wind", "boat", "harbour", "mail", "island")
@@ -104,7 +103,7 @@ def searcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searcher]:
             store.put_document(document, chunks, size=1, modified_ns=0, sha256="s", split_key="k")
         stored = list(store.chunks())
         vectors = EMBEDDER.embed_passages([one.chunk.text for one in stored])
-        rows = IndexRows(
+        rows = contents_of(
             [s.id for s in stored], [s.document_id for s in stored], vectors, [s.chunk.text for s in stored]
         )
         generations = Generations(folder)

@@ -13,6 +13,7 @@ from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.records import Chunk, Document, Provenance, Skipped
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
+from local_rag.store.made import Planned, mark_made, put_plans
 from local_rag.store.maintenance import (
     check_pages,
     count_rows,
@@ -162,7 +163,8 @@ def test_a_vector_of_another_size_than_the_rest_is_damaged(store: Store) -> None
         put(store, str(number))
     store.put_vectors(["0", "1"], np.ones((2, 4), dtype=np.float32))
     store.put_vectors(["2", "of another model"], np.ones((2, 8), dtype=np.float32))
-    store.plan_vectors((chunk.id, chunk.path[-1]) for chunk in list(store.chunks()))
+    chunks = list(store.chunks())
+    put_plans(store, [Planned(chunk.document_id, [(chunk.id, chunk.path[-1])], 1, 0) for chunk in chunks])
     assert find_damage(store)["vectors"] == ["2"]
 
 
@@ -173,7 +175,7 @@ def test_orphans_are_what_no_chunk_wants(store: Store) -> None:
         store.put_context(key, "A sentence.", "llm")
     store.put_vectors(["wanted", "old"], np.ones((2, 4), dtype=np.float32))
     store.plan_contexts(document, "plan", [(chunk.id, "wanted")])
-    store.plan_vectors([(chunk.id, "wanted")])
+    put_plans(store, [Planned(document, [(chunk.id, "wanted")], 1, 0)])
     assert orphaned_contexts(store) == {"old": len("A sentence.")}
     assert orphaned_vectors(store) == {"old": 16}
 
@@ -183,19 +185,22 @@ def test_an_index_is_unfinished_until_it_holds_every_chunk_with_its_vector_and_i
     store: Store, mode: str
 ) -> None:
     assert is_unfinished(store, None)
-    (chunk,) = store.chunks(put(store, "a"))
-    live, other = FakeIndex([chunk.id], []), FakeIndex([chunk.id, chunk.id + 1], [])
+    (chunk,) = store.chunks(document := put(store, "a"))
+    live, other = FakeIndex([chunk.id], [], held={document: 7}), FakeIndex([chunk.id], [], held={document: 8})
     live.manifest = other.manifest = {"fingerprint": {"context": mode}}
     assert is_unfinished(store, live), "its vector is not planned"
-    store.plan_vectors([(chunk.id, "v")])
+    put_plans(store, [Planned(document, [(chunk.id, "v")], 7, 0)])
     assert is_unfinished(store, live), "its vector is not made"
     store.put_vectors(["v"], np.ones((1, 4), dtype=np.float32))
+    mark_made(store, [document], "plan")
     assert is_unfinished(store, live) == (mode == "llm"), "its context is not planned"
-    store.plan_contexts(chunk.document_id, "plan", [(chunk.id, "c")])
+    store.plan_contexts(document, "plan", [(chunk.id, "c")])
     assert is_unfinished(store, live) == (mode == "llm"), "its context is not written"
     store.put_context("c", "A sentence.", "llm")
+    assert is_unfinished(store, live), "its vector was made without the context"
+    mark_made(store, [document], "plan")
     assert not is_unfinished(store, live)
-    assert is_unfinished(store, other), "it holds another chunk"
+    assert is_unfinished(store, other), "it holds another version of the document"
 
 
 def test_skipped_files_are_replaced_where_they_were_looked_at(store: Store) -> None:

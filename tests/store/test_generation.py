@@ -10,21 +10,26 @@ from hypothesis import strategies as st
 
 from local_rag.errors import DamagedLibraryError
 from local_rag.store.generation import Generation, Generations
-from local_rag.store.index import IndexRows
+from local_rag.store.index import Contents
+from tests.fakes import contents_of
 
 TEXTS = ("the tide rises", "tide and wind", "wind from the west", "tide tide tide", "a boat", "the boat and the tide")
 IDS = (70, 12, 31, 9, 55, 8)
 
 
-def rows(count: int = len(TEXTS)) -> IndexRows:
+def unit_vectors(count: int = len(TEXTS)) -> np.ndarray:
     vectors = np.random.default_rng(5).normal(size=(count, 8)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return IndexRows(IDS[:count], [1, 1, 1, 2, 2, 3][:count], vectors, TEXTS[:count])
+    normalised: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return normalised
+
+
+def rows(count: int = len(TEXTS)) -> Contents:
+    return contents_of(IDS[:count], [1, 1, 1, 2, 2, 3][:count], unit_vectors(count), TEXTS[:count])
 
 
 def live(generations: Generations) -> Generation:
     generation = generations.live()
-    assert generation is not None
+    assert isinstance(generation, Generation)
     generation.open()
     return generation
 
@@ -46,11 +51,11 @@ def test_results_are_chunk_ids_best_first(generation: Generation) -> None:
     assert generation.manifest["made"] == "today"
     assert generation.damage() == []
     assert [chunk for chunk, _ in generation.keywords(["tide"], 1)] == [9]
-    for ranking in (generation.dense(rows().vectors[4], 6), generation.keywords(["tide", "boat"], 6)):
+    for ranking in (generation.dense(unit_vectors()[4], 6), generation.keywords(["tide", "boat"], 6)):
         assert {chunk for chunk, _ in ranking} <= set(IDS)
         scores = [score for _, score in ranking]
         assert scores == sorted(scores, reverse=True)
-    ((chunk, similarity),) = generation.dense(rows().vectors[5], 1)
+    ((chunk, similarity),) = generation.dense(unit_vectors()[5], 1)
     assert chunk == 8
     assert similarity == pytest.approx(1), "alone in its document, its vector is as it was given"
 
@@ -74,7 +79,7 @@ def test_the_order_within_allowed_is_that_of_everything(
 
 
 def test_an_index_of_nothing_finds_nothing(tmp_path: Path) -> None:
-    Generations(tmp_path).publish(IndexRows([], [], np.zeros((0, 1), dtype=np.float32), []), {})
+    Generations(tmp_path).publish(contents_of([], [], np.zeros((0, 1), dtype=np.float32), []), {})
     empty = live(Generations(tmp_path))
     assert empty.chunk_ids() == []
     assert empty.dense(np.ones(1), 3) == empty.keywords(["tide"], 3) == []
@@ -98,8 +103,8 @@ def test_a_publish_follows_the_one_before_which_stays_for_its_readers(tmp_path: 
 def test_damage_is_named(tmp_path: Path) -> None:
     generations = Generations(tmp_path)
     generations.publish(rows(), {})
-    folder = tmp_path / "generations" / "000001"
-    ids, vectors, keywords = folder / "chunk_ids.npy", folder / "vectors.faiss", folder / "keywords" / "blocks.npy"
+    folder = tmp_path / "segments" / "000001"
+    ids, vectors, keywords = folder / "chunk_ids.npy", folder / "vectors.npy", folder / "keywords" / "blocks.npy"
     ids.unlink()
     vectors.write_bytes(vectors.read_bytes()[:-1])
     keywords.write_bytes(keywords.read_bytes()[:-1] + b"?")

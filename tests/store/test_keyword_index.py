@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_rag.store.keyword_index import KeywordIndex, _blocks, keyword_tokens
+from local_rag.store.keyword_index import KeywordIndex, keyword_tokens
 from local_rag.store.scoring import KeywordTuning
 
 
@@ -83,13 +83,6 @@ def test_weights_of_terms_are_those_of_their_scores() -> None:
     assert dict(index.search(["tide", "zebra", "wind", "tide"], 9, weights=[1, 5, 0.3, 1])) == pytest.approx(wanted)
     assert index.search(["tide", "wind"], 9) == index.search(["tide", "wind"], 9, weights=[1.0, 1.0])
     assert [row for row, _ in index.search(["tide", "wind"], 1, weights=[0.3, 1.0])] == [3]
-
-
-def test_long_documents_are_cut_into_even_blocks() -> None:
-    assert _blocks([7] * 3, 8).tolist() == [0, 0, 0]
-    assert _blocks([7] * 9 + [8], 8).tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 2]
-    assert _blocks([7] * 3, 1).tolist() == [0, 1, 2]
-    assert _blocks([], 8).tolist() == []
 
 
 @settings(max_examples=50, deadline=None)

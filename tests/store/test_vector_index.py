@@ -6,8 +6,8 @@ import pytest
 
 from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.store.generation import Generations
-from local_rag.store.index import IndexRows
 from local_rag.store.vector_index import VectorIndex, VectorTuning, blend_neighbours
+from tests.fakes import contents_of
 
 
 def test_exact_inner_product(tmp_path: Path) -> None:
@@ -53,14 +53,14 @@ def test_a_file_that_is_missing_or_damaged_is_named(content: bytes | None, tmp_p
         VectorIndex.load(path)
 
 
-@pytest.mark.parametrize("name", ["chunk_ids.npy", "vectors.faiss", "keywords"])
+@pytest.mark.parametrize("name", ["chunk_ids.npy", "vectors.npy", "keywords"])
 def test_a_generation_that_goes_while_it_is_opened_is_no_surprise(name: str, tmp_path: Path) -> None:
     generations = Generations(tmp_path)
-    generations.publish(IndexRows([1], [1], np.ones((1, 1), dtype=np.float32), ["a boat"]), {})
+    generations.publish(contents_of([1], [1], np.ones((1, 1), dtype=np.float32), ["a boat"]), {})
     live = generations.live()
     assert live is not None
     live.open()
-    removed = live.folder / name
+    removed = tmp_path / "segments" / "000001" / name
     shutil.rmtree(removed) if removed.is_dir() else removed.unlink()
     with pytest.raises((LibraryError, OSError)):
         live.open()

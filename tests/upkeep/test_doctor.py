@@ -210,7 +210,7 @@ def test_a_damaged_library_fails(indexed: Path, results: Results) -> None:
 
 
 def test_a_damaged_index_fails(indexed: Path, results: Results) -> None:
-    vectors = next((indexed / "generations").rglob("vectors.faiss"))
+    vectors = next((indexed / "segments").rglob("vectors.npy"))
     vectors.chmod(0o600)
     vectors.write_bytes(vectors.read_bytes()[:40])
     assert results()["integrity"]["severity"] == "failed"

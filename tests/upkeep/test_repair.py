@@ -44,7 +44,8 @@ def lib(run: Run) -> Run:
 def live_files(library: Path) -> list[Path]:
     generation = Generations(library).live()
     assert generation
-    return sorted(path for path in generation.folder.rglob("*") if path.is_file())
+    folders = [generation.folder, *(library / "segments" / name for name in generation.manifest["segments"])]
+    return sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
 
 
 def test_a_whole_library_needs_no_repair(library: Path, lib: Run) -> None:
@@ -71,7 +72,7 @@ def test_a_damaged_index_file_is_noticed_named_and_rebuilt(library: Path, lib: R
     expected = make().search(QUESTION, top=50)
     loaded = FakeEmbedder.loaded
     keywords = [path for path in live_files(library) if "keywords" in path.parts and path.stat().st_size]
-    names = ["chunk_ids.npy", "manifest.json", "vectors.faiss", choose.choice(keywords).name]
+    names = ["chunk_ids.npy", "manifest.json", "vectors.npy", choose.choice(keywords).name]
     for name in names:
         path = next(path for path in live_files(library) if path.name == name)
         damage(path, kind, choose)

@@ -15,8 +15,9 @@ from local_rag.indexing.indexer import IndexReport
 from local_rag.models.registry import resolve
 from local_rag.records import Progress, Role
 from local_rag.store.database import Store
-from local_rag.store.generation import Generations, write_manifest
+from local_rag.store.generation import Generations
 from local_rag.store.maintenance import count_rows
+from local_rag.store.segment import write_manifest
 from tests.conftest import Run
 from tests.fakes import QUICK
 

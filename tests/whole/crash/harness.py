@@ -6,7 +6,7 @@ run finds it untouched.
 """
 
 import contextlib
-import hashlib
+import itertools
 import os
 import random
 import re
@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from local_rag import Library
 from local_rag.library import Parts
-from local_rag.store.generation import Generations
+from local_rag.store.generation import Generation, Generations
+from local_rag.store.keyword_index import keyword_tokens
 from local_rag.store.schema import crc32
 from tests.fakes import EMBEDS_QUICKLY
 
@@ -34,7 +36,7 @@ QUESTIONS = ("How long is the leave?", "When does the boat leave the harbour?", 
 _SETTINGS = ("--profile", "tiny", "--chunk-tokens", "48")
 # Everything that may lie in a library, however it was interrupted.
 _KNOWN = {"library.sqlite3", "library.sqlite3-wal", "library.sqlite3-shm", "library.sqlite3-journal"} | {
-    "lock", "lock.pid", "settings.toml", "CURRENT", "generations",
+    "lock", "lock.pid", "settings.toml", "CURRENT", "generations", "segments",
 }  # fmt: skip
 
 _LEFTOVER = re.compile(r"\.(?:settings\.toml|CURRENT)\.\d+\.tmp")
@@ -96,7 +98,6 @@ class Trial:
         self._log.unlink(missing_ok=True)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCAL_RAG_")} | {
             "PYTHONPATH": str(ROOT),
-            "PYTHONHASHSEED": "0",  # bm25s numbers its vocabulary in the order of a set
             "LD_PRELOAD": str(self._faults),
             "CRASH_FOLDER": str(library),
             "CRASH_LOG": str(self._log),
@@ -195,13 +196,20 @@ class Trial:
         assert generation is not None
         assert generation.damage() == []
         assert generation.chunk_ids() == [row[0] for row in rows]
-        files = {
-            str(path.relative_to(generation.folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(generation.folder.rglob("*"))
-            if path.is_file() and path.name not in {"chunk_ids.npy", "manifest.json"}
-        }
+        assert isinstance(generation, Generation)
+        generation.open()
+        place_of = {row[0]: (row[1], row[6]) for row in rows}
+        random, dimension = np.random.default_rng(0), len(rows[0][-1]) // 4 if rows else 1
+        rankings = [
+            [(place_of[chunk], score) for chunk, score in found]
+            for question in QUESTIONS
+            for found in (
+                generation.keywords(keyword_tokens(question), len(rows)),
+                generation.dense(random.normal(size=dimension).astype(np.float32), len(rows)),
+            )
+        ]
         manifest = {name: generation.manifest[name] for name in ("fingerprint", "documents", "chunks")}
-        return {"rows": [row[1:] for row in rows], "files": files, "manifest": manifest}
+        return {"rows": [row[1:] for row in rows], "rankings": rankings, "manifest": manifest}
 
     def compare_with_undisturbed_run(self, *arguments: str) -> int:
         """Index the same documents into a fresh library and compare; return the number of writing calls it took."""
@@ -251,6 +259,25 @@ def kill_once(trial: Trial, choose: random.Random, calls: int, seconds: float, a
         return trial.index(*arguments, at=choose.randrange(8), action="kill", only="rename")
     action = "torn" if way < 0.5 else "kill"
     return trial.index(*arguments, at=int(calls * choose.random() ** 2), action=action)
+
+
+def kill_at_every_rename(trial: Trial) -> int:
+    """Kill runs before their first rename, before their second, and so on, until one ends; return how many were killed.
+
+    What each changes is a document, so that segments come to be merged. Each kill is checked, and after each the index
+    is ended and compared.
+    """
+    for at in itertools.count():
+        write_document(sorted(trial.documents.iterdir())[at % 3], at % 3, at + 1)
+        run = trial.index(at=at, action="kill", only="rename")
+        trial.check()
+        if not was_killed(run):
+            assert run.returncode == 0, run.stderr
+            return at
+        assert trial.index().returncode == 0
+        trial.check()
+        trial.compare_with_undisturbed_run()
+    raise AssertionError
 
 
 def was_killed(run: Run) -> bool:

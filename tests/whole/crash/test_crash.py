@@ -18,6 +18,7 @@ from tests.whole.crash.harness import (
     Trial,
     build_faults,
     check_sentence,
+    kill_at_every_rename,
     kill_repeatedly,
     small_disk,
     was_killed,
@@ -45,7 +46,7 @@ def test_nothing_finished_is_lost_when_the_run_is_killed(trial: Trial) -> None:
     assert len(runs) == _KILLS
 
 
-@pytest.mark.parametrize("at", range(3))
+@pytest.mark.parametrize("at", range(4))
 def test_a_kill_between_the_renames_of_a_publish_loses_nothing(trial: Trial, at: int) -> None:
     write_documents(trial.documents)
     run = trial.index(at=at, action="kill", only="rename")
@@ -54,6 +55,12 @@ def test_a_kill_between_the_renames_of_a_publish_loses_nothing(trial: Trial, at:
     trial.check()
     assert trial.index().returncode == 0
     trial.check()
+
+
+def test_a_kill_between_any_two_renames_loses_nothing(trial: Trial) -> None:
+    write_documents(trial.documents, 4)
+    assert trial.index().returncode == 0
+    assert kill_at_every_rename(trial) >= 3, "of a segment, a generation and the pointer"
 
 
 @pytest.mark.parametrize(

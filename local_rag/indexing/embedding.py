@@ -1,0 +1,130 @@
+"""Find out which vectors the documents want, have those made that are not stored, and hand out what is published.
+
+What a document wants is planned once, and again when it has changed: `store/made.py` remembers what is done. No step
+holds more than some documents at a time.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+
+import numpy as np
+
+from local_rag.indexing.vectors import embedded_text, embedder_identity, vector_keys
+from local_rag.indexing.work import EmbeddingJob, Note, Workers
+from local_rag.keys import key_of
+from local_rag.records import SITUATED, WRITTEN, InstalledModel, heading_path
+from local_rag.settings import Settings
+from local_rag.store.database import Store, StoredChunk
+from local_rag.store.index import DocumentRows, index_recipe
+from local_rag.store.made import Planned, mark_made, put_plans
+from local_rag.store.scoring import KEYWORDS
+from local_rag.store.vector_index import VECTORS
+
+_TOGETHER = 64  # documents that are planned, or done, in one commit
+_TOGETHER_CHUNKS = 1024
+
+
+class Embedding:
+    """Make the vectors of documents under the settings of a run; `plan` names all that decides about them."""
+
+    def __init__(
+        self,
+        store: Store,
+        workers: Workers,
+        settings: Settings,
+        embed_model: InstalledModel,
+        context_plan: str,
+    ) -> None:
+        self._store, self._workers, self._settings, self._model = store, workers, settings, embed_model
+        self._situated = settings.context in SITUATED
+        shaped = index_recipe(KEYWORDS, VECTORS)
+        self.plan = key_of(embedder_identity(embed_model), embed_model.int8, settings.context, context_plan, shaped)
+        self._lacking: dict[int, set[str]] = {}  # vectors that are being made, by document
+        self._wanted_by: dict[str, list[int]] = {}
+        self._done: list[int] = []
+
+    def make(self, documents: Iterable[int], note: Note) -> Iterator[int]:
+        """Plan documents and have their vectors made; yield how many vectors each batch holds."""
+        with closing(self._workers.embed(self._jobs(documents), note)) as results:
+            for keys, vectors in results:
+                self._store.put_vectors(keys, vectors)
+                yield self._finish(keys)
+        self._mark()
+
+    def _jobs(self, documents: Iterable[int]) -> Iterator[EmbeddingJob]:
+        """Plan some documents at a time; yield what is to be embedded, each text once."""
+        planned, jobs = list[Planned](), list[EmbeddingJob]()
+        for document in documents:
+            one, missing = self._plan(document)
+            planned.append(one)
+            jobs += missing
+            if len(planned) >= _TOGETHER or sum(len(plan.keys) for plan in planned) >= _TOGETHER_CHUNKS:
+                yield from self._planned(planned, jobs)
+                planned, jobs = [], []
+        yield from self._planned(planned, jobs)
+
+    def _planned(self, planned: Sequence[Planned], jobs: Iterable[EmbeddingJob]) -> Iterator[EmbeddingJob]:
+        """Store plans, before what they want is asked for."""
+        put_plans(self._store, planned)
+        wanted = {job.key: job for job in jobs}
+        for one in planned:
+            missing = {key for _, key in one.keys if key in wanted or key in self._wanted_by}
+            if missing:
+                self._lacking[one.document_id] = missing
+            else:
+                self._done.append(one.document_id)
+        asked = wanted.keys() - self._wanted_by.keys()
+        for one in planned:
+            for key in self._lacking.get(one.document_id, ()):
+                self._wanted_by.setdefault(key, []).append(one.document_id)
+        if len(self._done) >= _TOGETHER:
+            self._mark()
+        return (job for key, job in wanted.items() if key in asked)
+
+    def _plan(self, document: int) -> tuple[Planned, list[EmbeddingJob]]:
+        """Find out which vectors a document wants; return a job for each that is not stored."""
+        chunks = list(self._store.chunks(document))
+        passages = []
+        for stored in chunks:
+            headings, context, text = self._parts(stored)
+            passages.append((embedded_text(headings, text, model=self._model), context))
+        possible = [vector_keys(self._model, *passage) for passage in passages]
+        known = self._store.known_vectors(key for some in possible for key in some)
+        keys = [next((key for key in some if key in known), some[-1]) for some in possible]
+        rows = [(stored.id, key) for stored, key in zip(chunks, keys, strict=True)]
+        generated = sum(stored.context_kind in WRITTEN for stored in chunks if self._situated)
+        planned = Planned(document, rows, int(key_of(self.plan, rows)[:15], 16), generated)
+        jobs = [EmbeddingJob(key, *one) for key, one in zip(keys, passages, strict=True) if key not in known]
+        return planned, jobs
+
+    def _finish(self, keys: Sequence[str]) -> int:
+        """Note which documents have all vectors now; return how many vectors there were."""
+        for key in keys:
+            for document in self._wanted_by.pop(key, ()):
+                self._lacking[document].discard(key)
+                if not self._lacking[document]:
+                    del self._lacking[document]
+                    self._done.append(document)
+        self._mark()
+        return len(keys)
+
+    def _mark(self) -> None:
+        mark_made(self._store, self._done, self.plan)
+        self._done.clear()
+
+    def rows(self, documents: Sequence[int]) -> Iterator[DocumentRows]:
+        """Yield what documents that are made are found by."""
+        for document in documents:
+            chunks = list(self._store.chunks(document))
+            keys = self._store.vector_keys(document)
+            yield DocumentRows(
+                document_id=document,
+                chunk_ids=[stored.id for stored in chunks],
+                vectors=np.stack([self._store.vector(key) for key in keys]),
+                texts=["\n".join(part for part in self._parts(stored) if part) for stored in chunks],
+            )
+
+    def _parts(self, stored: StoredChunk) -> tuple[str, str, str]:
+        """Return what a chunk is found by: its headings, its context and its text."""
+        headings = heading_path(stored.title, stored.chunk.headings) if self._settings.context != "none" else ""
+        return headings, stored.context if self._situated else "", stored.chunk.text

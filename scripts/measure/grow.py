@@ -1,0 +1,270 @@
+"""Measure what a library costs as it grows: to index, unchanged, one file changed or removed, to open and to search.
+
+The documents are varied copies of the pages in corpus/: words of each copy are exchanged, and each section is one
+chunk. Their vectors are those of the real paragraphs, by all-minilm-l6-v2, jittered: an embedder that takes no time, so
+that what is measured is local-rag itself. Each step is a process of its own, whose time and peak memory are told.
+
+    nice scripts/measure/grow.py --chunks 10000 --json grow-10000.json
+    scripts/measure/grow.py --plot grow-*.json --to docs/measurements/grow.png
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from hashlib import blake2b
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from local_rag.library import Library, Parts  # noqa: E402  found only after the line above
+from local_rag.models.load import load_embedder  # noqa: E402
+from local_rag.models.registry import resolve  # noqa: E402
+from local_rag.records import InstalledModel  # noqa: E402
+from local_rag.store.database import Store  # noqa: E402
+from local_rag.store.generation import Generations  # noqa: E402
+from local_rag.store.keyword_index import keyword_tokens  # noqa: E402
+
+_SECTIONS = 16  # of a document
+_WORDS = (60, 110)  # of a section: a chunk each
+_BASES = 1500  # real paragraphs
+_EXCHANGED = 0.25  # of the words of a copy
+_JITTER = 0.6  # length of what is added to a vector
+_QUESTIONS, _TOP = 100, 50
+_EMBEDDER = "all-minilm-l6-v2"
+_MARK = re.compile(r"Section (\d+)\.\d+")
+
+
+class JitteringEmbedder:
+    """Return the vector of the real paragraph that a text is a copy of, moved a little, and always alike."""
+
+    def __init__(self, _model: InstalledModel) -> None:
+        self._bases: np.ndarray = np.load(os.environ["GROW_BASES"])
+
+    def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """Return normalised vectors, shape (len(texts), dimension)."""
+        return np.stack([self.embed_query(text) for text in texts])
+
+    def embed_query(self, text: str) -> np.ndarray:
+        """Return one normalised vector."""
+        seed = int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+        found = _MARK.search(text)
+        base = self._bases[(int(found[1]) if found else seed) % len(self._bases)]
+        random = np.random.default_rng(seed)
+        vector = base + _JITTER * random.standard_normal(len(base), dtype=np.float32) / np.sqrt(len(base))
+        normalised: np.ndarray = (vector / np.linalg.norm(vector)).astype(np.float32)
+        return normalised
+
+
+def paragraphs() -> list[str]:
+    """Return runs of words from the pages of corpus/, each as long as a section."""
+    words = " ".join(path.read_text(errors="replace") for path in sorted((ROOT / "corpus").rglob("*.md"))).split()
+    words = [word for word in words if re.fullmatch(r"[\w'-]+[.,;:]?", word)]
+    random, found, start = np.random.default_rng(1), list[str](), 0
+    while len(found) < _BASES and start < len(words):
+        end = start + int(random.integers(*_WORDS))
+        found.append(" ".join(words[start:end]))
+        start = end
+    return found
+
+
+def write_documents(folder: Path, chunks: int, bases: Sequence[str]) -> None:
+    """Write documents of so many sections in all."""
+    words = np.array(sorted({word for text in bases for word in text.split()}))
+    for number in range(-(-chunks // _SECTIONS)):
+        path = folder / f"{number // 500:04}" / f"{number:06}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(document(number, 0, min(_SECTIONS, chunks - number * _SECTIONS), bases, words))
+
+
+def document(number: int, revision: int, sections: int, bases: Sequence[str], words: np.ndarray) -> str:
+    """Return a document; another revision has other words in its first section."""
+    parts = [f"# Page {number}\n"]
+    for section in range(sections):
+        place = number * _SECTIONS + section
+        random = np.random.default_rng([place, revision if section == 0 else 0])
+        text = np.array(bases[place % len(bases)].split())
+        changed = random.random(len(text)) < _EXCHANGED
+        text[changed] = random.choice(words, int(changed.sum()))
+        parts.append(f"## Section {place % len(bases)}.{place}\n\n{' '.join(text)}\n")
+    return "\n".join(parts)
+
+
+def in_child(step: str, *arguments: Path | str, bases: Path) -> dict[str, Any]:
+    """Run a step in a process of its own; return what it reports, with its seconds and its peak memory."""
+    command = [sys.executable, "-P", __file__, "--step", step, *map(str, arguments)]
+    environment = os.environ | {"GROW_BASES": str(bases), "PYTHONPATH": str(ROOT)}
+    started = time.monotonic()
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise click.ClickException(f"The step {step} failed.")
+    found: dict[str, Any] = json.loads(output)
+    return {"seconds": time.monotonic() - started, "peak_mb": usage.ru_maxrss / 1024, **found}
+
+
+def open_library(folder: Path) -> Library:
+    """Open a library whose embedder takes no time."""
+    return Library(folder, parts=Parts(load_embedder=JitteringEmbedder), profile="tiny", context="headings")
+
+
+def index(folder: Path, documents: Path) -> dict[str, Any]:
+    """Index as the command does."""
+    with open_library(folder) as library:
+        report = library.index([documents])
+    return {"chunks": report.chunks, "published": report.published}
+
+
+def questions(documents: Path) -> list[str]:
+    """Return runs of a few words from documents."""
+    paths, random = sorted(documents.rglob("*.md")), np.random.default_rng(2)
+    found = []
+    for _ in range(_QUESTIONS):
+        words = paths[int(random.integers(len(paths)))].read_text().split()
+        start = int(random.integers(max(1, len(words) - 8)))
+        found.append(" ".join(words[start : start + int(random.integers(3, 9))]))
+    return found
+
+
+def search(folder: Path, documents: Path) -> dict[str, Any]:
+    """Open a library whose files the system has forgotten, and search it, warm, without reranking."""
+    import bm25s  # noqa: F401  imports are not what is measured
+    import faiss  # noqa: F401
+
+    for path in (one for one in folder.rglob("*") if one.is_file()):
+        descriptor = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+    asked = questions(documents)
+    with open_library(folder) as library:
+        started = time.perf_counter()
+        library.load()
+        opened = time.perf_counter() - started
+        times = []
+        for question in [*asked, *asked]:
+            seconds = library.trace(question, top=10, rerank=False).seconds
+            times.append(1000 * sum(seconds[stage] for stage in ("dense", "keyword", "fuse")))
+    resident = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert resident is not None
+    return {"open_seconds": opened, "search_ms": median(times[_QUESTIONS:]), "resident_mb": int(resident[1]) / 1024}
+
+
+def order(folder: Path, documents: Path) -> dict[str, Any]:
+    """Return which chunks keyword search finds for each question, named by path and position."""
+    generation = Generations(folder).live()
+    assert generation is not None
+    generation.open()
+    found = []
+    with closing(Store(folder)) as store:
+        for question in questions(documents):
+            ids = [chunk for chunk, _ in generation.keywords(keyword_tokens(question), _TOP)]
+            stored = store.chunks_by_id(ids)
+            found.append([f"{stored[one].path} {stored[one].chunk.position}" for one in ids])
+    return {"order": found}
+
+
+STEPS = {"index": index, "search": search, "order": order}
+
+
+def measure(chunks: int, work: Path) -> dict[str, Any]:
+    """Take all steps."""
+    documents, library, fresh, vectors = (work / name for name in ("documents", "library", "fresh", "bases.npy"))
+    bases = paragraphs()
+    np.save(vectors, load_embedder(resolve(_EMBEDDER, "embed")).embed_passages(bases))
+    write_documents(documents, chunks, bases)
+    words = np.array(sorted({word for text in bases for word in text.split()}))
+    paths = sorted(documents.rglob("*.md"))
+
+    def step(name: str, folder: Path = library) -> dict[str, Any]:
+        click.echo(f"{name} {folder.name} ...", err=True)
+        return in_child(name, folder, documents, bases=vectors)
+
+    first = step("index")
+    unchanged = step("index")
+    paths[len(paths) // 2].write_text(document(len(paths) // 2, 1, _SECTIONS, bases, words))
+    changed = step("index")
+    paths[len(paths) // 3].unlink()
+    removed = step("index")
+    if not changed["published"] or not removed["published"] or unchanged["published"]:
+        raise click.ClickException("What was published is not what was changed.")
+    searched, grown = step("search"), step("order")["order"]
+    step("index", fresh)
+    anew = step("order", fresh)["order"]
+    return {
+        "chunks": first["chunks"],
+        "index_seconds": first["seconds"],
+        "index_peak_mb": first["peak_mb"],
+        "unchanged_seconds": unchanged["seconds"],
+        "unchanged_peak_mb": unchanged["peak_mb"],
+        "one_change_seconds": changed["seconds"],
+        "one_removal_seconds": removed["seconds"],
+        "open_seconds": searched["open_seconds"],
+        "search_ms": searched["search_ms"],
+        "resident_mb": searched["resident_mb"],
+        "same_order": sum(one == other for one, other in zip(grown, anew, strict=True)) / len(grown),
+    }
+
+
+def plot(files: Sequence[Path], to: Path) -> None:
+    """Draw each figure against the number of chunks."""
+    from matplotlib import pyplot
+
+    rows = sorted((json.loads(path.read_text()) for path in files), key=lambda row: row["chunks"])
+    names = [name for name in rows[0] if name != "chunks"]
+    _, axes = pyplot.subplots(-(-len(names) // 2), 2, figsize=(9, 14), squeeze=False)
+    for name, axis in zip(names, axes.flat, strict=False):
+        axis.plot([row["chunks"] for row in rows], [row[name] for row in rows], marker="o")
+        axis.set(title=name, xscale="log", ylim=(0, None))
+    pyplot.tight_layout()
+    pyplot.savefig(to)
+
+
+@click.command()
+@click.option("--chunks", default=10_000, show_default=True, help="How many chunks the library has.")
+@click.option("--json", "output", type=click.Path(path_type=Path), help="Where the figures are written.")
+@click.option("--work", type=click.Path(path_type=Path), help="Folder to work in, kept; else a temporary one.")
+@click.option("--plot", "plots", is_flag=True, help="Draw the figures of the files given instead.")
+@click.option("--to", type=click.Path(path_type=Path), default=Path("grow.png"), help="Where the drawing goes.")
+@click.option("--step", type=click.Choice(sorted(STEPS)), hidden=True)
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+def main(
+    chunks: int,
+    output: Path | None,
+    work: Path | None,
+    plots: bool,
+    to: Path,
+    step: str | None,
+    paths: tuple[Path, ...],
+) -> None:
+    """Measure a library of so many chunks."""
+    if step:
+        click.echo(json.dumps(STEPS[step](*paths)))
+        return
+    if plots:
+        plot(paths, to)
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = work or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        figures = measure(chunks, folder.resolve())
+    if output:
+        output.write_text(json.dumps(figures, indent=1) + "\n")
+    click.echo(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()
