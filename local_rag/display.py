@@ -47,6 +47,7 @@ def display_path(path: Path | str) -> str:
 def passage_as_dict(passage: Passage) -> dict[str, Any]:
     """Return a passage for JSON."""
     return {
+        "kind": passage.kind,
         "location": display_path(passage.location),
         "path": display_path(passage.path),
         "title": passage.title,
@@ -101,13 +102,16 @@ def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, .
     if len(snippet) > _SNIPPET_CHARACTERS:
         snippet = snippet[:_SNIPPET_CHARACTERS].rsplit(" ", 1)[0] + " ..."
     headings = heading_path(passage.title, passage.headings)
-    lines = [display_path(passage.location), f"{headings} (weak)" if passage.weak else headings]
+    marks = ["the whole document"] * (passage.kind == "document") + ["weak"] * bool(passage.weak)
+    lines = [display_path(passage.location), f"{headings} ({', '.join(marks)})" if marks else headings]
     said, tags = provenance_as_text(passage.provenance), ", ".join(passage.provenance.tags)
     lines += [line for line in (said, tags and f"tags: {tags}") if line]
+    if passage.kind == "document" and passage.context:
+        lines.append(f"summary by the model: {passage.context}")
     lines.append(snippet)
     if explain:
         lines.append(", ".join(f"{hit.list_name} #{hit.rank} ({hit.score:.4g})" for hit in passage.hits))
-        if passage.context:
+        if passage.context and passage.kind == "chunk":
             lines.append(f"context ({passage.context_kind}): {passage.context}")
     return tuple(map(one_line, lines))
 

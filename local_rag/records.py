@@ -11,6 +11,8 @@ DocumentKind = Literal["markdown", "text", "code"]
 # of another, a generated sentence too, or nothing more; or not even the headings.
 ContextMode = Literal["auto", "llm", "headings", "none"]
 SITUATED = frozenset({"auto", "llm"})  # the modes in which chunks have contexts
+# What a row of an index stands for: a part of a document, or all of it.
+RowKind = Literal["chunk", "document"]
 # What became of a generated sentence: used as it is, cut back, or dropped in favour of the headings. `apart` is what
 # sets a document apart, said without a model; `unneeded` that nothing need be said.
 ContextKind = Literal["llm", "repaired", "headings", "apart", "unneeded"]
@@ -137,6 +139,8 @@ class Passage:
 
     `start` and `end` are character offsets into the document's text; `also_in` are the places of copies of it.
     `weak` says that the reranker finds that it hardly fits; None where it did not read it, or its scale is not known.
+    One of the kind `document` stands for a whole document: its text is how the document begins and how it is divided,
+    its context what a model has written about it, and its place the document's beginning, an empty span.
     """
 
     chunk_id: int
@@ -156,6 +160,7 @@ class Passage:
     also_in: tuple[str, ...] = ()
     provenance: Provenance = UNKNOWN
     weak: bool | None = None
+    kind: RowKind = "chunk"
 
     @property
     def location(self) -> str:

@@ -299,7 +299,7 @@ class Soak:
         """Compare documents, index and searches with the model."""
         with closing(Store(self.library)) as store:
             stored = {Path(one.path): store.document_text(one.id) for one in store.documents()}
-            chunks = {chunk.id for chunk in store.chunks()}
+            chunks = {row.id for row in store.rows()}
         if stored != self.model.documents:
             odd = {path.name for path in stored.keys() ^ self.model.documents.keys()}
             odd |= {path.name for path in stored if stored[path] != self.model.documents.get(path)}

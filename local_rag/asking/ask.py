@@ -12,6 +12,7 @@ from local_rag.asking.look_alikes import look_alikes
 from local_rag.asking.parts import asks_for_several, split_question
 from local_rag.asking.search import Trace
 from local_rag.asking.select import select, take_turns
+from local_rag.asking.whole_documents import asks_for_documents
 from local_rag.models.reranker import Reranker
 from local_rag.records import Answer, Passage, Turn
 
@@ -72,7 +73,7 @@ class Asker:
     def read(self, question: str, found: Found) -> Reading:
         """Read the likely sources; where they do not hold the answer, read more of what was found, once."""
         answerer, way = self._open_answerer(), self._way
-        several = asks_for_several(question)
+        several = asks_for_several(question) or asks_for_documents(question)
         budget = None if way.whole else reading_budget(answerer.generator)
         tokens = budget and int(budget * (_SEVERAL if several else 1))
         sources = select(found.lists, near=way.near, several=several, diverse=way.diverse)

@@ -77,7 +77,13 @@ def sources_prompt(
 
 def _source(number: int, passage: Passage) -> str:
     heading = " ".join(heading_path(passage.title, tuple(dict.fromkeys(passage.headings))).split())
-    return f"[{number}] {heading}\n{quote(passage.text)}\n\n"
+    return f"[{number}] {heading}\n{_summary(passage)}{quote(passage.text)}\n\n"
+
+
+def _summary(passage: Passage) -> str:
+    """Say beside the words of a whole document what a model wrote about it, marked as what it is."""
+    about = " ".join(passage.context.split()) if passage.kind == "document" else ""
+    return f"(Summary, not in the words of the document: {quote(about)})\n" if about else ""
 
 
 def _recalled(before: Turn | None) -> str:

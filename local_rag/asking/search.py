@@ -8,6 +8,7 @@ from time import perf_counter
 from local_rag.asking.filters import Filtering
 from local_rag.asking.follow_up import FOLLOW_UPS, FollowUpTuning, follow_up_query
 from local_rag.asking.fuse import reciprocal_rank_fusion
+from local_rag.asking.whole_documents import asks_for_documents, without
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
 from local_rag.models.embedder import Embedder
@@ -74,6 +75,7 @@ class Searcher:
         self._store, self._settings, self._embedder = store, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
         self._filtering = Filtering(store)
+        self._document_rows = store.document_rows().keys()
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
     def load(self) -> None:
@@ -115,9 +117,12 @@ class Searcher:
         watch.restart()
         vector, terms, weights_of_terms = follow_up_query(self._embedder, question, earlier, self._follow_ups)
         watch.lap("embed")
-        lists = {"dense": self.index.dense(vector, pool, allowed)}
+        rows = () if asks_for_documents(question) else self._document_rows
+        lists = {"dense": without(rows, lambda count: self.index.dense(vector, count, allowed), pool)}
         watch.lap("dense")
-        lists["keyword"] = self.index.keywords(terms, pool, allowed, weights_of_terms)
+        lists["keyword"] = without(
+            rows, lambda count: self.index.keywords(terms, count, allowed, weights_of_terms), pool
+        )
         watch.lap("keyword")
         rankings = {name: [chunk for chunk, _ in ranking] for name, ranking in lists.items()}
         weights = {"dense": settings.dense_weight, "keyword": settings.keyword_weight}
@@ -234,4 +239,5 @@ def _passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], *, situat
         start=chunk.start,
         end=chunk.end,
         provenance=stored.provenance,
+        kind=stored.kind,
     )

@@ -22,6 +22,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 from local_rag.errors import DatasetError, LibraryError
@@ -62,7 +63,7 @@ def evaluate(
     questions = [question for question in asked if question.has_golden]
     if not questions:
         raise DatasetError(f"{dataset.folder} has no answerable question to measure with; add some to questions.jsonl.")
-    ranker = Ranker(dataset, chunks)
+    ranker = Ranker(dataset, chunks, rows_of_documents(dataset, library))
     library.trace(questions[0].text, top=POOL, rerank=rerank)  # loads the models, which is not what is timed
     rows: list[dict[str, Any]] = []
     for number, question in enumerate(questions):
@@ -213,11 +214,26 @@ def _found(document: DatasetDocument, split_key: str) -> Found:
     return Found(document.document.path, len(document.document.text), -1, split_key, lambda: sha256)
 
 
-class Ranker:
-    """Find the golden passages in rankings of chunk ids."""
+def rows_of_documents(dataset: Dataset, library: Library) -> dict[int, str]:
+    """Return the document of each row that stands for a whole one: its id in the dataset, or its path."""
+    names = {str(document.document.path): document.id for document in dataset.documents}
+    with library.reading() as store:
+        return {key: names.get(path, path) for key, path in store.document_rows().items()}
 
-    def __init__(self, dataset: Dataset, chunks: Mapping[int, tuple[str, Chunk]]) -> None:
-        self._document_of = {key: document for key, (document, _) in chunks.items()}
+
+class Ranker:
+    """Find the golden passages in rankings of chunk ids.
+
+    What stands for a whole document, of `rows_of`, is golden only where a document is.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        chunks: Mapping[int, tuple[str, Chunk]],
+        rows_of: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
+        self._document_of = {**rows_of, **{key: document for key, (document, _) in chunks.items()}}
         self._of_document: dict[str, list[tuple[int, Chunk]]] = {}
         for key, (document, chunk) in chunks.items():
             self._of_document.setdefault(document, []).append((key, chunk))

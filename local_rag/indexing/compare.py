@@ -91,8 +91,8 @@ def situate(store: Store, document: StoredDocument) -> int:
     told = Told.from_json(told_of(store, document.id))
     says = told.says
     keys = []
-    for stored in store.chunks(document.id):
-        said = says if stored.chunk.position in told.needed else ""
+    for stored in store.rows(document.id):
+        said = says if stored.kind == "chunk" and stored.chunk.position in told.needed else ""
         keys.append((stored.id, apart_key(said)))
     for said in {says, ""} if told.needed else {""}:
         store.put_context(apart_key(said), said, "apart" if said else "unneeded")

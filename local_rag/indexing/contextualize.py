@@ -6,6 +6,7 @@ model has read. All prompts of a window begin alike, and the engine evaluates th
 question behind it and its answer.
 """
 
+import functools
 import hashlib
 import itertools
 import json
@@ -52,12 +53,15 @@ class ContextJob:
     """A context to be written: its key in the store, and its chunk as the number of a piece in a window.
 
     `told` is what sets its document apart from others, for a chunk that can be mistaken: it begins the context.
+    `instruction` asks for it behind that piece, and `opening` is how the answer begins.
     """
 
     key: str
     window: Window
     piece: int
     told: str = ""
+    instruction: str = _INSTRUCTION
+    opening: str = _OPENING
 
 
 def make_windows(
@@ -158,18 +162,18 @@ def write_contexts(jobs: Iterable[ContextJob], generator: Generator) -> Iterator
 
     The context of kind `headings` is empty: title and headings, which stand before every chunk, are all it gets.
     """
-    told: dict[str, str] = {}
+    begun: dict[str, tuple[str, str]] = {}
 
     def noted() -> Iterator[ContextJob]:
         for job in jobs:
-            if job.told:
-                told[job.key] = job.told
+            begun[job.key] = job.told, job.opening
             yield job
 
     for key, tokens, whole in generator.complete(prompt_requests(noted(), generator.model)):
-        text, kind = repair_context(f"{_OPENING}{generator.model.detokenize(tokens)}", whole)
-        if said := told.pop(key, ""):
-            text, kind = (f"{said.rstrip('.')}. {text}", kind) if text else (said, "apart")
+        told, opening = begun.pop(key)
+        text, kind = repair_context(f"{opening}{generator.model.detokenize(tokens)}", whole)
+        if told:
+            text, kind = (f"{told.rstrip('.')}. {text}", kind) if text else (told, "apart")
         yield key, text, kind
 
 
@@ -178,7 +182,11 @@ def prompt_requests(jobs: Iterable[ContextJob], model: Vocabulary) -> Iterator[R
     before, after = model.chat_frame(_SYSTEM)
     start, end = model.tokenize(_CHUNK_START), model.tokenize(_CHUNK_END)
     head = model.tokenize(f"{before}<document>\n", special=True)
-    suffix = model.tokenize(f"{_CHUNK_END}</document>\n\n{_INSTRUCTION}{after}{_OPENING}", special=True)
+
+    @functools.cache
+    def suffix(instruction: str, opening: str) -> list[int]:
+        return model.tokenize(f"{_CHUNK_END}</document>\n\n{instruction}{after}{opening}", special=True)
+
     window, prefix, cuts = None, list[int](), list[int]()
     for job in jobs:
         if job.window is not window:
@@ -187,7 +195,7 @@ def prompt_requests(jobs: Iterable[ContextJob], model: Vocabulary) -> Iterator[R
                 prefix += [*start, *model.tokenize(piece)]
                 cuts.append(len(prefix))
                 prefix += end
-        yield Request(job.key, prefix, suffix, MAX_TOKENS, cut=cuts[job.piece])
+        yield Request(job.key, prefix, suffix(job.instruction, job.opening), MAX_TOKENS, cut=cuts[job.piece])
 
 
 def repair_context(text: str, whole: bool) -> tuple[str, ContextKind]:

@@ -83,17 +83,18 @@ class Embedding:
 
     def _plan(self, document: int) -> tuple[Planned, list[EmbeddingJob]]:
         """Find out which vectors a document wants; return a job for each that is not stored."""
-        chunks = list(self._store.chunks(document))
+        index_rows = list(self._store.rows(document))
         passages = []
-        for stored in chunks:
+        for stored in index_rows:
             headings, context, text = self._parts(stored)
             passages.append((embedded_text(headings, text, model=self._model), context))
         possible = [vector_keys(self._model, *passage) for passage in passages]
         known = self._store.known_vectors(key for some in possible for key in some)
         keys = [next((key for key in some if key in known), some[-1]) for some in possible]
-        rows = [(stored.id, key) for stored, key in zip(chunks, keys, strict=True)]
+        rows = [(stored.id, key) for stored, key in zip(index_rows, keys, strict=True)]
+        chunks = [stored for stored in index_rows if stored.kind == "chunk"]
         generated = sum(stored.context_kind in WRITTEN for stored in chunks if self._situated)
-        planned = Planned(document, rows, int(key_of(self.plan, rows)[:15], 16), generated)
+        planned = Planned(document, rows, int(key_of(self.plan, rows)[:15], 16), len(chunks), generated)
         jobs = [EmbeddingJob(key, *one) for key, one in zip(keys, passages, strict=True) if key not in known]
         return planned, jobs
 
@@ -113,18 +114,20 @@ class Embedding:
         self._done.clear()
 
     def rows(self, documents: Sequence[int]) -> Iterator[DocumentRows]:
-        """Yield what documents that are made are found by."""
+        """Yield what documents that are made are found by: their chunks, or with its id negated what stands for one."""
         for document in documents:
-            chunks = list(self._store.chunks(document))
-            keys = self._store.vector_keys(document)
+            keys, wanted = self._store.vector_keys(abs(document)), "chunk" if document > 0 else "document"
+            both = zip(self._store.rows(abs(document)), keys, strict=True)
+            held = [(stored, key) for stored, key in both if stored.kind == wanted]
             yield DocumentRows(
                 document_id=document,
-                chunk_ids=[stored.id for stored in chunks],
-                vectors=np.stack([self._store.vector(key) for key in keys]),
-                texts=["\n".join(part for part in self._parts(stored) if part) for stored in chunks],
+                chunk_ids=[stored.id for stored, _ in held],
+                vectors=np.stack([self._store.vector(key) for _, key in held]),
+                texts=["\n".join(part for part in self._parts(stored) if part) for stored, _ in held],
             )
 
     def _parts(self, stored: StoredChunk) -> tuple[str, str, str]:
-        """Return what a chunk is found by: its headings, its context and its text."""
-        headings = heading_path(stored.title, stored.chunk.headings) if self._settings.context != "none" else ""
+        """Return what a row is found by: its headings, its context and its text."""
+        titled = self._settings.context != "none" or stored.kind == "document"
+        headings = heading_path(stored.title, stored.chunk.headings) if titled else ""
         return headings, stored.context if self._situated else "", stored.chunk.text

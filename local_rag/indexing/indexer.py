@@ -23,6 +23,7 @@ from local_rag.indexing.compare import APART_PLAN, compare, situate, told_to
 from local_rag.indexing.contextualize import ContextJob, context_plan, plan_contexts
 from local_rag.indexing.embedding import Embedding
 from local_rag.indexing.fingerprint import make_fingerprint
+from local_rag.indexing.summaries import BEGINNING, document_plan, document_row, is_summary, with_summary
 from local_rag.indexing.vectors import default_chunk_tokens
 from local_rag.indexing.work import Workers
 from local_rag.keys import key_of
@@ -30,12 +31,14 @@ from local_rag.llama.generator import Vocabulary
 from local_rag.models.embedder import TOKENIZER_FILE, input_tokens
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import SITUATED, InstalledModel, Note, Progress, Skipped, Stage
+from local_rag.records import SITUATED, Chunk, InstalledModel, Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
 from local_rag.store.database import Store, StoredDocument
+from local_rag.store.document_rows import documents_without_row, put_document_rows
 from local_rag.store.index import Contents, Indexes
 from local_rag.store.made import count_chunks, count_made, documents_to_make, made_versions
 from local_rag.store.maintenance import purge_superseded
+from local_rag.store.selection import beginning_of
 from local_rag.store.told import documents_to_tell, forget_told
 
 _FEW_CONTEXTS = 20  # not worth publishing a first generation without them
@@ -88,7 +91,7 @@ class Indexer:
         self._store, self._indexes, self._workers, self._settings = store, indexes, workers, settings
         self._embed_model, self._context_model = embed_model, context_model
         self._open_vocabulary, self._progress = open_vocabulary, progress
-        self._plan = context_plan(context_model.identity) if context_model else APART_PLAN
+        self._plan = document_plan(context_model.identity) if context_model else APART_PLAN
         self._embedding = Embedding(store, workers, settings, embed_model, self._plan)
         self._publishing = 0.0  # seconds that the last publish took
         self.report = IndexReport()
@@ -106,6 +109,7 @@ class Indexer:
 
     def complete(self) -> None:
         """Write, embed and publish what the stored documents still lack."""
+        put_document_rows(self._store, self._rows_to_put())
         self._compare()
         self._find_known_contexts()
         pending = self._contexts_to_write()
@@ -190,9 +194,18 @@ class Indexer:
 
     def _put(self, read: Sequence[tuple[Found, ReadFile]], split_key: str) -> list[int]:
         """Store what was read, in one commit; return the ids of the documents."""
-        return self._store.put_documents(
-            (one.document, one.chunks, (found.size, found.modified_ns, one.sha256, split_key)) for found, one in read
-        )
+        with self._store.transaction():
+            ids = self._store.put_documents(
+                (one.document, one.chunks, (found.size, found.modified_ns, one.sha256, split_key))
+                for found, one in read
+            )
+            rows = [
+                (document, document_row(one.document.title, one.document.text[:BEGINNING], one.chunks))
+                for document, (_, one) in zip(ids, read, strict=True)
+                if one.chunks
+            ]
+            put_document_rows(self._store, rows)
+        return ids
 
     def splitting(self) -> Splitting:
         """Return how documents are split; raise LibraryError where the embedder cannot take such chunks."""
@@ -255,6 +268,13 @@ class Indexer:
                 if written := situate(self._store, document):
                     self.report.contexts["apart"] = self.report.contexts.get("apart", 0) + written
 
+    def _rows_to_put(self) -> Iterator[tuple[int, Chunk]]:
+        """Yield what stands for each document that nothing stands for yet, with its id."""
+        for document in documents_without_row(self._store):
+            chunks = [stored.chunk for stored in self._store.chunks(document.id)]
+            beginning = beginning_of(self._store, document.id, BEGINNING)
+            yield document.id, document_row(document.title, beginning, chunks)
+
     def _note(self, stage: Stage, total: int) -> Callable[[str], None]:
         return lambda remark: self._progress(Progress(stage, 0, total, remark))
 
@@ -267,12 +287,14 @@ class Indexer:
                     self._plan_document(document, vocabulary)
 
     def _plan_document(self, document: StoredDocument, vocabulary: Vocabulary) -> list[ContextJob]:
-        """Record which context each chunk of a document wants; return the jobs that would write them."""
-        chunks = list(self._store.chunks(document.id))
-        text, parts = self._store.document_text(document.id), [stored.chunk for stored in chunks]
+        """Record which context each chunk and the row of a document want; return the jobs that would write them."""
+        assert self._context_model is not None
+        rows, text = list(self._store.rows(document.id)), self._store.document_text(document.id)
+        parts, plan = [row.chunk for row in rows if row.kind == "chunk"], context_plan(self._context_model.identity)
         told = told_to(self._store, document, parts)
-        jobs = plan_contexts(document.title, text, parts, vocabulary=vocabulary, plan=self._plan, told=told)
-        keys = [(stored.id, job.key) for stored, job in zip(chunks, jobs, strict=True)]
+        jobs = with_summary(plan_contexts(document.title, text, parts, vocabulary=vocabulary, plan=plan, told=told))
+        # In the order of the rows, of which that of the whole document comes first.
+        keys = [(row.id, job.key) for row, job in zip(rows, sorted(jobs, key=is_summary, reverse=True), strict=True)]
         self._store.plan_contexts(document.id, self._plan, keys)
         return jobs
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import DamagedLibraryError
-from local_rag.records import UNKNOWN, Chunk, Document, Note, Provenance, Skipped
+from local_rag.records import UNKNOWN, Chunk, Document, Note, Provenance, RowKind, Skipped
 from local_rag.store.connect import connect
 from local_rag.store.schema import crc32
 
@@ -37,7 +37,7 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk of a live document with its context, as far as there is one."""
+    """A chunk of a document, or the row that stands for all of it, with its context as far as there is one."""
 
     id: int
     document_id: int
@@ -47,12 +47,13 @@ class StoredChunk:
     context: str
     context_kind: str
     provenance: Provenance = UNKNOWN
+    kind: RowKind = "chunk"
 
 
 _DOCUMENT_QUERY = "SELECT id, path, size, modified_ns, sha256, title, split_key FROM documents"
 _CHUNK_QUERY = """
 SELECT chunks.id, document_id, path, title, position, start, end, chunks.text, headings, page, line, end_line,
-       coalesce(contexts.text, ''), coalesce(contexts.kind, ''), url, date, author, tags
+       coalesce(contexts.text, ''), coalesce(contexts.kind, ''), chunks.kind, url, date, author, tags
 FROM chunks JOIN documents ON documents.id = document_id LEFT JOIN contexts ON contexts.key = context_key
 LEFT JOIN provenance USING (document_id)
 """
@@ -214,6 +215,10 @@ class Store:
 
     def chunks(self, document_id: int | None = None) -> Iterator[StoredChunk]:
         """Yield the chunks of one document, or of all live documents, in reading order."""
+        return (row for row in self.rows(document_id) if row.kind == "chunk")
+
+    def rows(self, document_id: int | None = None) -> Iterator[StoredChunk]:
+        """Yield what an index is made of: before the chunks of each document the row that stands for all of it."""
         where = "live" if document_id is None else "document_id = ?"
         rows = self.connection.execute(
             f"{_CHUNK_QUERY} WHERE {where} ORDER BY path, position", () if document_id is None else (document_id,)
@@ -229,6 +234,11 @@ class Store:
             for row in self.connection.execute(f"{_CHUNK_QUERY} WHERE chunks.id IN ({marks})", part):
                 found[row[0]] = _stored_chunk(row)
         return found
+
+    def document_rows(self) -> dict[int, str]:
+        """Return the ids of all rows that stand for documents, superseded ones too, with the paths of those."""
+        query = "SELECT chunks.id, path FROM chunks JOIN documents ON documents.id = document_id "
+        return dict(self.connection.execute(f"{query} WHERE chunks.kind = 'document'").fetchall())
 
     def documents_without_contexts(self, plan: str) -> list[StoredDocument]:
         """Return live documents with a chunk whose context, under this plan, is not written yet."""
@@ -355,7 +365,7 @@ class Store:
 
 def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:
     identifier, document_id, path, title, position, start, end, text, headings, page, line, end_line, *rest = row
-    context, kind, url, date, author, tags = rest
+    context, context_kind, kind, url, date, author, tags = rest
     said = UNKNOWN if url is None else Provenance(url, date, author, tuple(json.loads(str(tags))))  # type: ignore[arg-type]
     chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), page, line, end_line)  # type: ignore[arg-type]
-    return StoredChunk(identifier, document_id, path, title, chunk, context, kind, said)  # type: ignore[arg-type]
+    return StoredChunk(identifier, document_id, path, title, chunk, context, context_kind, said, kind)  # type: ignore[arg-type]

@@ -16,14 +16,15 @@ _OF_LIVE = "FROM documents LEFT JOIN made ON document_id = documents.id WHERE li
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The vector that each chunk of a document wants, as (chunk id, vector key), and what is told of the document.
+    """The vector that each row of a document wants, as (chunk id, vector key), and what is told of the document.
 
-    `generated` counts the chunks with a generated context.
+    `chunks` counts its chunks, without the row that stands for all of it, `generated` those with a generated context.
     """
 
     document_id: int
     keys: Sequence[tuple[int, str]]
     version: int
+    chunks: int
     generated: int
 
 
@@ -48,7 +49,7 @@ def put_plans(store: Store, planned: Iterable[Planned]) -> None:
             )
             store.connection.execute(
                 "INSERT OR REPLACE INTO made VALUES (?, '', ?, ?, ?)",
-                (one.document_id, one.version, len(one.keys), one.generated),
+                (one.document_id, one.version, one.chunks, one.generated),
             )
 
 
@@ -65,10 +66,13 @@ def mark_nothing_made(store: Store) -> None:
 
 
 def made_versions(store: Store, plan: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the live documents made under a plan that have chunks, by path, and their versions; both int64."""
+    """Return the live documents made under a plan that have chunks, by path, and their versions; both int64.
+
+    What stands for a whole document follows, with its id negated: it is no neighbour of the document's chunks.
+    """
     query = f"SELECT documents.id, version {_OF_LIVE} AND plan = ? AND chunks ORDER BY path"
     rows = np.array(store.connection.execute(query, (plan,)).fetchall(), dtype=np.int64).reshape(-1, 2)
-    return rows[:, 0], rows[:, 1]
+    return np.concatenate([rows[:, 0], -rows[:, 0]]), np.concatenate([rows[:, 1], rows[:, 1]])
 
 
 def count_made(store: Store, plan: str) -> tuple[int, int, int]:

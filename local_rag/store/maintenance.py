@@ -18,9 +18,10 @@ from local_rag.store.selection import chunk_ids_of
 _COUNTS = {
     "documents": "SELECT count(*) FROM documents WHERE live",
     "superseded_documents": "SELECT count(*) FROM documents WHERE NOT live",
-    "chunks": "SELECT count(*) FROM chunks JOIN documents ON documents.id = document_id WHERE live",
+    "chunks": "SELECT count(*) FROM chunks JOIN documents ON documents.id = document_id "
+    "WHERE live AND chunks.kind = 'chunk'",
     "chunks_with_vectors": "SELECT count(*) FROM chunks JOIN documents ON documents.id = document_id "
-    "JOIN vectors ON vectors.key = vector_key WHERE live",
+    "JOIN vectors ON vectors.key = vector_key WHERE live AND chunks.kind = 'chunk'",
     "cached_contexts": "SELECT count(*) FROM contexts",
     "cached_vectors": "SELECT count(*) FROM vectors",
 }
@@ -62,7 +63,8 @@ def document_states(store: Store, *, start: int, count: int) -> list[DocumentSta
         "SELECT documents.id, path, size, modified_ns, sha256, title, split_key, count(chunks.id), "
         "count(contexts.key), count(vectors.key), note FROM "
         "(SELECT * FROM documents WHERE live ORDER BY path LIMIT ? OFFSET ?) AS documents "
-        "LEFT JOIN chunks ON document_id = documents.id LEFT JOIN contexts ON contexts.key = context_key "
+        "LEFT JOIN chunks ON document_id = documents.id AND chunks.kind = 'chunk' "
+        "LEFT JOIN contexts ON contexts.key = context_key "
         "LEFT JOIN vectors ON vectors.key = vector_key GROUP BY documents.id ORDER BY path",
         (count, start),
     )
@@ -78,7 +80,7 @@ def is_unfinished(store: Store, live: Index | None) -> bool:
     if live is None or not is_made(store):
         return True
     ids, versions = live.documents()
-    if dict(zip(ids.tolist(), versions.tolist(), strict=True)) != all_versions(store):
+    if dict(zip(ids[ids > 0].tolist(), versions[ids > 0].tolist(), strict=True)) != all_versions(store):
         return True
     if live.manifest["fingerprint"]["context"] not in SITUATED:
         return False

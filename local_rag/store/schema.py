@@ -100,6 +100,11 @@ CREATE INDEX live_documents ON documents (path, size, modified_ns, sha256, title
 CREATE INDEX superseded_documents ON documents (id) WHERE NOT live;
 CREATE INDEX chunks_by_context ON chunks (context_key) WHERE context_key IS NOT NULL;
 """,
+    # 8: a row may stand for a whole document instead of a part of it.
+    """
+ALTER TABLE chunks ADD COLUMN kind TEXT NOT NULL DEFAULT 'chunk';
+CREATE UNIQUE INDEX document_rows ON chunks (document_id) WHERE kind = 'document';
+""",
 )
 SCHEMA_VERSION = len(STEPS)
 

@@ -59,7 +59,7 @@ def document_kind(store: Store, document_id: int) -> str:
 def vectors_of(store: Store, document_id: int) -> list[np.ndarray]:
     """Return the vectors of a document's chunks in reading order; they are planned, and stored."""
     rows = store.connection.execute(
-        "SELECT vector_key FROM chunks WHERE document_id = ? ORDER BY position", (document_id,)
+        "SELECT vector_key FROM chunks WHERE document_id = ? AND kind = 'chunk' ORDER BY position", (document_id,)
     ).fetchall()
     return [store.vector(row[0]) for row in rows]
 
@@ -71,7 +71,7 @@ def documents_of(store: Store, chunks: Sequence[int]) -> dict[int, tuple[int, st
         part = chunks[start : start + _AT_ONCE]
         rows = store.connection.execute(
             "SELECT chunks.id, document_id, sha256 FROM chunks JOIN documents ON documents.id = document_id "  # noqa: S608
-            f"WHERE chunks.id IN ({','.join('?' * len(part))})",
+            f"WHERE chunks.kind = 'chunk' AND chunks.id IN ({','.join('?' * len(part))})",
             part,
         )
         found |= {row[0]: (row[1], row[2]) for row in rows}

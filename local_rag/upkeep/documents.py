@@ -1,38 +1,35 @@
 """What is in a library, document by document: state, dates, size, and what each is about."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 from local_rag.asking.filters import document_filter
 from local_rag.indexing.changes import size_and_time
 from local_rag.indexing.roots import Roots
+from local_rag.indexing.summaries import BEGINNING, document_row
 from local_rag.records import Filters
-from local_rag.store.database import Store, StoredDocument
+from local_rag.store.database import Store, StoredChunk, StoredDocument
 from local_rag.store.index import Indexes
 from local_rag.store.selection import beginning_of, document_facts
 
 # `waiting`: read, and not in the live index yet; `changed`: the file is another one than the one that was read.
 State = Literal["indexed", "waiting", "changed", "missing", "unreachable"]
 
-_SENTENCES, _LONGEST = 2, 240
-_MOST_PARTS, _LONGEST_PARTS = 6, 160
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\sa-z])")
-_NO_PROSE = re.compile(r"\s*(?:#{1,6}\s|[=\-*_]{3,}\s*$|\||```|~~~|!\[|<)")
-_MARKS = re.compile(r"^\s*(?:[-*+>]\s+|\d+[.)]\s+)|\*\*|__|`")
-
 
 @dataclass(frozen=True, slots=True)
 class ListedDocument:
-    """A document; `modified` is the time of its file as it was read, `date` its own date, None where it has none."""
+    """A document; `modified` is the time of its file as it was read, `date` its own date, None where it has none.
+
+    What it is `about` is `written` by the context model, or taken from the document: its first sentences and its parts.
+    """
 
     path: str
     title: str
     about: str
+    written: Literal["model", "document"]
     state: State
     size: int
     modified: str
@@ -54,15 +51,17 @@ def list_documents(store: Store, indexes: Indexes, filters: Filters) -> list[Lis
     for document in known.values():
         if document.id not in chosen:
             continue
-        chunks = list(store.chunks(document.id))
+        rows = list(store.rows(document.id))
+        chunks = [row for row in rows if row.kind == "chunk"]
         said = chunks[0].provenance if chunks else None
-        state = states.get(document.path) or ("indexed" if {one.id for one in chunks} <= indexed else "waiting")
-        parts = (heading for one in chunks for heading in one.chunk.headings[:2])
+        state = states.get(document.path) or ("indexed" if {row.id for row in rows} <= indexed else "waiting")
+        summary = next((row.context for row in rows if row.kind == "document"), "")
         listed.append(
             ListedDocument(
                 path=document.path,
                 title=document.title,
-                about=describe(document.title, beginning_of(store, document.id), parts),
+                about=summary or _beginning(store, document, chunks),
+                written="model" if summary else "document",
                 state=state,
                 size=document.size,
                 modified=datetime.fromtimestamp(document.modified_ns // 10**9).isoformat(sep=" "),
@@ -89,25 +88,8 @@ def _states(documents: Mapping[str, StoredDocument], roots: Roots) -> dict[str, 
     return states
 
 
-def describe(title: str, beginning: str, headings: Iterable[str]) -> str:
-    """Say what a document is about in its own words: its first sentences, and its parts where it has several."""
-    sentences = islice(_sentences(beginning), _SENTENCES)
-    about = _cut(" ".join(sentences), _LONGEST)
-    parts = [heading for heading in dict.fromkeys(headings) if heading != title]
-    if len(parts) > 1:
-        outline = _cut("; ".join(parts[:_MOST_PARTS]), _LONGEST_PARTS)
-        about = f"{about} Parts: {outline}{'; ...' if len(parts) > _MOST_PARTS else ''}".strip()
-    return about
-
-
-def _sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of the prose in a text, without headings, tables, code fences and marks of Markdown."""
-    for paragraph in re.split(r"\n\s*\n", text):
-        lines = [_MARKS.sub("", line) for line in paragraph.splitlines() if not _NO_PROSE.match(line)]
-        prose = " ".join(" ".join(lines).split())
-        yield from filter(None, _SENTENCE_END.split(prose))
-
-
-def _cut(text: str, length: int) -> str:
-    """Cut a text between words."""
-    return text if len(text) <= length else f"{text[: length - 1].rpartition(' ')[0] or text[: length - 1]}…"
+def _beginning(store: Store, document: StoredDocument, chunks: Sequence[StoredChunk]) -> str:
+    """Say what a document is about in its own words, also where an earlier version has stored none of that."""
+    if not chunks:
+        return ""
+    return document_row(document.title, beginning_of(store, document.id, BEGINNING), [one.chunk for one in chunks]).text

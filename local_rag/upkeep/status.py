@@ -10,8 +10,8 @@ from local_rag.errors import DamagedLibraryError, ModelError
 from local_rag.files import folder_bytes
 from local_rag.indexing.changes import Changes, Found, compare_folders
 from local_rag.indexing.compare import APART_PLAN
-from local_rag.indexing.contextualize import context_plan
 from local_rag.indexing.fingerprint import differences, make_fingerprint
+from local_rag.indexing.summaries import document_plan
 from local_rag.models.choice import chosen, find, threshold_of
 from local_rag.records import InstalledModel, Note, Role
 from local_rag.settings import Settings
@@ -77,7 +77,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
         if model is None
     ]
     embed_model, context_model = models["embed"], models.get("context")
-    plan = context_plan(context_model.identity) if context_model else APART_PLAN if settings.context == "auto" else ""
+    plan = document_plan(context_model.identity) if context_model else APART_PLAN if settings.context == "auto" else ""
     missing = store.count_missing_contexts(plan) if plan else 0
     fingerprint: Mapping[str, Any] = {}
     try:

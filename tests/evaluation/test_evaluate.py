@@ -290,6 +290,6 @@ def test_generated_contexts_survive_a_stop(folder: Path) -> None:
         evaluate(dataset, library, part="all", rerank=True, progress=stop)
     with Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context="llm") as library:
         report = evaluate(dataset, library, part="all", rerank=True, progress=count)
-    assert written == 2
+    assert written == 4
     assert (report["chunks"], report["context"]) == (3, "llm")
     assert report["generated_contexts"] == stored_kinds(folder / "lib")

@@ -164,7 +164,7 @@ def test_a_vector_of_another_size_than_the_rest_is_damaged(store: Store) -> None
     store.put_vectors(["0", "1"], np.ones((2, 4), dtype=np.float32))
     store.put_vectors(["2", "of another model"], np.ones((2, 8), dtype=np.float32))
     chunks = list(store.chunks())
-    put_plans(store, [Planned(chunk.document_id, [(chunk.id, chunk.path[-1])], 1, 0) for chunk in chunks])
+    put_plans(store, [Planned(chunk.document_id, [(chunk.id, chunk.path[-1])], 1, 1, 0) for chunk in chunks])
     assert find_damage(store)["vectors"] == ["2"]
 
 
@@ -175,7 +175,7 @@ def test_orphans_are_what_no_chunk_wants(store: Store) -> None:
         store.put_context(key, "A sentence.", "llm")
     store.put_vectors(["wanted", "old"], np.ones((2, 4), dtype=np.float32))
     store.plan_contexts(document, "plan", [(chunk.id, "wanted")])
-    put_plans(store, [Planned(document, [(chunk.id, "wanted")], 1, 0)])
+    put_plans(store, [Planned(document, [(chunk.id, "wanted")], 1, 1, 0)])
     assert orphaned_contexts(store) == {"old": len("A sentence.")}
     assert orphaned_vectors(store) == {"old": 16}
 
@@ -189,7 +189,7 @@ def test_an_index_is_unfinished_until_it_holds_every_chunk_with_its_vector_and_i
     live, other = FakeIndex([chunk.id], [], held={document: 7}), FakeIndex([chunk.id], [], held={document: 8})
     live.manifest = other.manifest = {"fingerprint": {"context": mode}}
     assert is_unfinished(store, live), "its vector is not planned"
-    put_plans(store, [Planned(document, [(chunk.id, "v")], 7, 0)])
+    put_plans(store, [Planned(document, [(chunk.id, "v")], 7, 1, 0)])
     assert is_unfinished(store, live), "its vector is not made"
     store.put_vectors(["v"], np.ones((1, 4), dtype=np.float32))
     mark_made(store, [document], "plan")

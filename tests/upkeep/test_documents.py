@@ -8,7 +8,6 @@ import pytest
 
 from local_rag import Library
 from local_rag.records import Filters
-from local_rag.upkeep.documents import describe
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY
 
@@ -47,6 +46,7 @@ def test_each_document_tells_what_it_is_about(library: Library, documents: Path)
     island = listed["island.md"]
     assert island.about == "Boats leave twice a day. They carry mail and milk. Parts: Mail; Milk"
     assert (island.title, island.state, island.size) == ("The island", "indexed", len(PAGE))
+    assert island.written == "document"
     assert (island.date, island.url, island.tags) == ("2021-05-01", "https://example.org/island", ("sea",))
     boat = listed["boat.txt"]
     assert (boat.date, boat.url, boat.author, boat.tags) == (None,) * 4
@@ -74,14 +74,3 @@ def test_the_command(library: Library, run: Run) -> None:
     listed = json.loads(run("documents", "--json", "--type", "md", "--before", "2022").stdout)
     assert [(Path(one["path"]).name, one["date"]) for one in listed] == [("island.md", "2021-05-01")]
     assert "No document passes." in run("documents", "--tag", "land").stderr
-
-
-def test_what_is_no_prose_says_nothing() -> None:
-    assert describe("T", "# T\n\n```\n---\n\n| a | b |\n", []) == ""
-    assert describe("T", "", ["T", "One"]) == "", "one part is no outline"
-    assert describe("T", "", ["One", "Two", "One"]) == "Parts: One; Two"
-
-
-def test_it_is_bounded() -> None:
-    about = describe("T", "word " * 5000, [f"Heading {number} {'x' * 100}" for number in range(100)])
-    assert len(about) < 450

@@ -1,0 +1,87 @@
+"""The row of the index that stands for a whole document: how it begins, how it is divided, what a model says of it.
+
+The summary is one more question behind the beginning of the document, which the contexts of its chunks have evaluated
+already. It is stored like a context, under a key of all that it depends on, and never passes for the document's words.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from local_rag.indexing.contextualize import ContextJob, context_plan
+from local_rag.keys import recipe
+from local_rag.records import Chunk
+
+POSITION = -1  # of the row: before the chunks of its document
+BEGINNING = 4000  # characters of a document, of which it is made
+
+_INSTRUCTION = (
+    "Please say in one or two short sentences what kind of document this is and what it is about, naming what it is "
+    "for, and the place, product or time that it is about. Answer only with these sentences, and nothing else."
+)
+_OPENING = "This document"
+SUMMARY = recipe("summary", 1, _INSTRUCTION, _OPENING)
+
+_SENTENCES, _LONGEST = 2, 240
+_MOST_PARTS, _LONGEST_PARTS = 6, 160
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\sa-z])")
+_NO_PROSE = re.compile(r"\s*(?:#{1,6}\s|[=\-*_]{3,}\s*$|\||```|~~~|!\[|<)")
+_MARKS = re.compile(r"^\s*(?:[-*+>]\s+|\d+[.)]\s+)|\*\*|__|`")
+
+
+def document_plan(model_identity: str) -> str:
+    """Name everything that decides which contexts a document's chunks get, and which summary it gets."""
+    return json.dumps([context_plan(model_identity), SUMMARY])
+
+
+def with_summary(jobs: Sequence[ContextJob]) -> list[ContextJob]:
+    """Return the jobs of a document's chunks with that of its summary, right behind those that share its prefix.
+
+    It is asked behind the first window: the whole of a short document, title, outline and beginning of a long one.
+    """
+    if not jobs:
+        return []
+    window = jobs[0].window
+    last = jobs[len(window.pieces) - 1]
+    key = hashlib.sha256(json.dumps([SUMMARY, last.key]).encode()).hexdigest()
+    summary = ContextJob(key, window, last.piece, instruction=_INSTRUCTION, opening=_OPENING)
+    return [*jobs[: len(window.pieces)], summary, *jobs[len(window.pieces) :]]
+
+
+def is_summary(job: ContextJob) -> bool:
+    """Say whether a job is that of a summary."""
+    return job.opening == _OPENING
+
+
+def document_row(title: str, beginning: str, chunks: Sequence[Chunk]) -> Chunk:
+    """Return what stands for a whole document, at its beginning."""
+    parts = (heading for chunk in chunks for heading in chunk.headings[:2])
+    first = chunks[0]
+    text = describe(title, beginning, parts) or _cut(" ".join(beginning.split()), _LONGEST)
+    return Chunk(POSITION, 0, 0, text, (), first.page, first.line, None)
+
+
+def describe(title: str, beginning: str, headings: Iterable[str]) -> str:
+    """Say what a document is about in its own words: its first sentences, and its parts where it has several."""
+    sentences = islice(_sentences(beginning), _SENTENCES)
+    about = _cut(" ".join(sentences), _LONGEST)
+    parts = [heading for heading in dict.fromkeys(headings) if heading != title]
+    if len(parts) > 1:
+        outline = _cut("; ".join(parts[:_MOST_PARTS]), _LONGEST_PARTS)
+        about = f"{about} Parts: {outline}{'; ...' if len(parts) > _MOST_PARTS else ''}".strip()
+    return about
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of the prose in a text, without headings, tables, code fences and marks of Markdown."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = [_MARKS.sub("", line) for line in paragraph.splitlines() if not _NO_PROSE.match(line)]
+        prose = " ".join(" ".join(lines).split())
+        yield from filter(None, _SENTENCE_END.split(prose))
+
+
+def _cut(text: str, length: int) -> str:
+    """Cut a text between words."""
+    return text if len(text) <= length else f"{text[: length - 1].rpartition(' ')[0] or text[: length - 1]}…"
