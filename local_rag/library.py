@@ -245,6 +245,7 @@ class Library:
         diverse: bool = False,
         strict: bool = False,
         expand: bool = False,
+        rewrite: bool = False,
         earlier: Sequence[Turn] = (),
     ) -> Asker:
         """Return what answers questions step by step, for one thread.
@@ -252,13 +253,14 @@ class Library:
         As many of the best passages are read as the model reads in about ten seconds, or `passages` of them if its
         context holds so many; `diverse` prefers passages that are unlike each other. `strict` leaves out every sentence
         with a number or name that its sources lack, and gives `on_text` all at once. `expand` lets the model put the
-        question in other words, which are searched too. A follow-up is searched with some
-        weight of the `earlier` questions, and read behind the last of them.
+        question in other words, which are searched too. A follow-up is searched with some weight of the `earlier`
+        questions, and read behind the last of them; with `rewrite`, which takes a model of 3B, also written anew.
         """
         top, asked = passages or self.settings.passages, [turn.question for turn in earlier]
 
-        def search(part: str, share: int) -> Trace:
-            return self.trace(part, top=top, rerank=rerank, filters=filters, earlier=asked, share=share)
+        def search(part: str, share: int, *, alone: bool = False) -> Trace:
+            before = () if alone else asked
+            return self.trace(part, top=top, rerank=rerank, filters=filters, earlier=before, share=share)
 
         with storage_errors(self.folder):
             searcher = self._open_searcher()
@@ -269,6 +271,7 @@ class Library:
             diverse=diverse,
             strict=strict,
             expand=expand,
+            rewrite=earlier if rewrite else (),
             rrf_k=self.settings.rrf_k,
         )
         return Asker(search, self._open_answerer, way, earlier[-1] if earlier else None)

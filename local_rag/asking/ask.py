@@ -4,12 +4,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Protocol
 
 from local_rag.asking.answer import Answerer, Reading
 from local_rag.asking.budget import reading_budget
-from local_rag.asking.expand import fuse_passages, rephrase
+from local_rag.asking.expand import OWN_WEIGHT, fuse_passages, rephrase
 from local_rag.asking.look_alikes import look_alikes
 from local_rag.asking.parts import asks_for_several, split_question
+from local_rag.asking.rewrite import require_rewriter, rewrite
 from local_rag.asking.search import Trace
 from local_rag.asking.select import select, take_turns
 from local_rag.asking.whole_documents import asks_for_documents
@@ -17,8 +19,16 @@ from local_rag.models.reranker import Reranker
 from local_rag.records import Answer, Passage, Turn
 
 _SEVERAL = 1.5  # times as much is read for a question that asks for several things
-# Given a question or a part of it, and how many searches share what one may cost.
-Search = Callable[[str, int], Trace]
+
+
+class Search(Protocol):
+    """Search for a question or a part of it, and with how many others to share what one search may cost.
+
+    `alone` it is searched without any weight of the questions before it.
+    """
+
+    def __call__(self, question: str, share: int, /, *, alone: bool = False) -> Trace:
+        """Return what was found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +38,8 @@ class Way:
     `near` as in records.InstalledModel. The model reads as much as it can with `whole`, and as much as it reads in some
     seconds without.
     `reranker`, `strict` as in Answerer.write, `diverse` as in select. With `expand` the question is searched in other
-    words too, and the lists are fused with the constant `rrf_k`.
+    words too, and the lists are fused with the constant `rrf_k`. A follow-up to the turns in `rewrite` is searched also
+    as the model writes it anew.
     """
 
     near: float = 0.0
@@ -37,6 +48,7 @@ class Way:
     diverse: bool = False
     strict: bool = False
     expand: bool = False
+    rewrite: Sequence[Turn] = ()
     rrf_k: int = 10
 
 
@@ -59,16 +71,26 @@ class Asker:
     ) -> None:
         self._search, self._open_answerer, self._way, self._before = search, open_answerer, way, before
 
+    def require_rewriter(self) -> None:
+        """Raise ModelError where the model that answers is too small to write questions anew."""
+        require_rewriter(self._open_answerer().generator.model)
+
     def find(self, question: str) -> Found:
         """Search for a question and each of its parts."""
-        parts = split_question(question)
-        others = rephrase(question, self._open_answerer().generator) if self._way.expand else []
-        asked = [question, *others, *parts]
-        traces = [self._search(one, len(asked)) for one in asked]
-        lists = [trace.passages for trace in traces]
-        if others:
-            lists[: 1 + len(others)] = [fuse_passages(lists[: 1 + len(others)], k=self._way.rrf_k)]
-        return Found(lists, self._before if traces[0].follows else None)
+        way, parts = self._way, split_question(question)
+        others = rephrase(question, self._open_answerer().generator) if way.expand else []
+        share = 1 + len(others) + bool(way.rewrite) + len(parts)
+        first = self._search(question, share)
+        lists = [first.passages, *(self._search(other, share).passages for other in others)]
+        weights = [OWN_WEIGHT, *(1.0 for _ in others)]
+        if way.rewrite and first.follows:
+            anew = rewrite(question, way.rewrite, self._open_answerer().generator)
+            if anew:
+                lists.append(self._search(anew, share, alone=True).passages)
+                weights.append(OWN_WEIGHT)
+        found = [fuse_passages(lists, weights, k=way.rrf_k)] if len(lists) > 1 else lists
+        found += [self._search(part, share).passages for part in parts]
+        return Found(found, self._before if first.follows else None)
 
     def read(self, question: str, found: Found) -> Reading:
         """Read the likely sources; where they do not hold the answer, read more of what was found, once."""

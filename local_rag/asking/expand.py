@@ -12,8 +12,8 @@ from local_rag.records import Passage
 
 _SYSTEM = "You rewrite questions for a search engine."
 _REQUEST = "Write three other ways to ask this, one a line, with the same names and numbers and other words."
-_MOST, _MOST_WORDS, _MAX_TOKENS = 3, 40, 120
-_OWN_WEIGHT = 2.0  # of the question as it was asked, against each rephrasing
+_MOST, MOST_WORDS, _MAX_TOKENS = 3, 40, 120
+OWN_WEIGHT = 2.0  # of the question as it was asked, against each rephrasing
 _LABEL = re.compile(r"\s*(?:[-*\u2022]|\d+[.)]|question\s*:)\s*", re.IGNORECASE)
 
 
@@ -24,13 +24,19 @@ def rephrase(question: str, generator: Generator) -> list[str]:
     prefix = [*model.tokenize(head, special=True), *model.tokenize(f"Question: {' '.join(question.split())}\n")]
     request = Request("expand", prefix, model.tokenize(f"{_REQUEST}{tail}", special=True), _MAX_TOKENS)
     ((_, tokens, _),) = generator.complete([request])
-    found = dict.fromkeys(_LABEL.sub("", line, count=1).strip(" \"'") for line in model.detokenize(tokens).splitlines())
-    return [line for line in found if line and line != question and len(line.split()) <= _MOST_WORDS][:_MOST]
+    found = questions_in(model.detokenize(tokens))
+    return [line for line in found if line != question and len(line.split()) <= MOST_WORDS][:_MOST]
 
 
-def fuse_passages(lists: Sequence[Sequence[Passage]], *, k: int) -> list[Passage]:
-    """Fuse what was found for a question, which comes first, and for its rephrasings."""
+def questions_in(text: str) -> list[str]:
+    """Return the questions that a model has written one a line, each once, without labels and quotation marks."""
+    found = dict.fromkeys(_LABEL.sub("", line, count=1).strip(" \"'") for line in text.splitlines())
+    return [line for line in found if line]
+
+
+def fuse_passages(lists: Sequence[Sequence[Passage]], weights: Sequence[float], *, k: int) -> list[Passage]:
+    """Fuse what was found for a question, which comes first, and for other ways to put it."""
     passages = {passage.chunk_id: passage for found in reversed(lists) for passage in found}
     rankings = {str(number): [passage.chunk_id for passage in found] for number, found in enumerate(lists)}
-    weights = {name: _OWN_WEIGHT if name == "0" else 1.0 for name in rankings}
-    return [passages[chunk] for chunk, _ in reciprocal_rank_fusion(rankings, k=k, weights=weights)]
+    named = dict(zip(rankings, weights, strict=True))
+    return [passages[chunk] for chunk, _ in reciprocal_rank_fusion(rankings, k=k, weights=named)]

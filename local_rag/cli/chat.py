@@ -39,14 +39,21 @@ _HELP = """\
 @model_option("answer", "answer with")
 @search_options
 @filter_options
+@click.option(
+    "--rewrite",
+    is_flag=True,
+    help="Search follow-ups as the model writes them anew, too; takes one of 3B or more.",
+)
 @json_option
-def command(library: Path, filters: Filters, no_rerank: bool, as_json: bool, **settings: Any) -> None:
+def command(library: Path, filters: Filters, no_rerank: bool, rewrite: bool, as_json: bool, **settings: Any) -> None:
     """Ask one question after the other; each is searched in the light of those before it on the same subject.
 
     What is typed behind a slash is for the program: /help lists that. Conversations are kept in the library.
     """
     with open_library(library, **settings) as opened, contextlib.closing(opened.chat()) as conversation:
         opened.manifest()  # a library that cannot be asked is told before the first question
+        if rewrite:
+            opened.asker().require_rewriter()
         conversation.filters = filters
         asks = sys.stdin.isatty()
         if asks:
@@ -58,7 +65,7 @@ def command(library: Path, filters: Filters, no_rerank: bool, as_json: bool, **s
                     if not _obey(line, conversation):
                         break
                 elif line:
-                    _ask(line, conversation, rerank=not no_rerank, as_json=as_json)
+                    _ask(line, conversation, as_json=as_json, rerank=not no_rerank, rewrite=rewrite)
             except LocalRagError as error:
                 click.echo(f"Error: {one_line(str(error))}", err=True)
             except KeyboardInterrupt:
@@ -86,7 +93,7 @@ def _remember_lines(conversation: Conversation) -> None:
             readline.add_history(printable(question))
 
 
-def _ask(question: str, conversation: Conversation, *, rerank: bool, as_json: bool) -> None:
+def _ask(question: str, conversation: Conversation, *, as_json: bool, **how: bool) -> None:
     if len(conversation.turns) == 1 and not as_json:
         click.echo("(A follow-up is searched with the question before as well; /new begins a new subject.)", err=True)
 
@@ -94,7 +101,7 @@ def _ask(question: str, conversation: Conversation, *, rerank: bool, as_json: bo
         if not as_json:
             click.echo(printable(text), nl=False)
 
-    answer = conversation.ask(question, rerank=rerank, on_text=write)
+    answer = conversation.ask(question, on_text=write, **how)
     if as_json:
         click.echo(printable_json(answer_as_dict(answer)))
         return

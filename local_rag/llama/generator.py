@@ -62,6 +62,10 @@ class Vocabulary(Protocol):
     path: Path
     context_length: int
 
+    @property
+    def parameters(self) -> int:
+        """Count the model's weights, where they are loaded."""
+
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Return the tokens of a text; `special` ones only for text of our own."""
 

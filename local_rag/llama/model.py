@@ -93,6 +93,11 @@ class LlamaModel:
             self.close()
             raise cannot_share(self.path)
 
+    @property
+    def parameters(self) -> int:
+        """Count the weights; those of a vocabulary alone are none."""
+        return int(native().llama_model_n_params(self.handle))
+
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Return the tokens of a text.
 

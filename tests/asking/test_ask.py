@@ -30,7 +30,8 @@ class FakeSearch:
     def __init__(self, *found: Passage) -> None:
         self.found, self.asked = list(found), list[tuple[str, int]]()
 
-    def __call__(self, question: str, share: int) -> Trace:
+    def __call__(self, question: str, share: int, /, *, alone: bool = False) -> Trace:
+        assert not alone
         self.asked.append((question, share))
         return Trace(self.found, {}, {})
 
@@ -82,8 +83,8 @@ def test_a_rephrased_question_is_searched_too_with_half_the_weight() -> None:
     assert answer.text == "Seven [1]."
     assert rephrase("When?", FakeGenerator(lambda _: "word " * 99)) == []
     one, other = passage(1, "one"), passage(2, "two")
-    assert fuse_passages([[one, other], [other, one]], k=10) == [one, other]
-    assert fuse_passages([[one], [other], [other], [other]], k=10) == [other, one]
+    assert fuse_passages([[one, other], [other, one]], [2, 1], k=10) == [one, other]
+    assert fuse_passages([[one], [other], [other], [other]], [2, 1, 1, 1], k=10) == [other, one]
 
 
 IRELAND = passage(1, "The parent who gives birth gets 26 weeks of paid leave, 2 before.", title="Leave in Ireland")
