@@ -4,10 +4,10 @@
 
 Where only one of the two files is named, only that one is written. The README's table stands between two comments.
 For the page it reads eval-DATASET-CONTEXT[-NOTE].json (`local-rag eval DATASET --json`), tuning-*.json
-(tune_retrieval.py, tune_contexts.py, tune_reranker.py), search-latency.json (bench_search.py) and rerank-speed.json
-(bench_rerank.py), whichever are there; for the table eval-codebases-llm.json, answers.json (counts by
-hand of `eval --answers`), index-handbook.json, contexts-*.json (bench_contextualize.py) and reliability-crash.json
-(crash_test.py). The questions in docs/measurements are hashes: the sets are not ours.
+(tune_retrieval.py, tune_contexts.py, tune_reranker.py), worth-*.json (contexts.py), search-latency.json
+(bench_search.py) and rerank-speed.json (bench_rerank.py), whichever are there; for the table eval-codebases-llm.json,
+answers.json (counts by hand of `eval --answers`), index-handbook.json, contexts-*.json (bench_contextualize.py) and
+reliability-crash.json (crash_test.py). The questions in docs/measurements are hashes: the sets are not ours.
 """
 
 import argparse
@@ -254,6 +254,57 @@ def write_readme(readme: Path, measurements: Path) -> None:
     readme.write_text(filled, encoding="utf-8")
 
 
+def write_worth(reports: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield what contexts are worth, from what contexts.py has left for each dataset."""
+    yield "## What contexts are worth"
+    yield (
+        "By `scripts/measure/contexts.py`, on the half of the questions kept for reporting, profile `starter`. "
+        "Neighbours, surroundings and headings are in place in all ways. `auto` is what `index --context auto` writes, "
+        "without a model: what sets a document apart, for chunks that can be mistaken; `auto-25` is that for a quarter "
+        "of all chunks, those that need it most. `lead` is the beginning of each document for all its chunks, "
+        "`perfect` what a perfect writer would say, from the facts that the look-alike set was made of. p is of a "
+        "paired test against `headings`."
+    )
+    shown = ("recall@5", "recall@10", "recall@20", "mrr@10")
+    for report in reports:
+        part = "report" if "report" in next(iter(report["ways"].values()))["halves"] else "all"
+        ways = {name: way["halves"][part] for name, way in report["ways"].items()}
+        first = next(iter(ways.values()))
+        yield f"### {report['dataset']}"
+        yield f"{first['questions']} questions."
+        tests = {
+            (one["way"], one["against"]): one["stages"] for one in report["comparisons"] if one["part"] == part
+        } | {
+            (one["against"], one["way"]): one["stages"] for one in report["comparisons"] if one["part"] == part
+        }  # fmt: skip
+        rows = []
+        for name, half in ways.items():
+            given = report["ways"][name]["generated_contexts"]
+            for stage, values in half["stages"].items():
+                cells = [number(metric, values[metric]) for metric in shown]
+                base = ways.get("headings", {}).get("stages", {}).get(stage)
+                test = tests.get((name, "headings"), {}).get(stage)
+                gain = "-"
+                if base and test and name != "headings":
+                    difference = values["recall@5"] - base["recall@5"]
+                    gain = f"{difference:+.2f} (p = {test['recall@5']['p']:.3f})"
+                rows.append([name, f"{given:,} of {report['ways'][name]['chunks']:,}", stage, *cells, gain])
+        header = ["contexts", "chunks with one", "stage", *(TITLES.get(one, one) for one in shown), "recall@5 gained"]
+        yield table(header, rows)
+        rows = []
+        for name, half in ways.items():
+            ideal, lists = half["ideal_reranking"], half["better_list"]
+            pool = number("recall", half["stages"]["fused"]["recall@150"])
+            cells = [number("recall", found[f"recall@{depth}"]) for found in (ideal, lists) for depth in (5, 10, 20)]
+            rows.append([name, pool, *cells])
+        yield (
+            "What is in the way: recall@150 of the candidates; what an ideal reranking of them would reach; and what "
+            "an ideal fusion would, which takes the better of dense and keyword search for each question."
+        )
+        depths = [f"{title} @{depth}" for title in ("ideal reranking", "ideal fusion") for depth in (5, 10, 20)]
+        yield table(["contexts", "recall@150", *depths], rows)
+
+
 def main() -> None:
     """Write what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -276,7 +327,7 @@ def write_page(output: Path, measurements: Path) -> None:
     def key(report: dict[str, Any]) -> tuple[str, str]:
         return report["dataset"], report["part"]
 
-    order = ("none", "headings", "llm")
+    order = ("none", "headings", "auto", "llm")
     reports = []
     for path in sorted(measurements.glob("eval-*.json")):
         report = load_report(path)
@@ -285,6 +336,8 @@ def write_page(output: Path, measurements: Path) -> None:
     reports.sort(key=lambda report: (*key(report), report["profile"], order.index(report["context"]), report["note"]))
     for (name, _), group in groupby(reports, key):
         parts += write_dataset(name, list(group))
+    if worth := [json.loads(path.read_text()) for path in sorted(measurements.glob("worth-*.json"))]:
+        parts += write_worth(worth)
     others = (
         ("tuning-keyword.json", partial(write_tuning, "retrieval without a language model")),
         ("tuning-contexts.json", partial(write_tuning, "retrieval with contexts")),

@@ -180,7 +180,10 @@ def test_interrupted_index_keeps_contexts_and_says_how_to_go_on(documents: Path)
         (documents / f"{number}.md").write_text(f"# Page {number}\n\n" + f"Text of page {number}. " * 40)
     command = [sys.executable, "-c", "from local_rag.cli.main import main; main()"]
     process = subprocess.Popen(
-        [*command, "index", "documents", "--profile", "tiny"], stderr=subprocess.PIPE, text=True, cwd=documents.parent
+        [*command, "index", "documents", "--profile", "tiny", "--context", "llm"],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=documents.parent,
     )
     store = documents.parent / ".local-rag" / "library.sqlite3"
     deadline = time.monotonic() + 120

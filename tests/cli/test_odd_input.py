@@ -76,7 +76,7 @@ def test_an_empty_variable_counts_as_not_set(
     for name in ("PROFILE", "CONTEXT", "PASSAGES"):
         monkeypatch.setenv(f"LOCAL_RAG_{name}", "")
     settings = resolve_settings(tmp_path)
-    assert (settings.profile, settings.context, settings.passages) == ("starter", "llm", 20)
+    assert (settings.profile, settings.context, settings.passages) == ("starter", "auto", 20)
     assert run("index", "documents", "--profile", "tiny", "--context", "headings").exit_code == 0
     assert run("search", "boat").exit_code == 0, "what the library was indexed with is not overruled"
 

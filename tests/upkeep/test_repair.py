@@ -32,7 +32,7 @@ def library(documents: Path) -> Path:
 
 
 def make() -> Library:
-    return Library("lib", parts=QUICK, profile="tiny", chunk_tokens=32)
+    return Library("lib", parts=QUICK, profile="tiny", context="llm", chunk_tokens=32)
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def folder(documents: Path) -> Path:
 
 
 def make(**settings: Any) -> Library:
-    return Library("lib", parts=QUICK, profile="tiny", **({"chunk_tokens": 32} | settings))
+    return Library("lib", parts=QUICK, profile="tiny", **({"chunk_tokens": 32, "context": "llm"} | settings))
 
 
 def plain(folder: str = "lib", **settings: Any) -> Library:

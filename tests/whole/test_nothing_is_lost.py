@@ -16,7 +16,7 @@ from tests.fakes import EMBEDS_QUICKLY, QUICK
 
 
 def make(**settings: Any) -> Library:
-    return Library("lib", parts=QUICK, profile="tiny", **settings)
+    return Library("lib", parts=QUICK, profile="tiny", **({"context": "llm"} | settings))
 
 
 def cached(library: Library) -> tuple[int, int]:

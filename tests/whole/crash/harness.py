@@ -33,7 +33,7 @@ from tests.fakes import EMBEDS_QUICKLY
 
 ROOT = Path(__file__).parents[3]
 QUESTIONS = ("How long is the leave?", "When does the boat leave the harbour?", "Who feeds the goats on Sunday?")
-_SETTINGS = ("--profile", "tiny", "--chunk-tokens", "48")
+_SETTINGS = ("--profile", "tiny", "--chunk-tokens", "48", "--context", "llm")
 # Everything that may lie in a library, however it was interrupted.
 _KNOWN = {"library.sqlite3", "library.sqlite3-wal", "library.sqlite3-shm", "library.sqlite3-journal"} | {
     "lock", "lock.pid", "settings.toml", "CURRENT", "generations", "segments",
