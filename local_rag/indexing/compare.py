@@ -60,7 +60,7 @@ def _look_round(store: Store, index: Index, document: StoredDocument) -> tuple[l
     """
     likenesses, alike = list[float](), Counter[int]()
     for stored, vector in zip(list(store.chunks(document.id)), vectors_of(store, document.id), strict=True):
-        nearest = index.dense(vector, _NEAREST)
+        nearest = index.dense(vector, _NEAREST) if vector is not None else []
         owners = documents_of(store, [chunk for chunk, _ in nearest])
         # A copy of the same document is not what it can be mistaken for.
         others = {
@@ -98,6 +98,12 @@ def situate(store: Store, document: StoredDocument) -> int:
         store.put_context(apart_key(said), said, "apart" if said else "unneeded")
     store.plan_contexts(document.id, APART_PLAN, keys)
     return len(told.needed)
+
+
+def most_needed_first(store: Store, documents: Sequence[StoredDocument]) -> list[StoredDocument]:
+    """Order documents by how much their chunks need contexts; those that do not keep their order."""
+    need = {one.id: sum(Told.from_json(told_of(store, one.id)).needed.values()) for one in documents}
+    return sorted(documents, key=lambda one: -need[one.id])
 
 
 def apart_key(says: str) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from local_rag.errors import LibraryError
 from local_rag.files import file_sha256
 from local_rag.indexing.changes import Changes, Found, compare_folders, size_and_time
-from local_rag.indexing.compare import APART_PLAN, compare, situate, told_to
+from local_rag.indexing.compare import APART_PLAN, compare, most_needed_first, situate, told_to
 from local_rag.indexing.contextualize import ContextJob, context_plan, plan_contexts
 from local_rag.indexing.embedding import Embedding
 from local_rag.indexing.fingerprint import make_fingerprint
@@ -251,10 +251,7 @@ class Indexer:
         report.tokens_generated = counts.generated
 
     def _compare(self) -> None:
-        """Compare new documents with all others, once they can be found; situate those of which a model writes nothing.
-
-        Those whose chunks can be mistaken most come first.
-        """
+        """Compare new documents with all others, once they can be found; situate them where no model does."""
         if self._settings.context not in SITUATED:
             return
         if new := documents_to_tell(self._store, self._plan):
@@ -264,7 +261,7 @@ class Indexer:
             for number, _ in enumerate(compare(self._store, live, new), start=1):
                 self._progress(Progress("compare", number, len(new)))
         if self._context_model is None:
-            for document in self._store.documents_without_a_plan(self._plan):
+            for document in most_needed_first(self._store, self._store.documents_without_a_plan(self._plan)):
                 if written := situate(self._store, document):
                     self.report.contexts["apart"] = self.report.contexts.get("apart", 0) + written
 
@@ -301,7 +298,7 @@ class Indexer:
     def _jobs(self, vocabulary: Vocabulary, deadline: float) -> Iterator[ContextJob]:
         """Plan the contexts of each document as the workers get to it; yield those not written yet, each once."""
         asked: set[str] = set()
-        for document in self._store.documents_without_contexts(self._plan):
+        for document in most_needed_first(self._store, self._store.documents_without_contexts(self._plan)):
             jobs = self._plan_document(document, vocabulary)
             asked |= self._store.known_contexts(job.key for job in jobs)
             for job in jobs:

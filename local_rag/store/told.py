@@ -56,12 +56,14 @@ def document_kind(store: Store, document_id: int) -> str:
     return str(store.connection.execute("SELECT kind FROM documents WHERE id = ?", (document_id,)).fetchone()[0])
 
 
-def vectors_of(store: Store, document_id: int) -> list[np.ndarray]:
-    """Return the vectors of a document's chunks in reading order; they are planned, and stored."""
+def vectors_of(store: Store, document_id: int) -> list[np.ndarray | None]:
+    """Return the vectors of a document's chunks in reading order, None for those that are not stored."""
     rows = store.connection.execute(
-        "SELECT vector_key FROM chunks WHERE document_id = ? AND kind = 'chunk' ORDER BY position", (document_id,)
+        "SELECT vectors.key FROM chunks LEFT JOIN vectors ON vectors.key = vector_key WHERE document_id = ? "
+        "AND kind = 'chunk' ORDER BY position",
+        (document_id,),
     ).fetchall()
-    return [store.vector(row[0]) for row in rows]
+    return [store.vector(row[0]) if row[0] else None for row in rows]
 
 
 def documents_of(store: Store, chunks: Sequence[int]) -> dict[int, tuple[int, str]]:

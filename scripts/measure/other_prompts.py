@@ -18,14 +18,30 @@ OPENING = "This chunk"
 DOCUMENT, END = "<document>\n", "\n</chunk>\n</document>\n\n"
 # Behind a whole document a chunk is quoted, and no longer the last one.
 QUOTED, QUOTED_END = "\n</document>\n\nHere is a chunk of this document:\n<chunk>\n", "\n</chunk>\n\n"
+TOLD = "What sets this document apart from others like it: "
 LAST, THIS = "the last chunk", "this chunk"
-TEXTS = (SYSTEM, OPENING, DOCUMENT, END, QUOTED, QUOTED_END, LAST, THIS)
+TEXTS = (SYSTEM, OPENING, DOCUMENT, END, TOLD, QUOTED, QUOTED_END, LAST, THIS)
 
 
-def cut_at_chunk(jobs: Iterable[ContextJob], model: Vocabulary, instruction: str) -> Iterator[Request]:
-    """Yield the prompts of local-rag, which end where the chunk ends, with another instruction."""
-    suffix = model.tokenize(f"{END}{instruction}{model.chat_frame(SYSTEM)[1]}{OPENING}", special=True)
-    for request in prompt_requests(jobs, model):
+def cut_at_chunk(
+    jobs: Iterable[ContextJob], model: Vocabulary, instruction: str, *, told: bool = False
+) -> Iterator[Request]:
+    """Yield the prompts of local-rag, which end where the chunk ends, with another instruction.
+
+    With `told` the model is told what sets the document apart, for the chunks that can be mistaken.
+    """
+    asked = f"{instruction}{model.chat_frame(SYSTEM)[1]}{OPENING}"
+    plain, said = model.tokenize(f"{END}{asked}", special=True), dict[str, str]()
+
+    def noted() -> Iterator[ContextJob]:
+        for job in jobs:
+            said[job.key] = job.told
+            yield job
+
+    for request in prompt_requests(noted(), model):
+        suffix = plain
+        if told and (apart := said.pop(request.key)):
+            suffix = [*model.tokenize(f"{END}{TOLD}{apart}\n\n"), *model.tokenize(asked, special=True)]
         yield replace(request, suffix=suffix)
 
 

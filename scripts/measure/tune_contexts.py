@@ -59,6 +59,7 @@ class Way:
     instruction: str = INSTRUCTION
     window_tokens: int = WINDOW_TOKENS  # no more than the default
     quoted: Literal["no", "chunk", "ends"] = "no"
+    told: bool = False  # what sets the document apart, as `--context auto` says it, where a chunk can be mistaken
 
     def model(self, model: InstalledModel) -> InstalledModel:
         """Return the model under an identity that stands for the way too: it becomes part of every context's key."""
@@ -79,12 +80,12 @@ class Way:
     def room(self, context_length: int, sequences: int) -> int:
         """Return the KV cells for the prompts."""
         room = context_room(min(context_length, 2 * self.window_tokens), sequences)
-        return room if self.quoted == "no" else room + sequences * QUOTED_TOKENS
+        return room if self.quoted == "no" and not self.told else room + sequences * QUOTED_TOKENS
 
     def prompts(self, jobs: Iterable[ContextJob], model: Vocabulary) -> Iterator[Request]:
         """Yield the prompt of each job under its key."""
         if self.quoted == "no":
-            yield from cut_at_chunk(jobs, model, self.instruction)
+            yield from cut_at_chunk(jobs, model, self.instruction, told=self.told)
             return
         head, quote = document_head(model), quotation(model, self.instruction)
         window, prefix = None, list[int]()
@@ -111,6 +112,7 @@ WAYS = {
     "shorter instruction": Way(SHORTER),
     "shorter instruction, windows of 1,024 tokens": Way(SHORTER, window_tokens=NARROWER),
     "names asked for": Way(NAMES),
+    "told what sets the document apart": Way(told=True),
     "chunk repeated": Way(quoted="chunk"),
     "first and last words repeated": Way(quoted="ends"),
 }

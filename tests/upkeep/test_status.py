@@ -33,7 +33,8 @@ def folder(documents: Path) -> Path:
 
 
 def make(**settings: Any) -> Library:
-    return Library("lib", parts=QUICK, profile="tiny", **({"chunk_tokens": 32, "context": "llm"} | settings))
+    shaped: dict[str, Any] = {"chunk_tokens": 32, "context": "llm"} | settings
+    return Library("lib", parts=QUICK, profile="tiny", **shaped)
 
 
 def plain(folder: str = "lib", **settings: Any) -> Library:
