@@ -67,7 +67,11 @@ class Settings(BaseSettings):
     )
     audit_log: bool = Field(default=False, description="`serve` writes who asked what to `audit.jsonl` in the library")
     idle_seconds: float = Field(default=900.0, gt=0, description="after which `serve` frees the models it does not use")
-    publish_seconds: float = Field(default=600.0, gt=0, description="from one publish to the next, as contexts come in")
+    publish_seconds: float = Field(
+        default=600.0,
+        gt=0,
+        description="from one publish to the next, as contexts come in; more where a publish takes long",
+    )
 
 
 def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyType({}), **flags: Any) -> Settings:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,3 +27,9 @@ def test_a_container_counts_the_cores_it_has_the_time_of(
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert physical_cores(tmp_path) == min(unlimited, share or unlimited)
+
+
+def test_a_process_that_gives_way_does_so_once() -> None:
+    code = "import os; from local_rag.machine import give_way; give_way(19); give_way(3); print(os.nice(0))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "19"

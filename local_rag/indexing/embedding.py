@@ -16,7 +16,7 @@ from local_rag.records import SITUATED, WRITTEN, InstalledModel, heading_path
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
 from local_rag.store.index import DocumentRows, index_recipe
-from local_rag.store.made import Planned, mark_made, put_plans
+from local_rag.store.made import Planned, mark_made, put_plans, vector_keys_of
 from local_rag.store.scoring import KEYWORDS
 from local_rag.store.vector_index import VECTORS
 
@@ -116,7 +116,7 @@ class Embedding:
     def rows(self, documents: Sequence[int]) -> Iterator[DocumentRows]:
         """Yield what documents that are made are found by: their chunks, or with its id negated what stands for one."""
         for document in documents:
-            keys, wanted = self._store.vector_keys(abs(document)), "chunk" if document > 0 else "document"
+            keys, wanted = vector_keys_of(self._store, abs(document)), "chunk" if document > 0 else "document"
             both = zip(self._store.rows(abs(document)), keys, strict=True)
             held = [(stored, key) for stored, key in both if stored.kind == wanted]
             yield DocumentRows(

@@ -117,14 +117,10 @@ class Indexer:
             self.publish()
         begun, spent = time.monotonic(), self._publishing
         while self._contexts_to_write():
-            self._contextualize(time.monotonic() + self._until_publish(time.monotonic() - begun, spent))
+            wait = until_publish(time.monotonic() - begun, spent, self._publishing)
+            self._contextualize(time.monotonic() + max(self._settings.publish_seconds, wait))
             self.publish()
             spent += self._publishing
-
-    def _until_publish(self, elapsed: float, spent: float) -> float:
-        """Return for how long contexts are written until the next publish, so that publishing takes a small share."""
-        due = (spent + self._publishing - _FREE_SECONDS) / _PUBLISHING_SHARE - elapsed
-        return max(self._settings.publish_seconds, due)
 
     def _read_folders(self, given: Sequence[Path]) -> None:
         """Read and split what is new or changed; drop what is gone."""
@@ -349,3 +345,11 @@ class Indexer:
             done += count
             speed = f"{done / (time.monotonic() - started):.0f} chunks/s"
             self._progress(Progress("embed", done, total, speed))
+
+
+def until_publish(elapsed: float, spent: float, last: float) -> float:
+    """Return for how many seconds to write contexts before the next publish, so that publishing takes a small share.
+
+    `spent` of the seconds `elapsed` went into publishing so far, `last` is what a publish takes now.
+    """
+    return max(0.0, (spent + last - _FREE_SECONDS) / _PUBLISHING_SHARE - elapsed)

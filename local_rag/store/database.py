@@ -78,8 +78,7 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Write all or nothing; within another transaction, with that one."""
-        within = self.connection.in_transaction
-        if within:
+        if bool(self.connection.in_transaction):
             yield
             return
         self.connection.execute("BEGIN IMMEDIATE")
@@ -122,7 +121,8 @@ class Store:
 
     def documents(self) -> list[StoredDocument]:
         """Return all live documents."""
-        return self._documents("live")
+        query = f"{_DOCUMENT_QUERY} INDEXED BY live_documents WHERE live ORDER BY path"  # which passes over no text
+        return [StoredDocument(*row) for row in self.connection.execute(query)]
 
     def document(self, document_id: int) -> StoredDocument | None:
         """Return a document, also one that was superseded; None where there is no such one any more."""
@@ -315,11 +315,6 @@ class Store:
                 "INSERT OR REPLACE INTO vectors (key, vector, checksum) VALUES (?, ?, ?)",
                 [(key, vector, crc32(vector)) for key, vector in rows],
             )
-
-    def vector_keys(self, document_id: int) -> list[str]:
-        """Return which vector each chunk of a document wants, in reading order."""
-        query = "SELECT vector_key FROM chunks WHERE document_id = ? ORDER BY position"
-        return [row[0] for row in self.connection.execute(query, (document_id,))]
 
     def vector(self, key: str) -> np.ndarray:
         """Return one vector, float32."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from local_rag.store.database import Store
 
-_OF_LIVE = "FROM documents LEFT JOIN made ON document_id = documents.id WHERE live"
+# By this index no text is passed over.
+_OF_LIVE = "FROM documents INDEXED BY live_documents LEFT JOIN made ON document_id = documents.id WHERE live"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,12 @@ def put_plans(store: Store, planned: Iterable[Planned]) -> None:
                 "INSERT OR REPLACE INTO made VALUES (?, '', ?, ?, ?)",
                 (one.document_id, one.version, one.chunks, one.generated),
             )
+
+
+def vector_keys_of(store: Store, document: int) -> list[str]:
+    """Return which vector each chunk of a document wants, in reading order."""
+    query = "SELECT vector_key FROM chunks WHERE document_id = ? ORDER BY position"
+    return [row[0] for row in store.connection.execute(query, (document,))]
 
 
 def mark_made(store: Store, documents: Iterable[int], plan: str) -> None:

@@ -96,7 +96,7 @@ CREATE TABLE made (
     chunks INTEGER NOT NULL,
     generated INTEGER NOT NULL          -- of these, with a generated context
 );
-CREATE INDEX live_documents ON documents (path, size, modified_ns, sha256, title, split_key) WHERE live;
+CREATE INDEX live_documents ON documents (path, size, modified_ns, sha256, title, split_key, live) WHERE live;
 CREATE INDEX superseded_documents ON documents (id) WHERE NOT live;
 CREATE INDEX chunks_by_context ON chunks (context_key) WHERE context_key IS NOT NULL;
 """,

@@ -56,6 +56,11 @@ class Segment:
         self.vector_part(None)
         _ = self.postings
 
+    def require_whole(self) -> None:
+        """Raise DamagedLibraryError where a file is not as it was written."""
+        if problems := damaged_files(self.folder, self.manifest, hash_all=True):
+            raise DamagedLibraryError(problems[0], REMEDY)
+
     def vector_part(self, alive: np.ndarray | None) -> VectorPart:
         """Return what is searched by vectors."""
         near = self.folder / "near.faiss"

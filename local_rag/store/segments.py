@@ -54,6 +54,8 @@ class Segments:
         left = list(parts)
         while chosen := _to_merge(left):
             sources = [left[place] for place in chosen]
+            for segment, _ in sources:
+                segment.require_whole()  # damage that is copied could not be noticed any more
             left = [part for place, part in enumerate(left) if place not in chosen]
             left.append(self._make(partial(merge_segments, sources=sources)))
             for segment, _ in sources:

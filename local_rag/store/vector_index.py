@@ -18,6 +18,7 @@ from local_rag.store.ranking import best_rows
 # What float32 products may be off by: whatever is so near to the last one is compared exactly.
 _ROUNDING = 1e-5
 _PIECE = 8192  # vectors that are looked at one by one at a time
+_SAMPLED, _ROUNDS = 40, 10  # vectors a list, and rounds, that lists are found with
 _FEW = 4  # a part of the rows is gathered where it is a fourth of all, or less
 
 
@@ -186,7 +187,8 @@ def write_near(vectors: np.ndarray, path: Path, tuning: NearTuning = NEAR) -> bo
 
     lists = int(tuning.lists * len(vectors) ** 0.5)
     index = faiss.index_factory(vectors.shape[1], f"IVF{lists},SQ8", faiss.METRIC_INNER_PRODUCT)
-    sample = np.linspace(0, len(vectors) - 1, min(len(vectors), 40 * lists)).astype(np.int64)
+    sample = np.linspace(0, len(vectors) - 1, min(len(vectors), _SAMPLED * lists)).astype(np.int64)
+    faiss.extract_index_ivf(index).cp.niter = _ROUNDS
     index.train(np.ascontiguousarray(vectors[sample]))
     for start in range(0, len(vectors), _PIECE):
         index.add(np.ascontiguousarray(vectors[start : start + _PIECE]))

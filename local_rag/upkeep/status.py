@@ -82,7 +82,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
     fingerprint: Mapping[str, Any] = {}
     try:
         live = indexes.live()
-        damage = live.damage() if live else []
+        damage = live.damage(hash_all=False) if live else []
     except DamagedLibraryError as error:
         live, damage = None, [str(error)]
     if damage:

@@ -38,7 +38,7 @@ from local_rag.store.keyword_index import keyword_tokens  # noqa: E402
 
 _SECTIONS = 16  # of a document
 _WORDS = (60, 110)  # of a section: a chunk each
-_BASES = 1500  # real paragraphs
+_BASES = 600  # real paragraphs
 _EXCHANGED = 0.25  # of the words of a copy
 _JITTER = 0.6  # length of what is added to a vector
 _QUESTIONS, _TOP = 100, 50
@@ -184,7 +184,8 @@ def measure(chunks: int, work: Path) -> dict[str, Any]:
     """Take all steps."""
     documents, library, fresh, vectors = (work / name for name in ("documents", "library", "fresh", "bases.npy"))
     bases = paragraphs()
-    np.save(vectors, load_embedder(resolve(_EMBEDDER, "embed")).embed_passages(bases))
+    if not vectors.exists():
+        np.save(vectors, load_embedder(resolve(_EMBEDDER, "embed")).embed_passages(bases))
     write_documents(documents, chunks, bases)
     words = np.array(sorted({word for text in bases for word in text.split()}))
     paths = sorted(documents.rglob("*.md"))

@@ -1,12 +1,13 @@
 """The units of work in this process: each result under its key, models loaded only for work that there is."""
 
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 
 from local_rag.indexing.contextualize import ContextJob, Window
 from local_rag.indexing.vectors import embed_with_contexts
-from local_rag.indexing.work import EMBED_BATCH, EmbeddingJob, LocalWorkers, WrittenContext
+from local_rag.indexing.work import EMBED_BATCH, EmbeddingJob, LocalWorkers, WrittenContext, _ahead
 from local_rag.llama.generator import Counts
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel, Skipped
@@ -62,3 +63,13 @@ def test_contexts_are_written_and_counted() -> None:
     assert workers.counts == Counts(generated=7)
     list(workers.write_contexts([job], 1, notes.append))
     assert workers.counts.generated == 7, "counted on from one run to the next"
+
+
+def test_as_many_calls_are_made_at_a_time_as_there_are_threads() -> None:
+    meeting = Barrier(3)
+
+    def meet(number: int) -> int:
+        meeting.wait(timeout=60)
+        return number
+
+    assert list(_ahead(meet, range(6), lambda: None, 3)) == [0, 1, 2, 3, 4, 5]

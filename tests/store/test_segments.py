@@ -6,9 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from local_rag.errors import DamagedLibraryError
 from local_rag.store.generation import Generation, Generations
 from local_rag.store.index import Contents, DocumentRows
 from local_rag.store.keyword_index import KeywordIndex, keyword_tokens
@@ -213,3 +215,20 @@ def test_segments_are_merged_by_size(tmp_path: Path) -> None:
     assert sum(segment.rows for segment, _ in parts) == 18
     assert len(parts) < 4, "four of a size are merged"
     assert len(list(tmp_path.iterdir())) == len(parts), "what was merged is removed"
+
+
+def test_damage_is_not_merged(tmp_path: Path) -> None:
+    generations = Generations(tmp_path)
+    documents = {number: ["tide", "wind"] for number in range(3)}
+    ids = {number: 10 * number for number in range(10)}
+    for number in range(3):
+        generations.publish(contents({one: documents[one] for one in range(number + 1)}, ids), {})
+    path = tmp_path / "segments" / "000002" / "vectors.npy"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DamagedLibraryError, match=rf"^{path} has changed .*local-rag repair"):
+        generations.publish(contents(documents | {3: ["boat"]}, ids), {})
+    assert opened(generations).chunk_ids() == [0, 1, 10, 11, 20, 21]
+    generations.publish(contents(documents | {3: ["boat"]}, ids), {}, anew=True)
+    assert opened(generations).damage() == []
