@@ -93,6 +93,7 @@ class Indexer:
         self._open_vocabulary, self._progress = open_vocabulary, progress
         self._plan = document_plan(context_model.identity) if context_model else APART_PLAN
         self._embedding = Embedding(store, workers, settings, embed_model, self._plan)
+        self._asked = set[str]()  # contexts that are being written
         self._publishing = 0.0  # seconds that the last publish took
         self.report = IndexReport()
 
@@ -238,6 +239,7 @@ class Indexer:
             with closing(self._workers.write_contexts(jobs, total, note)) as results:
                 for written in results:
                     self._store.put_context(written.key, written.text, written.kind)
+                    self._asked.discard(written.key)
                     done += 1
                     report.contexts[written.kind] = report.contexts.get(written.kind, 0) + 1
                     share = counts.reused / max(1, counts.prompt)
@@ -293,13 +295,11 @@ class Indexer:
 
     def _jobs(self, vocabulary: Vocabulary, deadline: float) -> Iterator[ContextJob]:
         """Plan the contexts of each document as the workers get to it; yield those not written yet, each once."""
-        asked: set[str] = set()
+        self._asked.clear()
         for document in most_needed_first(self._store, self._store.documents_without_contexts(self._plan)):
-            jobs = self._plan_document(document, vocabulary)
-            asked |= self._store.known_contexts(job.key for job in jobs)
-            for job in jobs:
-                if job.key not in asked:
-                    asked.add(job.key)
+            for job in self._plan_document(document, vocabulary):
+                if job.key not in self._asked and not self._store.known_contexts([job.key]):
+                    self._asked.add(job.key)
                     yield job
                     if time.monotonic() > deadline:
                         return

@@ -1,7 +1,6 @@
 """What `status`, `clean` and `repair` ask of a store: counts, orphans, and rows that are not as they were written."""
 
 import sqlite3
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,14 +120,15 @@ def find_damage(store: Store) -> dict[str, list[str]]:
     )
     vectors = store.connection.execute("SELECT key FROM vectors WHERE checksum <> crc32(vector)")
     damaged = {"contexts": [row[0] for row in contexts], "vectors": [row[0] for row in vectors]}
-    sizes = dict(
-        store.connection.execute(
-            "SELECT DISTINCT key, length(vector) FROM vectors JOIN chunks ON vector_key = key "
-            "JOIN documents ON documents.id = document_id WHERE live"
-        ).fetchall()
+    of_live = "FROM vectors JOIN chunks ON vector_key = key JOIN documents ON documents.id = document_id WHERE live"
+    usual = store.connection.execute(
+        f"SELECT length(vector) {of_live} GROUP BY length(vector) ORDER BY count(DISTINCT key) DESC LIMIT 1"
+    ).fetchone()
+    odd = store.connection.execute(
+        f"SELECT DISTINCT key {of_live} AND length(vector) <> ?",
+        usual or (0,),
     )
-    usual = Counter(sizes.values()).most_common(1)
-    damaged["vectors"] += [key for key, size in sizes.items() if size != usual[0][0] and key not in damaged["vectors"]]
+    damaged["vectors"] += [key for (key,) in odd if key not in damaged["vectors"]]
     identifiers = [row[0] for row in store.connection.execute("SELECT id FROM documents")]
     damaged["documents"] = [str(key) for key in identifiers if not _is_whole(store, key)]
     return damaged
@@ -163,7 +163,7 @@ def drop(store: Store, rows: dict[str, list[str]], *, wanted: bool = True) -> No
             ("DELETE FROM documents WHERE id = ?", "documents"),
         ):
             store.connection.executemany(statement, [(key,) for key in rows.get(name, ())])
-        if wanted:
+        if wanted and any(rows.values()):
             mark_nothing_made(store)
 
 

@@ -37,7 +37,7 @@ from local_rag.store.generation import Generations  # noqa: E402
 from local_rag.store.keyword_index import keyword_tokens  # noqa: E402
 
 _SECTIONS = 16  # of a document
-_WORDS = (60, 110)  # of a section: a chunk each
+_WORDS = (50, 95)  # of a section: a chunk each
 _BASES = 600  # real paragraphs
 _EXCHANGED = 0.25  # of the words of a copy
 _JITTER = 0.6  # length of what is added to a vector
