@@ -50,7 +50,10 @@ def test_it_is_searched(before: Path) -> None:
         (passage,) = library.search("When does the ship sail?", top=1)
         library.index()
         (again,) = library.search("When does the ship sail?", top=1)
-    assert replace(again, chunk_id=passage.chunk_id) == passage, "with the same index, built anew"
+    assert replace(again, chunk_id=passage.chunk_id, hits=passage.hits) == passage, "with the index in segments now"
+    for one, other in zip(again.hits, passage.hits, strict=True):
+        assert (one.list_name, one.rank) == (other.list_name, other.rank)
+        assert one.score == pytest.approx(other.score, rel=1e-5)
     assert passage.path == str(before / "documents" / "boat.txt")
     assert passage.context_kind in {"llm", "headings"}
 
