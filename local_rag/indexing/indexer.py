@@ -43,8 +43,8 @@ from local_rag.store.told import documents_to_tell, forget_told
 
 _FEW_CONTEXTS = 20  # not worth publishing a first generation without them
 _MANIFEST_FORMAT = 3
-_PUBLISHING_SHARE = 0.04  # of the time that contexts are written in, at most, beside
-_FREE_SECONDS = 1.0  # that publishing small libraries takes
+_PUBLISHING_SHARE = 0.04  # of the time that contexts are written in, at most, but for some
+_FREE_SECONDS = 1.0  # of the processor, which publishing a small library takes
 _TOGETHER, _TOGETHER_CHUNKS = 32, 1024  # documents that are stored in one commit, unless they are large
 _LONGEST_WAIT = 2.0  # seconds until what was read is stored
 
@@ -95,6 +95,7 @@ class Indexer:
         self._embedding = Embedding(store, workers, settings, embed_model, self._plan)
         self._asked = set[str]()  # contexts that are being written
         self._publishing = 0.0  # seconds that the last publish took
+        self._computed = 0.0  # seconds of the processor that all publishes took
         self.report = IndexReport()
 
     def run(self, roots: Sequence[Path], *, renew_contexts: bool = False) -> IndexReport:
@@ -118,7 +119,7 @@ class Indexer:
             self.publish()
         begun, spent = time.monotonic(), self._publishing
         while self._contexts_to_write():
-            wait = until_publish(time.monotonic() - begun, spent, self._publishing)
+            wait = until_publish(time.monotonic() - begun, spent, self._publishing, self._computed)
             self._contextualize(time.monotonic() + max(self._settings.publish_seconds, wait))
             self.publish()
             spent += self._publishing
@@ -307,7 +308,7 @@ class Indexer:
     def publish(self, *, anew: bool = False) -> None:
         """Embed what has no vector yet and publish a generation; only `anew` if the live one is already the same."""
         self._embed()
-        started = time.monotonic()
+        started, computed = time.monotonic(), time.process_time()
         documents, versions = made_versions(self._store, self._embedding.plan)
         manifest = self._manifest(documents, versions)
         self.report.chunks = manifest["chunks"]
@@ -319,6 +320,7 @@ class Indexer:
         self.report.published = True
         self._progress(Progress("publish", 1, 1))
         self._publishing = time.monotonic() - started
+        self._computed += time.process_time() - computed
 
     def _manifest(self, documents: np.ndarray, versions: np.ndarray) -> dict[str, Any]:
         fingerprint = make_fingerprint(self._settings, self._embed_model, self._context_model)
@@ -347,9 +349,12 @@ class Indexer:
             self._progress(Progress("embed", done, total, speed))
 
 
-def until_publish(elapsed: float, spent: float, last: float) -> float:
+def until_publish(elapsed: float, spent: float, last: float, computed: float) -> float:
     """Return for how many seconds to write contexts before the next publish, so that publishing takes a small share.
 
-    `spent` of the seconds `elapsed` went into publishing so far, `last` is what a publish takes now.
+    `spent` of the seconds `elapsed` went into publishing so far, `last` is what a publish takes now. `computed` are the
+    seconds of the processor that went into it, of which some are free: on a busy machine small libraries wait as well.
     """
-    return max(0.0, (spent + last - _FREE_SECONDS) / _PUBLISHING_SHARE - elapsed)
+    if computed < _FREE_SECONDS:
+        return 0.0
+    return max(0.0, (spent + last) / _PUBLISHING_SHARE - elapsed)

@@ -101,10 +101,9 @@ class Store:
 
     def add_roots(self, paths: Iterable[Path]) -> None:
         """Remember paths to index again."""
+        rows = [(str(path),) for path in paths]
         with self.transaction():
-            self.connection.executemany(
-                "INSERT OR IGNORE INTO roots (path) VALUES (?)", [(str(path),) for path in paths]
-            )
+            self.connection.executemany("INSERT OR IGNORE INTO roots (path) VALUES (?)", rows)
 
     def see_roots(self, devices: Mapping[Path, int], forgotten: Iterable[Path]) -> None:
         """Record on which device each root is, and forget those that are gone."""
@@ -194,8 +193,7 @@ class Store:
 
     def _supersede(self, documents: Iterable[StoredDocument]) -> None:
         """Supersede documents within the caller's transaction."""
-        rows = [(document.id,) for document in documents]
-        self.connection.executemany("UPDATE documents SET live = 0 WHERE id = ?", rows)
+        self.connection.executemany("UPDATE documents SET live = 0 WHERE id = ?", [(one.id,) for one in documents])
 
     def superseded(self) -> list[int]:
         """Return the ids of the documents that are superseded."""
@@ -205,11 +203,8 @@ class Store:
         """Delete superseded documents, except those whose chunks the live generation still names."""
         named = set(published)
         query = "SELECT id FROM chunks WHERE document_id = ?"
-        gone = [
-            (document,)
-            for document in self.superseded()
-            if not any(chunk in named for (chunk,) in self.connection.execute(query, (document,)))
-        ]
+        superseded = [(document,) for document in self.superseded()]
+        gone = [one for one in superseded if not any(row[0] in named for row in self.connection.execute(query, one))]
         with self.transaction():
             self.connection.executemany("DELETE FROM documents WHERE id = ?", gone)
 
@@ -279,7 +274,11 @@ class Store:
     def plan_contexts(self, document_id: int, plan: str, keys: Sequence[tuple[int, str]]) -> None:
         """Record which context each chunk of a document wants, as (chunk id, context key)."""
         with self.transaction():
-            self.connection.executemany("UPDATE chunks SET context_key = ? WHERE id = ?", [(k, i) for i, k in keys])
+            changed = self.connection.executemany(
+                "UPDATE chunks SET context_key = ?2 WHERE id = ?1 AND context_key IS NOT ?2", keys
+            ).rowcount
+            if changed > 0:  # contexts that are stored already are news to what was made without them
+                self.connection.execute("UPDATE made SET plan = '' WHERE document_id = ?", (document_id,))
             self.connection.execute("UPDATE documents SET context_plan = ? WHERE id = ?", (plan, document_id))
             # Where one of them is there already, the document is to be embedded with it.
             self.connection.execute(

@@ -13,7 +13,7 @@ from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.records import Chunk, Document, Provenance, Skipped
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
-from local_rag.store.made import Planned, mark_made, put_plans
+from local_rag.store.made import Planned, documents_to_make, mark_made, put_plans
 from local_rag.store.maintenance import (
     check_pages,
     count_rows,
@@ -195,6 +195,8 @@ def test_an_index_is_unfinished_until_it_holds_every_chunk_with_its_vector_and_i
     mark_made(store, [document], "plan")
     assert is_unfinished(store, live) == (mode == "llm"), "its context is not planned"
     store.plan_contexts(document, "plan", [(chunk.id, "c")])
+    assert is_unfinished(store, live), "its vector was made without knowing of a context"
+    mark_made(store, [document], "plan")
     assert is_unfinished(store, live) == (mode == "llm"), "its context is not written"
     store.put_context("c", "A sentence.", "llm")
     assert is_unfinished(store, live), "its vector was made without the context"
@@ -283,3 +285,20 @@ def test_a_locked_store_says_what_to_do(store: Store, tmp_path: Path) -> None:
 
 def test_the_checksum_is_of_the_bytes() -> None:
     assert crc32("llm", "ö") == crc32(b"llm", "ö".encode()) != crc32("llm", "o")
+
+
+def test_a_document_is_made_again_when_its_contexts_are_others(store: Store) -> None:
+    (chunk,) = store.chunks(document := put(store, "a"))
+    put_plans(store, [Planned(document, [(chunk.id, "v")], 1, 0)])
+    mark_made(store, [document], "plan")
+    assert documents_to_make(store, "plan") == []
+    assert documents_to_make(store, "other") == [document]
+    store.put_context("c", "Written for a copy of it.", "llm")
+    assert documents_to_make(store, "plan") == []
+    store.plan_contexts(document, "contexts", [(chunk.id, "c")])
+    assert documents_to_make(store, "plan") == [document], "the context was there before anybody knew that it is wanted"
+    mark_made(store, [document], "plan")
+    store.plan_contexts(document, "contexts", [(chunk.id, "c")])
+    assert documents_to_make(store, "plan") == []
+    store.put_context("c", "Written again.", "llm")
+    assert documents_to_make(store, "plan") == [document]
