@@ -69,7 +69,7 @@ def test_a_kill_between_any_two_renames_loses_nothing(trial: Trial) -> None:
         (errno.ENOSPC, True, "pwrite64", 30),
         (errno.EIO, False, "fdatasync", 20),
         (errno.EACCES, False, "mkdir", 3),
-        (errno.ENOSPC, True, "fwrite", 1),
+        (errno.ENOSPC, True, "write", 12),
         (errno.EIO, False, "rename", 1),
     ],
 )
