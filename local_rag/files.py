@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
+# What `scrape` remembers of a folder's pages, where reading finds the address of a PDF.
+SCRAPE_STATE = ".scrape.json"
+
 
 @contextlib.contextmanager
 def open_regular(path: Path) -> Iterator[BufferedReader]:

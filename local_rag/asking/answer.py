@@ -6,10 +6,12 @@ threshold; only then does it answer. Both prompts share the sources as their pre
 """
 
 import codecs
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from local_rag.asking.budget import reading_budget
 from local_rag.asking.citations import CitationCheck, most_similar_source
 from local_rag.asking.prompt import MAX_ANSWER_TOKENS, REQUEST, check_prompt, closing_prompt, sources_prompt
 from local_rag.asking.support import check_support
@@ -45,6 +47,11 @@ class Answerer:
 
     def __init__(self, generator: Generator, threshold: float) -> None:
         self.generator, self.threshold = generator, threshold
+
+    @functools.cached_property
+    def usual_tokens(self) -> int:
+        """Return how many tokens of a prompt are read where nothing else is asked for, as found out once."""
+        return reading_budget(self.generator)
 
     def answer(
         self,

@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import Protocol
 
 from local_rag.asking.answer import Answerer, Reading
-from local_rag.asking.budget import reading_budget
 from local_rag.asking.expand import OWN_WEIGHT, fuse_passages, rephrase
 from local_rag.asking.look_alikes import look_alikes
 from local_rag.asking.parts import asks_for_several, split_question
@@ -96,7 +95,7 @@ class Asker:
         """Read the likely sources; where they do not hold the answer, read more of what was found, once."""
         answerer, way = self._open_answerer(), self._way
         several = asks_for_several(question) or asks_for_documents(question)
-        budget = None if way.whole else reading_budget(answerer.generator)
+        budget = None if way.whole else answerer.usual_tokens
         tokens = budget and int(budget * (_SEVERAL if several else 1))
         sources = select(found.lists, near=way.near, several=several, diverse=way.diverse)
         reading = answerer.read(question, sources, prompt_tokens=tokens, before=found.before)

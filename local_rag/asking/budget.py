@@ -6,12 +6,11 @@ import time
 from local_rag.llama.generator import Generator
 from local_rag.llama.model import llama_build
 from local_rag.machine import physical_cores
-from local_rag.models.memory import recall, remember
+from local_rag.models.memory import TIMED_TEXT, recall, remember
 
 USUAL = 1024
 _SECONDS, _STEP, _FEWEST, _MOST = 10, 128, 768, 4096
 _TRIAL_TOKENS = 256
-_TEXT = "The boat leaves the harbour at seven and carries mail, milk and whoever has business on the islands. "
 
 
 def reading_budget(generator: Generator) -> int:
@@ -31,7 +30,7 @@ def reading_budget(generator: Generator) -> int:
 
 
 def _tokens_per_second(generator: Generator) -> float:
-    tokens = (generator.model.tokenize(_TEXT) * _TRIAL_TOKENS)[: 2 * _TRIAL_TOKENS]
+    tokens = (generator.model.tokenize(TIMED_TEXT) * _TRIAL_TOKENS)[: 2 * _TRIAL_TOKENS]
     generator.log_probabilities(tokens[:_TRIAL_TOKENS], tokens[-1:])  # loads what is read first
     started = time.process_time()
     generator.log_probabilities(tokens, tokens[-1:])

@@ -125,7 +125,8 @@ def run(
         json_path.write_text(json.dumps(report) + "\n", encoding="utf-8")
     if plot_path:
         plot([report, other] if other else [report], plot_path)
-    history.append(library, report)
+    if not history.append(library, report):
+        click.echo(f"{library} cannot be written, so that `eval history` will not know of this run.", err=True)
     if missed := history.require_at_least(history.figures(report), wanted):
         click.echo(f"Lower than wanted: {'; '.join(missed)}.", err=True)
         raise click.exceptions.Exit(1)

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from local_rag.evaluation.dataset import Dataset, Question
-from local_rag.evaluation.metrics import paired_test
+from local_rag.evaluation.metrics import by_question, paired_test
 from local_rag.library import Library
 from local_rag.records import Answer, Progress, Turn
 from local_rag.store.keyword_index import keyword_tokens
@@ -122,8 +122,8 @@ def summarize_answers(rows: Sequence[Mapping[str, Any]], questions: int) -> dict
 
 def compare_answers(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Compare two runs over the same questions in how many were right: answered right, or refused where that is."""
-    theirs = {row["question"]: row for row in others}
-    both = [(row, theirs[row["question"]]) for row in rows if row["question"] in theirs]
+    theirs = by_question(others)
+    both = [(row, theirs[name]) for name, row in by_question(rows).items() if name in theirs]
     values = [[float(_is_good(row)) for row in side] for side in zip(*both, strict=True)] or [[], []]
     return {
         "questions": len(both),

@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -28,7 +27,8 @@ from typing import Any
 from local_rag.errors import DatasetError, LibraryError
 from local_rag.evaluation.answers import compare_answers, measure_answers, summarize_answers
 from local_rag.evaluation.dataset import Dataset, DatasetDocument, Part, Place, Question, Span
-from local_rag.evaluation.metrics import METRICS, confidence_interval, golden_ranks, measure, paired_test
+from local_rag.evaluation.metrics import METRICS, by_question, confidence_interval, golden_ranks, measure, paired_test
+from local_rag.evaluation.plots import new_figure, save_figure
 from local_rag.indexing.changes import Found, compare_documents
 from local_rag.library import Library
 from local_rag.models.choice import chosen
@@ -111,7 +111,7 @@ def stage_values(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[
 
 def compare_reports(report: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Compare two runs over the questions that both asked: per stage and metric the means, their difference and p."""
-    mine, others = _by_question(report), _by_question(other)
+    mine, others = by_question(report["per_question"]), by_question(other["per_question"])
     asked = [question for question in mine if question in others]
     if not asked:
         raise DatasetError("The two runs have no question in common; compare runs over the same dataset.")
@@ -133,16 +133,6 @@ def compare_reports(report: Mapping[str, Any], other: Mapping[str, Any]) -> dict
     both = "per_answer" in report and "per_answer" in other
     answers = {"answers": compare_answers(report["per_answer"], other["per_answer"])} if both else {}
     return {"questions": len(asked), "stages": stages, **answers}
-
-
-def _by_question(report: Mapping[str, Any]) -> dict[tuple[str, int], Any]:
-    """Name each question by its text and by how often that has come before: a set may ask the same of two passages."""
-    seen = Counter[str]()
-    rows = {}
-    for row in report["per_question"]:
-        rows[row["question"], seen[row["question"]]] = row
-        seen[row["question"]] += 1
-    return rows
 
 
 def index_dataset(
@@ -283,11 +273,7 @@ class Ranker:
 
 def plot(reports: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw recall against depth, a line a stage; the lines of a second run are dashed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise DatasetError("--plot needs matplotlib; install it with `pip install matplotlib`.") from None
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = new_figure((7, 4.5))
     axes = figure.add_subplot(
         xscale="log", xlabel="passages", ylabel="recall, %", title=f"{reports[0]['dataset']}, {reports[0]['part']}"
     )
@@ -305,10 +291,7 @@ def plot(reports: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.set_xticks((1, 5, 10, 20, 50, 150), ("1", "5", "10", "20", "50", "150"))
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise DatasetError(f"The plot cannot be written to {path} ({error}); name a .png, .svg or .pdf.") from None
+    save_figure(figure, path)
 
 
 def load_report(path: Path) -> dict[str, Any]:

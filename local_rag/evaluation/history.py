@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.errors import DatasetError
+from local_rag.evaluation.plots import new_figure, save_figure
 
 HISTORY_FILE = "evaluations.jsonl"
 
@@ -21,15 +22,19 @@ def figures(report: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-def append(library: Path, report: Mapping[str, Any]) -> None:
-    """Add a run to a library's history."""
+def append(library: Path, report: Mapping[str, Any]) -> bool:
+    """Add a run to a library's history; return whether that may be written."""
     line = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         **{name: report[name] for name in ("dataset", "part", "questions", "chunks", "profile", "context", "models")},
         "figures": figures(report),
     }
-    with (library / HISTORY_FILE).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    try:
+        with (library / HISTORY_FILE).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    except OSError:  # a stick, a share, another owner: the run itself is as good
+        return False
+    return True
 
 
 def load(library: Path) -> list[dict[str, Any]]:
@@ -51,11 +56,7 @@ def load(library: Path) -> list[dict[str, Any]]:
 
 def plot_history(runs: Sequence[Mapping[str, Any]], names: Sequence[str], path: Path) -> None:
     """Draw figures over time, a line for each dataset and figure."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise DatasetError("--plot needs matplotlib; install it with `pip install matplotlib`.") from None
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    figure = new_figure((8, 4.5))
     axes = figure.add_subplot(ylabel="%", title="Evaluations of this library")
     for dataset in dict.fromkeys(run["dataset"] for run in runs):
         for name in names:
@@ -69,10 +70,7 @@ def plot_history(runs: Sequence[Mapping[str, Any]], names: Sequence[str], path: 
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
     figure.autofmt_xdate()
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise DatasetError(f"The plot cannot be written to {path} ({error}); name a .png, .svg or .pdf.") from None
+    save_figure(figure, path)
 
 
 def require_at_least(found: Mapping[str, float], wanted: Mapping[str, float]) -> list[str]:

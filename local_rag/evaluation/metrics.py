@@ -5,7 +5,9 @@ passages say everything.
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +46,15 @@ def measure(ranks: Sequence[int], golden: int) -> Mapping[str, float]:
         "mrr@10": reciprocal_rank(ranks, 10),
         "ndcg@10": ndcg(ranks, golden, 10),
     }
+
+
+def by_question(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Mapping[str, Any]]:
+    """Name each row by its question and by how often that has come before: a set may ask the same of two passages."""
+    seen, named = Counter[str](), {}
+    for row in rows:
+        named[row["question"], seen[row["question"]]] = row
+        seen[row["question"]] += 1
+    return named
 
 
 def confidence_interval(values: Sequence[float]) -> tuple[float, float]:

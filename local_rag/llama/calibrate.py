@@ -10,13 +10,12 @@ from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request
 from local_rag.llama.model import LlamaModel, llama_build
 from local_rag.machine import Neighbours, physical_cores
-from local_rag.models.memory import recall, remember
+from local_rag.models.memory import TIMED_TEXT, recall, remember
 
 # What a chunk costs, about: its own tokens and the question behind it are evaluated, its context is generated.
 _PROMPT_TOKENS, _CONTEXT_TOKENS = 200, 40
 _PREFIX_TOKENS = 512
 Measure = Callable[..., tuple[float, float]]  # measure_rates, or a fake
-_TEXT = "The boat leaves the harbour at seven and carries mail, milk and whoever has business on the islands. "
 
 
 def stored_settings(path: Path, cores: int = 0) -> EngineSettings | None:
@@ -71,7 +70,7 @@ def measure_rates(
     model: LlamaModel, settings: EngineSettings, *, decoded: int, prefix_tokens: int = _PREFIX_TOKENS
 ) -> tuple[float, float]:
     """Return tokens a second of evaluating a prompt, and of decoding `decoded` tokens of each sequence behind it."""
-    tokens = (model.tokenize(_TEXT) * prefix_tokens)[: max(prefix_tokens, settings.batch_tokens) + 1]
+    tokens = (model.tokenize(TIMED_TEXT) * prefix_tokens)[: max(prefix_tokens, settings.batch_tokens) + 1]
     room = len(tokens) + settings.sequences * (decoded + 4)
     engine = SharedPrefixEngine(model, context_tokens=room, settings=settings)
     try:

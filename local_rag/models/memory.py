@@ -12,6 +12,8 @@ from local_rag.machine import processor
 from local_rag.models.registry import default_models_directory
 
 _KEPT = 50
+# What models read when it is measured how fast they are here.
+TIMED_TEXT = "The boat leaves the harbour at seven and carries mail, milk and whoever has business on the islands. "
 
 
 def recall(name: str, model: Path, build: str) -> Any:

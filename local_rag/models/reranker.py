@@ -10,12 +10,12 @@ from typing import Protocol
 from local_rag.errors import ModelError
 from local_rag.machine import physical_cores
 from local_rag.models.embedder import tokenizer_of
-from local_rag.models.memory import recall, remember
+from local_rag.models.memory import TIMED_TEXT, recall, remember
 from local_rag.models.onnx import Session
 from local_rag.records import InstalledModel
 
 ONNX_FILE = "model.onnx"
-_TEXT = "The boat leaves the harbour at seven and carries mail, milk and whoever has business on the islands. " * 8
+_TEXT = TIMED_TEXT * 8
 _PAIRS = 16
 
 

@@ -2,15 +2,20 @@
 
 import contextlib
 import email.utils
+import functools
+import hashlib
 import io
+import json
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from local_rag.files import SCRAPE_STATE
 from local_rag.reading.decode import clean
 from local_rag.records import UNKNOWN, Provenance
 
@@ -28,6 +33,7 @@ _LONGEST_DATE = 100
 # 2024-05-01T08:00, and what PDF files have: D:20240501080000+01'00'.
 _DATE_START = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)|(?:D:)?(\d{4})(\d\d)(\d\d)(?:\d\d){0,3}(?!\d)")
 _WRITTEN_DATES = ("%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y", "%d.%m.%Y")
+_MAX_STATE = 64 * 2**20  # bytes of what `scrape` remembers
 _MAX_PROPERTIES = 64 * 1024  # bytes of an Office file's properties
 _NAMESPACES = {
     "dc": "http://purl.org/dc/elements/1.1/",
@@ -64,6 +70,31 @@ def pdf_provenance(fields: Mapping[str, str]) -> Provenance:
     """Read a PDF's information dictionary."""
     made = fields.get("CreationDate") or fields.get("ModDate")
     return make_provenance(date=made, author=fields.get("Author"), tags=fields.get("Keywords"))
+
+
+def scraped_from(path: Path, data: bytes) -> str:
+    """Return the address a file was scraped from, for those that do not say so themselves; empty where none is known.
+
+    `scrape` remembers it in the folder above that of the host, with the file's hash.
+    """
+    file = path.parent.parent / SCRAPE_STATE
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
+        status = file.stat()
+        pages = _scraped(file, status.st_size, status.st_mtime_ns).get(f"{path.parent.name}/{path.name}", {})
+        sha256 = hashlib.sha256(data).hexdigest() if pages else ""
+        return next((_url(url) for url, known in pages.items() if known == sha256), "")
+    return ""
+
+
+@functools.lru_cache(maxsize=4)
+def _scraped(file: Path, size: int, _modified_ns: int) -> dict[str, dict[str, str]]:
+    """Return file -> address -> hash of what was scraped into a folder."""
+    if size > _MAX_STATE:
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    for url, known in json.loads(file.read_bytes()).items():
+        found.setdefault(str(known["file"]), {})[url] = str(known["sha256"])
+    return found
 
 
 def web_provenance(page: "BeautifulSoup") -> Provenance:

@@ -9,7 +9,7 @@ from local_rag.files import open_regular
 from local_rag.reading.decode import clean, decode
 from local_rag.reading.formats import CONVERTED, Converted, convert
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, title_of
-from local_rag.reading.provenance import provenance_of_fields
+from local_rag.reading.provenance import provenance_of_fields, scraped_from
 from local_rag.reading.source_code import LANGUAGES, find_definitions
 from local_rag.reading.walk import MAX_BYTES
 from local_rag.records import Document, DocumentKind
@@ -45,7 +45,11 @@ def parse(path: Path, data: bytes) -> Document:
     if not data.strip():
         raise ReadError("empty")
     if suffix in CONVERTED:
-        document = _make(path, convert(suffix, data), None, is_source=False)
+        converted = convert(suffix, data)
+        if suffix == ".pdf" and not converted.provenance.url:  # a page is kept with its address, a PDF as it is
+            said = replace(converted.provenance, url=scraped_from(path, data))
+            converted = replace(converted, provenance=said)
+        document = _make(path, converted, None, is_source=False)
     else:
         document = as_document(path, decode(data))
     if not document.text.strip():

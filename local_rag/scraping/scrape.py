@@ -14,12 +14,11 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from local_rag.errors import LocalRagError, NetworkError
-from local_rag.files import file_sha256, write_whole
+from local_rag.files import SCRAPE_STATE, file_sha256, write_whole
 from local_rag.scraping.connection import is_private, resolve
 from local_rag.scraping.convert import CONVERTED, check_selector, convert
 from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, normalize_url, server_of, site_of
 
-_STATE_FILE = ".scrape.json"
 _LONGEST_NAME = 80  # characters of a file name, before a hash and the suffix
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # no file names on Windows
 
@@ -191,7 +190,7 @@ def _keep(
         _write(output / file, content)
     state.update(_load_state(output))  # another run may have written it
     state[response.url] = _Known(file, sha256, response.etag, response.last_modified, selector)
-    _write(output / _STATE_FILE, json.dumps({key: asdict(value) for key, value in state.items()}, indent=1).encode())
+    _write(output / SCRAPE_STATE, json.dumps({key: asdict(value) for key, value in state.items()}, indent=1).encode())
     return ScrapedPage(url, output / file, "unchanged" if unchanged else "written"), links
 
 
@@ -206,7 +205,7 @@ def _is_edited(path: Path, ours: Collection[str]) -> bool:
 def _load_state(output: Path) -> dict[str, _Known]:
     """Load what is remembered of earlier runs; of what is damaged, pages are fetched again."""
     try:
-        entries = json.loads((output / _STATE_FILE).read_bytes())
+        entries = json.loads((output / SCRAPE_STATE).read_bytes())
         state = {url: _Known(**entry) for url, entry in entries.items()}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}

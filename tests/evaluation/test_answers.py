@@ -141,6 +141,17 @@ def test_a_history_cut_off_by_a_crash_can_still_be_read(tmp_path: Path) -> None:
     assert require_at_least({"recall@5": 80.0}, {"recall@5": 80}) == []
 
 
+def test_a_run_of_a_library_that_may_not_be_written_is_told_all_the_same(in_use: Path, run: Run) -> None:
+    folder = write_questions(in_use.parent / "set", {"question": "When does the boat leave?", "golden": ["boat.txt"]})
+    history = Path(".local-rag") / "evaluations.jsonl"
+    history.mkdir()  # root may write everywhere else
+    result = run("eval", folder, "--no-rerank")
+    assert result.exit_code == 0, result.output
+    assert "MRR@10" in result.stdout
+    assert result.stderr.count("`eval history` will not know of this run.") == 1
+    assert not list(history.iterdir())
+
+
 def test_runs_are_compared_over_the_questions_both_asked() -> None:
     def rows(*right: bool) -> list[dict[str, Any]]:
         return [
@@ -151,6 +162,9 @@ def test_runs_are_compared_over_the_questions_both_asked() -> None:
     found = compare_answers(rows(True, False, True, False), rows(False, False, False))
     assert (found["questions"], found["this"], found["other"]) == (3, 3.0, 1.0)
     assert compare_answers(rows(True), [])["questions"] == 0
+    twice = [{**row, "question": "the same"} for row in rows(True, True, False)]
+    other = [{**row, "question": "the same"} for row in rows(False, True, False)]
+    assert compare_answers(twice, other)["questions"] == 3, "asked of several passages, each is paired with its own"
 
 
 def test_a_threshold_lets_through_no_more_than_is_wanted() -> None:

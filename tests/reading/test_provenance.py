@@ -1,6 +1,8 @@
 """What documents say of themselves: read from every format that says it, bounded, and never trusted."""
 
+import hashlib
 import io
+import json
 import zipfile
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from openpyxl import Workbook  # type: ignore[import-untyped]
 from pptx import Presentation
 
+from local_rag.files import SCRAPE_STATE
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.provenance import (
     MAX_AUTHOR,
@@ -175,3 +178,20 @@ def test_endless_lists_and_numbers_cost_nothing() -> None:
     said = make_provenance(author=10**9000, tags=[str(number) for number in range(100_000)])
     assert said.author == ""
     assert len(said.tags) == MAX_TAGS
+
+
+def test_a_scraped_pdf_is_cited_with_its_address(tmp_path: Path) -> None:
+    pdf = FPDF()
+    pdf.add_page()
+    pdf.set_font("helvetica")
+    pdf.cell(text="Everybody has 30 days.")
+    data, path, url = bytes(pdf.output()), tmp_path / "example.org" / "leave.pdf", "https://example.org/leave.pdf"
+    entry = {"file": "example.org/leave.pdf", "sha256": hashlib.sha256(data).hexdigest()}
+    state = tmp_path / SCRAPE_STATE
+    assert parse(path, data).provenance.url == ""
+    state.write_text(json.dumps({"https://example.org/": {"file": "example.org/index.md", "sha256": ""}, url: entry}))
+    assert parse(path, data).provenance.url == url
+    assert parse(path, data.replace(b"PDF-1.3", b"PDF-1.4")).provenance.url == "", "another file than was scraped"
+    for place, damaged in enumerate(("{", "[]", '{"a": 1}', json.dumps({"javascript:x": entry}), "[" * 100_000)):
+        state.write_text(damaged + " " * place)
+        assert parse(path, data).provenance.url == ""
