@@ -280,12 +280,6 @@ class Store:
             if changed > 0:  # contexts that are stored already are news to what was made without them
                 self.connection.execute("UPDATE made SET plan = '' WHERE document_id = ?", (document_id,))
             self.connection.execute("UPDATE documents SET context_plan = ? WHERE id = ?", (plan, document_id))
-            # Where one of them is there already, the document is to be embedded with it.
-            self.connection.execute(
-                "UPDATE made SET plan = '' WHERE document_id = ?1 AND EXISTS "
-                "(SELECT 1 FROM chunks JOIN contexts ON contexts.key = context_key WHERE document_id = ?1)",
-                (document_id,),
-            )
 
     def put_context(self, key: str, text: str, kind: str) -> None:
         """Store a finished context; what was made of the documents that want it is to be made again."""

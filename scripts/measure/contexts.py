@@ -38,8 +38,8 @@ from local_rag.errors import LocalRagError
 from local_rag.evaluation.dataset import Dataset, Part, Question, load_dataset
 from local_rag.evaluation.evaluate import POOL, compare_reports, evaluate, index_dataset, stage_values
 from local_rag.evaluation.metrics import recall
-from local_rag.indexing.contextualize import context_plan
 from local_rag.indexing.need import Told
+from local_rag.indexing.summaries import document_plan
 from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.models.choice import find
@@ -142,10 +142,10 @@ def _by_document(
 
 def give_contexts(library: Library, contexts: Mapping[int, str]) -> None:
     """Store contexts, by chunk id, as if the library's context model had written them: then it writes none."""
-    plan = context_plan(find(library.settings, "context").identity)
+    plan = document_plan(find(library.settings, "context").identity)
     with library.writing() as (store, _):
         for document in store.documents():
-            texts = {stored.id: contexts.get(stored.id, "") for stored in store.chunks(document.id)}
+            texts = {stored.id: contexts.get(stored.id, "") for stored in store.rows(document.id)}
             keys = {key: key_of("given", text) for key, text in texts.items()}
             for text in dict.fromkeys(texts.values()):
                 store.put_context(key_of("given", text), text, "llm" if text else "headings")

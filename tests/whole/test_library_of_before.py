@@ -31,8 +31,10 @@ def never(*_arguments: object, **_options: object) -> NoReturn:
     raise AssertionError("something was computed again")
 
 
-def test_it_is_opened_and_nothing_is_computed_again(before: Path) -> None:
+def test_it_is_opened_and_only_summaries_are_written(before: Path) -> None:
     with Library("library", parts=Parts(load_embedder=never, open_engine=never)) as library:
+        assert library.status().chunks == 3
+    with Library("library") as library:
         assert library.settings.profile == "tiny"
         (stale,) = library.status().stale
         assert stale.reason == "changed: how this version of local-rag builds its indexes"
@@ -41,7 +43,8 @@ def test_it_is_opened_and_nothing_is_computed_again(before: Path) -> None:
         assert library.status().stale == ()
         again = library.index()
     assert (report.changed, report.chunks, report.published) == (3, 3, True)
-    assert (report.contexts, report.skipped) == ({}, [])
+    assert sum(report.contexts.values()) == 3, "one of each document: those of the chunks are found again"
+    assert report.skipped == []
     assert (again.unchanged, again.published) == (3, False)
 
 
@@ -63,5 +66,5 @@ def test_a_changed_document_costs_only_its_own(before: Path) -> None:
     with Library("library") as library:
         report = library.index()
         assert report.changed == 3
-        assert sum(report.contexts.values()) == 1
-        assert library.status().cached["cached_vectors"] <= 3 + 2
+        assert sum(report.contexts.values()) == 1 + 3, "its own, and a summary of each document"
+        assert library.status().cached["cached_vectors"] <= 3 + 2 + 3
