@@ -228,15 +228,15 @@ def test_an_edit_writes_only_the_contexts_it_touches(documents: Path) -> None:
     before = contexts(library)
     (documents / "boat.txt").write_text("The zeppelin leaves at noon.")
     report = library.index()
-    assert sum(report.contexts.values()) == 1
-    assert len(contexts(library)) == len(before) + 1
+    assert sum(report.contexts.values()) == 2, "that of its chunk, and its summary"
+    assert len(contexts(library)) == len(before) + 2
 
 
 def test_copies_of_a_document_share_their_contexts(documents: Path) -> None:
     (documents / "copy.md").write_text((documents / "ireland.md").read_text())
     with Library(".local-rag", parts=EMBEDS_QUICKLY, profile="tiny", context="llm") as opened:
         report = opened.index([documents])
-        assert sum(report.contexts.values()) == report.chunks - 1
+        assert sum(report.contexts.values()) == 2 * (report.chunks - 1), "of each a context and a summary"
         found = opened.search("Parents get 26 weeks at half pay", top=2, rerank=False)
     assert {Path(passage.path).name for passage in found} == {"ireland.md", "copy.md"}
     assert found[0].context == found[1].context
