@@ -12,6 +12,7 @@ from local_rag.store.index import Allowed
 from local_rag.store.ranking import best_rows
 from local_rag.store.scoring import KEYWORDS
 from local_rag.store.segment import damaged_files
+from local_rag.store.vector_index import exact_products
 
 
 class OlderGeneration:
@@ -49,10 +50,9 @@ class OlderGeneration:
 
     def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
         """Return chunk ids with cosine similarities, best first."""
-        count = self._vectors.ntotal
-        products = (
-            self._vectors.reconstruct_n(0, count) @ np.asarray(vector, dtype=np.float32) if count else np.zeros(0)
-        )
+        count, question = self._vectors.ntotal, np.asarray(vector, dtype=np.float32)
+        vectors = self._vectors.reconstruct_n(0, count) if count else np.zeros((0, len(question)), dtype=np.float32)
+        products = exact_products(vectors, np.arange(count), question)
         return self._best(products, np.ones(count, dtype=bool), top, allowed)
 
     def keywords(

@@ -117,7 +117,7 @@ class VectorIndex:
             else:
                 found, products = self._near(part, question, top), None
             if products is None:
-                products = _exactly(part.vectors, found, question).astype(np.float32)
+                products = exact_products(part.vectors, found, question).astype(np.float32)
             rows.append(found + first)
             scores.append(products)
         candidates, about = np.concatenate(rows), np.concatenate(scores)
@@ -152,7 +152,7 @@ class VectorIndex:
         of_part = np.searchsorted(self._firsts, rows, side="right") - 1
         for number in np.unique(of_part):
             mine = of_part == number
-            scores[mine] = _exactly(self._parts[number].vectors, rows[mine] - self._firsts[number], question)
+            scores[mine] = exact_products(self._parts[number].vectors, rows[mine] - self._firsts[number], question)
         return scores
 
 
@@ -169,7 +169,7 @@ def _among(part: VectorPart, question: np.ndarray, rows: np.ndarray) -> tuple[np
     return (rows, None) if len(rows) * _FEW < len(part.vectors) else (rows, (part.vectors @ question)[rows])
 
 
-def _exactly(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) -> np.ndarray:
+def exact_products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) -> np.ndarray:
     """Return the products of some rows, float64, each added up in the same way whatever stands beside it."""
     wanted = question.astype(np.float64)
     pieces = [
