@@ -289,7 +289,7 @@ def test_the_checksum_is_of_the_bytes() -> None:
 
 def test_a_document_is_made_again_when_its_contexts_are_others(store: Store) -> None:
     (chunk,) = store.chunks(document := put(store, "a"))
-    put_plans(store, [Planned(document, [(chunk.id, "v")], 1, 0)])
+    put_plans(store, [Planned(document, [(chunk.id, "v")], 1, 1, 0)])
     mark_made(store, [document], "plan")
     assert documents_to_make(store, "plan") == []
     assert documents_to_make(store, "other") == [document]
