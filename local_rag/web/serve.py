@@ -1,12 +1,14 @@
 """Run the server on a socket that listens already: the network may be closed by then."""
 
 import socket
+import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 
+from local_rag.errors import LocalRagError
 from local_rag.library import Library
 from local_rag.offline import is_loopback
 from local_rag.web.app import make_app
@@ -23,6 +25,16 @@ class Tls:
     certificate: Path
     key: Path
 
+    def require(self) -> None:
+        """Raise LocalRagError where they cannot be used, before anything is loaded."""
+        try:
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.certificate, self.key)
+        except (OSError, ValueError) as error:  # an SSLError is one of the first
+            raise LocalRagError(
+                f"{self.certificate} and {self.key} cannot be used ({error}); name a certificate and its own key, "
+                "without a password, with `--tls-cert` and `--tls-key`."
+            ) from None
+
 
 def serve(
     open_library: Callable[[], Library],
@@ -34,6 +46,8 @@ def serve(
     tls: Tls | None = None,
 ) -> None:
     """Answer on a listening socket until Ctrl-C."""
+    if tls:
+        tls.require()
     port = int(listener.getsockname()[1])
     owner = Owner(open_library, idle_seconds=open_library().settings.idle_seconds)
     app = make_app(

@@ -2,14 +2,19 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -36,8 +41,8 @@ def serving(folder: Path, *arguments: str, **variables: str) -> Iterator[tuple[s
                 process.kill()
 
 
-def health(address: str) -> dict[str, bool]:
-    with urllib.request.urlopen(f"{address}healthz", timeout=60) as answer:
+def health(address: str, context: ssl.SSLContext | None = None) -> dict[str, bool]:
+    with urllib.request.urlopen(f"{address}healthz", timeout=60, context=context) as answer:
         found: dict[str, bool] = json.load(answer)
         return found
 
@@ -60,6 +65,58 @@ def test_it_answers_sealed_and_ends_with_ctrl_c(documents: Path, tmp_path: Path)
         assert process.wait(60) in {0, 130}
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate of this test's own making for this machine, and its key."""
+    made, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *subject]
+    subprocess.run([*command, "-out", made, "-keyout", key], check=True, capture_output=True)
+    return made, key
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl, which makes a certificate, is not installed")
+def test_tls_is_spoken_with_a_certificate_of_ones_own(
+    documents: Path, tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    index(documents, tmp_path / "lib")
+    files = ["--tls-cert", str(certificate[0]), "--tls-key", str(certificate[1])]
+    variables = {"XDG_RUNTIME_DIR": str(tmp_path), "LOCAL_RAG_TOKEN": "of the owner"}
+    with serving(tmp_path / "lib", *files, **variables) as (address, _process):
+        assert address.startswith("https://127.0.0.1:")
+        trusted = ssl.create_default_context(cafile=certificate[0])
+        assert set(health(address, trusted)) == {"ready", "sealed", "loaded"}
+        with pytest.raises(urllib.error.URLError, match="certificate verify failed"):
+            health(address)
+        with pytest.raises((urllib.error.URLError, ConnectionError), match=r"\w"):
+            urllib.request.urlopen(address.replace("https", "http"), timeout=60)
+        data = urlencode({"token": "of the owner"}).encode()
+        login = urllib.request.Request(f"{address}login", data)
+        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=trusted), Unfollowing())
+        with opener.open(login, timeout=60) as answer:
+            assert "Secure" in answer.headers["set-cookie"]
+
+
+class Unfollowing(urllib.request.HTTPErrorProcessor):
+    """Return a redirection as it is."""
+
+    def http_response(self, _request: urllib.request.Request, response: Any) -> Any:
+        return response
+
+    https_response = http_response
+
+
+@pytest.mark.parametrize("broken", ["nonsense", "another key"])
+def test_a_certificate_that_cannot_be_used_is_one_sentence(
+    run: Run, tmp_path: Path, certificate: tuple[Path, Path], broken: str
+) -> None:
+    (tmp_path / "broken.pem").write_text(broken)
+    result = run("serve", "--port", "0", "--tls-cert", str(certificate[0]), "--tls-key", str(tmp_path / "broken.pem"))
+    assert result.exit_code == 1
+    assert "cannot be used" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(

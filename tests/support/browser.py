@@ -45,15 +45,15 @@ def chromium(*, width: int = 1200, height: int = 900, javascript: bool = True) -
         driver.quit()
 
 
-def hosts_asked(driver: webdriver.Chrome) -> set[str]:
-    """Return every host that pages of the browser have sent a request to, since last asked."""
-    found = set()
+def requests_made(driver: webdriver.Chrome) -> list[str]:
+    """Return the address of every request that pages of the browser have made, since last asked."""
+    found = []
     for entry in driver.get_log("performance"):  # type: ignore[no-untyped-call]
         message = json.loads(entry["message"])["message"]
         if message["method"] == "Network.requestWillBeSent":
             address = urlsplit(message["params"]["request"]["url"])
             if address.scheme not in {"data", "about", "chrome"}:
-                found.add(str(address.hostname))
+                found.append(address.geturl())
     return found
 
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,9 @@ from typing import Any
 import uvicorn
 from starlette.testclient import TestClient
 
+from local_rag.errors import StoppedError
 from local_rag.library import Library, Parts
+from local_rag.llama.generator import Request, Token
 from local_rag.web.app import make_app
 from local_rag.web.guard import App, Limits
 from local_rag.web.owner import Owner
@@ -22,11 +24,33 @@ from tests.fakes import QUICK, FakeGenerator, generating
 PORT = 8000
 ADDRESS = f"http://127.0.0.1:{PORT}"
 QUESTION = "When does the boat leave the harbour?"
+ENDLESS = "Tell me of the boat without end"
 
 
 def reply(prompt: str) -> str:
     """Answer what the documents of the fixture hold."""
     return "The boat leaves the harbour at seven [1]. It carries **twelve** people [1] [7]."
+
+
+class Talker(FakeGenerator):
+    """A generator that writes slowly, and to one question never ends."""
+
+    def __init__(self) -> None:
+        super().__init__(reply, context_tokens=100_000)
+        self.stopped = threading.Event()
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Token]:
+        for request in requests:
+            endless = ENDLESS in self._text(request)
+            while endless:
+                yield Token(request.key, ord("x"))
+                time.sleep(0.02)
+                if self.stop():
+                    self.stopped.set()
+                    raise StoppedError("The answer was stopped.")
+            for token in super().stream([request]):
+                time.sleep(0.002)
+                yield token
 
 
 def parts(answer: Callable[[str], str] = reply, holds: Callable[[str], bool] = lambda _prompt: True) -> Parts:

@@ -1,55 +1,34 @@
 """A real headless Chromium drives the page: with and without JavaScript, by keyboard, never to another host."""
 
 import re
-import threading
-import time
+import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from local_rag.errors import StoppedError
-from local_rag.llama.generator import Request, Token
+from local_rag.store.lock import library_lock
 from local_rag.web.app import make_app
-from tests.fakes import QUICK, FakeGenerator, generating
-from tests.support.browser import AXE, axe_findings, chromium, complaints, hosts_asked, missing
-from tests.support.served import QUESTION, index, owner, reply, server, wait_until
+from tests.fakes import QUICK, generating
+from tests.support.browser import AXE, axe_findings, chromium, complaints, missing, requests_made
+from tests.support.served import ENDLESS, QUESTION, Talker, index, owner, server, wait_until
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"no browser: {missing()}")
 
-ENDLESS = "Tell me of the boat without end"
-
-
-class Talker(FakeGenerator):
-    """A generator that writes slowly, and to one question never ends."""
-
-    def __init__(self) -> None:
-        super().__init__(reply, context_tokens=100_000)
-        self.stopped = threading.Event()
-
-    def stream(self, requests: Iterable[Request]) -> Iterator[Token]:
-        for request in requests:
-            endless = ENDLESS in self._text(request)
-            while endless:
-                yield Token(request.key, ord("x"))
-                time.sleep(0.02)
-                if self.stop():
-                    self.stopped.set()
-                    raise StoppedError("The answer was stopped.")
-            for token in super().stream([request]):
-                time.sleep(0.002)
-                yield token
+CORPUS = Path(__file__).parents[2] / "corpus"
 
 
 class Site:
     """A server on a port, with the generator behind it."""
 
-    def __init__(self, address: str, talker: Talker) -> None:
-        self.address, self.talker = address, talker
+    def __init__(self, address: str, talker: Talker, folder: Path) -> None:
+        self.address, self.talker, self.folder = address, talker, folder
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +41,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     (documents / "evil.md").write_text(
         "# <script>document.title='taken'</script>\n\nThe boat <img src=http://192.0.2.1/x>.\n"
     )
+    shutil.copy(CORPUS / "manuals" / "lamp-changer-lc-12.pdf", documents)
     index(documents, folder / "lib")
     talker = Talker()
     held = owner(folder / "lib", replace(QUICK, open_engine=generating(talker)))
     allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}  # the port is not known before it is taken
     with server(make_app(held, hosts=allowed)) as address:
         wait_until(lambda: held.ready)
-        yield Site(address, talker)
+        yield Site(address, talker, folder / "lib")
 
 
 @pytest.fixture(scope="module")
@@ -77,14 +57,25 @@ def browser() -> Iterator[Chrome]:
         yield driver
 
 
+@pytest.fixture(scope="module")
+def requested() -> list[str]:
+    """Every address that any page of a test has asked for."""
+    return []
+
+
 @pytest.fixture(autouse=True)
-def nothing_leaves(request: pytest.FixtureRequest) -> Iterator[None]:
+def nothing_leaves(request: pytest.FixtureRequest, requested: list[str]) -> Iterator[None]:
     """List every request of the browser after each test: none goes to another host, and nothing was refused."""
     yield
     if "browser" in request.fixturenames:
         driver = request.getfixturevalue("browser")
-        assert hosts_asked(driver) <= {"127.0.0.1"}
+        requested += (made := requests_made(driver))
+        assert hosts(made) <= {"127.0.0.1"}
         assert [one for one in complaints(driver) if "favicon" not in one] == []
+
+
+def hosts(addresses: Iterable[str]) -> set[str | None]:
+    return {urlsplit(address).hostname for address in addresses}
 
 
 def status(driver: Chrome) -> str:
@@ -104,21 +95,74 @@ def test_an_answer_is_streamed_and_its_citation_leads_to_the_evidence(browser: C
     browser.find_element(By.CSS_SELECTOR, "#answer-body a.cite").click()
     focused = browser.switch_to.active_element
     assert focused.get_attribute("id") == "source-1"
-    marked = "".join(mark.text for mark in focused.find_elements(By.CSS_SELECTOR, "mark.best"))
-    assert "boat" in marked
+    marked = "".join(mark.text for mark in browser.find_elements(By.CSS_SELECTOR, "#cards mark.best"))
+    assert "The boat leaves the harbour at seven." in marked
+    assert focused.find_element(By.CSS_SELECTOR, ".tag").text == "cited"
     assert browser.title != "taken"
 
 
-def test_what_grows_is_in_no_live_region(browser: Chrome, site: Site) -> None:
-    ask(browser, site, ENDLESS)
-    wait_until(lambda: len(browser.find_elements(By.CSS_SELECTOR, ".growing")) == 1)
-    growing = browser.find_element(By.CSS_SELECTOR, ".growing")
-    assert growing.get_attribute("aria-busy") == "true"
-    assert not browser.find_elements(
-        By.CSS_SELECTOR, "[aria-live] .growing, [role=status] .growing, .growing[aria-live]"
+def test_four_messages_are_read_out_and_what_grows_is_not(browser: Chrome, site: Site) -> None:
+    browser.get(site.address)
+    browser.execute_script(
+        "window.said = [];"
+        "new MutationObserver(() => said.push(document.getElementById('status').textContent))"
+        ".observe(document.getElementById('status'), {childList: true, characterData: true, subtree: true})"
     )
-    browser.find_element(By.ID, "question").send_keys(Keys.ESCAPE)
-    wait_until(lambda: "Stopped" in status(browser))
+    browser.find_element(By.ID, "question").send_keys(f"{QUESTION} slowly", Keys.ENTER)
+    wait_until(lambda: len(browser.find_elements(By.CSS_SELECTOR, ".growing")) == 1)
+    live = "[aria-live] .growing, [role=status] .growing, [role=alert] .growing, [role=log] .growing"
+    assert not browser.find_elements(By.CSS_SELECTOR, live)
+    wait_until(lambda: "complete" in status(browser))
+    said = [one.partition(":")[0] for one in browser.execute_script("return said")]
+    assert said == ["Searching.", "Reading", "Writing.", "The answer is complete."]
+
+
+def test_a_conversation_goes_on_until_a_new_subject(browser: Chrome, site: Site) -> None:
+    ask(browser, site, f"{QUESTION} First")
+    wait_until(lambda: "complete" in status(browser))
+    assert "conversation=" in browser.current_url
+    box = browser.find_element(By.ID, "question")
+    box.send_keys(f"{QUESTION} Second", Keys.ENTER)  # in the place of the first, which is selected
+    wait_until(lambda: "complete" in status(browser) and "Second" in browser.find_element(By.ID, "asked").text)
+    turns = browser.find_elements(By.CSS_SELECTOR, "#thread .turn")
+    assert ["First" in turn.text for turn in turns] == [True]
+    turns[0].find_element(By.TAG_NAME, "summary").click()
+    turns[0].find_element(By.CSS_SELECTOR, "a.cite").click()
+    assert "-source-1" in str(browser.switch_to.active_element.get_attribute("id"))
+    browser.find_element(By.ID, "new_subject").click()
+    box.clear()
+    box.send_keys(f"{QUESTION} Third", Keys.ENTER)
+    wait_until(lambda: "complete" in status(browser) and "Third" in browser.find_element(By.ID, "asked").text)
+    assert not browser.find_element(By.ID, "new_subject").is_selected()
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#thread .turn")) == 2
+    browser.refresh()
+    assert "Third" in browser.find_element(By.ID, "asked").text
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#thread .turn")) == 2
+    prompts = [prompt for prompt in site.talker.prompts if "square brackets" in prompt]
+    assert [prompt.count("Question:") for prompt in prompts[-6::2]] == [1, 2, 1]
+
+
+def test_a_page_of_a_pdf_is_drawn_with_its_text_below(browser: Chrome, site: Site) -> None:
+    browser.get(f"{site.address}/search?q=lamp+changer+bulb")
+    pdf = next(link for link in browser.find_elements(By.CSS_SELECTOR, ".card .place a") if ".pdf" in link.text)
+    browser.get(str(pdf.get_attribute("href")))
+    drawn = "const image = document.querySelector('.page img'); return image.complete && image.naturalWidth"
+    wait_until(lambda: browser.execute_script(drawn) > 100)
+    assert browser.find_element(By.CSS_SELECTOR, ".lines mark").is_displayed()
+    assert "its text follows" in str(browser.find_element(By.CSS_SELECTOR, ".page img").get_attribute("alt"))
+
+
+def test_the_inspector_keeps_a_question(browser: Chrome, site: Site) -> None:
+    browser.get(f"{site.address}/inspect")
+    browser.find_element(By.ID, "q").send_keys("When does the boat leave?")
+    browser.find_element(By.ID, "path").send_keys("leave.md", Keys.ENTER)
+    wait_until(lambda: "Where it is" in browser.find_element(By.TAG_NAME, "main").text)
+    tabs = [tab.text for tab in browser.find_elements(By.CSS_SELECTOR, ".tabs a")]
+    assert [tab.rstrip(" 0123456789") for tab in tabs] == ["all", "only dense", "only keyword", "lost in reranking"]
+    browser.find_element(By.CSS_SELECTOR, "input[name=chunk]").send_keys(Keys.SPACE)
+    browser.find_element(By.CSS_SELECTOR, "form[action='/inspect/question'] button").send_keys(Keys.ENTER)
+    wait_until(lambda: "Added to" in browser.find_element(By.TAG_NAME, "main").text)
+    assert "When does the boat leave?" in (site.folder / "questions" / "questions.jsonl").read_text()
 
 
 @pytest.mark.parametrize("how", ["button", "closed tab"])
@@ -154,7 +198,7 @@ def test_by_keyboard_alone(browser: Chrome, site: Site) -> None:
     assert browser.find_element(By.ID, "passage").is_displayed()
 
 
-def test_all_pages_are_read_without_javascript(site: Site) -> None:
+def test_all_is_there_without_javascript(site: Site, requested: list[str]) -> None:
     with chromium(javascript=False) as driver:
         driver.get(site.address)
         driver.find_element(By.ID, "question").send_keys(f"{QUESTION} plainly")
@@ -164,7 +208,16 @@ def test_all_pages_are_read_without_javascript(site: Site) -> None:
         assert not driver.find_element(By.ID, "stop").is_displayed()
         driver.find_element(By.CSS_SELECTOR, "#answer-body a.cite").click()
         assert driver.current_url.endswith("#source-1")
-        assert hosts_asked(driver) <= {"127.0.0.1"}
+        driver.find_element(By.ID, "question").clear()
+        driver.find_element(By.ID, "question").send_keys("When does the boat leave on Sundays?")
+        driver.find_element(By.CSS_SELECTOR, "button.primary").click()
+        wait_until(lambda: len(driver.find_elements(By.CSS_SELECTOR, "#thread .turn")) == 1)
+        assert "plainly" in driver.find_element(By.ID, "thread").text
+        driver.get(f"{site.address}/history")
+        driver.find_element(By.CSS_SELECTOR, ".conversation button").click()
+        assert "plainly" not in driver.find_element(By.TAG_NAME, "main").text
+        requested += (made := requests_made(driver))
+        assert hosts(made) == {"127.0.0.1"}
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: run scripts/fetch_axe.sh")
@@ -172,16 +225,9 @@ def test_all_pages_are_read_without_javascript(site: Site) -> None:
 def test_axe_finds_nothing_serious(browser: Chrome, site: Site, theme: str) -> None:
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    paths = [
-        "/",
-        "/search?q=boat",
-        "/document/1?chunk=1",
-        "/inspect?q=boat&path=leave",
-        "/library",
-        "/history",
-        "/login",
-        "/no",
-    ]
+    paths = ["/document/1?chunk=1", "/inspect?q=boat&path=leave", "/library", "/history"]
+    if theme == "light":  # of which nothing is coloured otherwise than what is looked at in the dark
+        paths += ["/", "/search?q=boat", "/login", "/no"]
     found = {}
     for path in paths:
         browser.get(site.address + path)
@@ -209,7 +255,12 @@ def test_the_library_is_watched_while_it_is_indexed(browser: Chrome, site: Site)
     browser.get(f"{site.address}/library")
     before = browser.execute_script("return performance.getEntriesByType('resource').length")
     wait_until(lambda: browser.execute_script("return performance.getEntriesByType('resource').length") > before)
-    assert re.search(r"Documents\s+3", browser.find_element(By.TAG_NAME, "main").text)
+    assert re.search(r"Documents\s+4", browser.find_element(By.TAG_NAME, "main").text)
+    assert not browser.find_elements(By.ID, "bar")
+    with library_lock(site.folder):  # as another process does that indexes
+        wait_until(lambda: bool(browser.find_elements(By.ID, "bar")))
+        assert "chunks" in browser.find_element(By.CSS_SELECTOR, "section.progress").text
+    wait_until(lambda: not browser.find_elements(By.ID, "bar"))
 
 
 def test_the_theme_is_kept(browser: Chrome, site: Site) -> None:
@@ -219,3 +270,35 @@ def test_the_theme_is_kept(browser: Chrome, site: Site) -> None:
     assert browser.current_url.endswith("/library")
     assert Path(browser.current_url).name == "library"
     browser.find_element(By.CSS_SELECTOR, "button[value=auto]").send_keys(Keys.ENTER)
+
+
+@pytest.mark.parametrize("feature", [("forced-colors", "active"), ("prefers-reduced-motion", "reduce")])
+def test_marks_stay_and_nothing_moves_where_people_want_it_so(
+    browser: Chrome, site: Site, feature: tuple[str, str]
+) -> None:
+    name, value = feature
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": name, "value": value}]})
+    try:
+        browser.get(f"{site.address}/search?q=boat+harbour")
+        if name == "forced-colors":
+            styles = "return getComputedStyle(document.querySelector(arguments[0])).backgroundColor"
+            marked, around = (browser.execute_script(styles, one) for one in ("mark.best", ".card"))
+            assert marked != around
+        else:
+            assert browser.execute_script("return getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_every_request_of_the_browser_is_listed(
+    browser: Chrome, site: Site, requested: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    browser.get(site.address)
+    requested += requests_made(browser)
+    counted = Counter(re.sub(r"\d+", "N", urlsplit(address).path) for address in requested)
+    with capsys.disabled():
+        version = browser.capabilities["browserVersion"]
+        print(f"\nChromium {version} made {len(requested)} requests, all to {', '.join(map(str, hosts(requested)))}:")
+        print("\n".join(f"  {count:>4}  {path}" for path, count in sorted(counted.items())))
+    assert hosts(requested) == {"127.0.0.1"}
+    assert {"/", "/static/page.css", "/static/page.js"} <= set(counted)
