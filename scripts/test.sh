@@ -10,4 +10,6 @@ ruff check .
 ruff format --check .
 mypy
 lint-imports --no-logo
-pytest "$@"
+scripts/fetch_axe.sh
+# -rs: what was skipped is printed with its reason, the browser's tests among it.
+pytest -rs "$@"

@@ -143,7 +143,7 @@ async def form_of(request: Request) -> dict[str, Any]:
 
 def _thread(site: Site, conversation: int, asked: str | None = None) -> Thread:
     with site.history() as history:
-        return view_thread(history, conversation, apart=asked)
+        return view_thread(history, site.owner.library, conversation, apart=asked)
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:

@@ -131,7 +131,11 @@ def odds_in_words(log_odds: float | None) -> str:
 
 def cards(library: Library, question: str, passages: Sequence[Passage], *, answer: Answer | None = None) -> list[Card]:
     """Make a card of each passage: those that the answer read first, by their numbers."""
-    made = _cards(question, passages, answer)
+    return lead_on(library, _cards(question, passages, answer))
+
+
+def lead_on(library: Library, made: Sequence[Card]) -> list[Card]:
+    """Add to cards what the library knows: the document they lead to, whether it has changed, who wrote the context."""
     writer = Path(chosen(library.settings).get("context", "")).name
     with library.reading() as store:
         chunks = store.chunks_by_id([card.passage.chunk_id for card in made])
@@ -139,7 +143,9 @@ def cards(library: Library, question: str, passages: Sequence[Passage], *, answe
     shown = []
     for card in made:
         chunk = chunks.get(card.passage.chunk_id)
-        owner = owners.get(chunk.document_id) if chunk else None
+        # A passage that was kept may be of an index of before, where another chunk had its number.
+        same = chunk and chunk.path == card.passage.path
+        owner = owners.get(chunk.document_id) if chunk and same else None
         shown.append(
             replace(
                 card,

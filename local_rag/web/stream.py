@@ -104,7 +104,9 @@ def _earlier(site: Site, question: Question) -> str:
     with site.history() as history:
         # What is to be answered anyway takes the place of the question before.
         apart = question.text if question.anyway else ""
-        return site.fragment("thread.html", thread=view_thread(history, question.conversation or 0, apart=apart))
+        return site.fragment(
+            "thread.html", thread=view_thread(history, site.owner.library, question.conversation or 0, apart=apart)
+        )
 
 
 def _passages(site: Site, question: Question, found: Sequence[Passage]) -> dict[str, object]:

@@ -44,29 +44,37 @@ def main() -> None:
     parser.add_argument("--baseline", type=Path, help="the Python of another checkout, to time from cold")
     parser.add_argument("--brief", action="store_true")
     arguments = parser.parse_args()
-    seconds, searches, runs = (5, 20, 2) if arguments.brief else (60, 1000, 10)
+    seconds, searches, runs, questions = (5, 40, 2, 2) if arguments.brief else (60, 1000, 8, len(QUESTIONS))
     report: dict[str, Any] = {"machine": platform.platform(), "cores": os.cpu_count()}
-    # Answers of before would be given at once: each client's answer is to be generated.
+    # Answers of before would be given at once: each client's answer is to be generated. The variables are the command's
+    # as well as the server's, which answers only commands with the same ones.
     environment = os.environ | {"LOCAL_RAG_ANSWER_CACHE": "false", "LOCAL_RAG_HISTORY": "false"}
     cold = [str(arguments.baseline or sys.executable), "-P", "-c", MAIN]
     report["cold"] = command_line(cold, arguments.library, runs, environment)
+    print(json.dumps(report), file=sys.stderr)
     command = [sys.executable, "-P", "-c", MAIN, "serve", "--port", "0", "--library", str(arguments.library)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
         try:
             assert server.stdout is not None
             address = server.stdout.readline().split()[-1]
-            while not json.loads(get(f"{address}healthz"))["loaded"]:
-                time.sleep(0.1)
+            wait_until_loaded(address)
             own = [sys.executable, "-P", "-c", MAIN]
             report["served"] = command_line(own, arguments.library, runs, environment)
-            report["search_times_faster"] = report["cold"]["search"] / report["served"]["search"]
-            report["clients"] = at_once(address, seconds)
+            report["search_times_faster"] = round(report["cold"]["search"] / report["served"]["search"], 1)
+            report["clients"] = at_once(address, seconds, QUESTIONS[:questions])
             report["searches"] = memory(address, server.pid, searches)
         finally:
             server.terminate()
     print(json.dumps(report, indent=1))
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def wait_until_loaded(address: str) -> None:
+    """Wait until all models are loaded, that which answers too: the first answer of a new machine is the slowest."""
+    while not json.loads(get(f"{address}healthz"))["loaded"]:
+        time.sleep(0.1)
+    ask(address, QUESTIONS[0])
 
 
 def get(address: str) -> bytes:
@@ -82,18 +90,19 @@ def ask(address: str, question: str) -> dict[str, Any]:
     request = urllib.request.Request(f"{address}ask", data, {"accept": "application/json"})  # noqa: S310
     with urllib.request.urlopen(request, timeout=600) as answer:  # noqa: S310
         found: dict[str, Any] = json.load(answer)
-        return found
+        # How long it took and where it is kept are no part of the answer.
+        return {name: value for name, value in found.items() if name not in {"seconds", "conversation"}}
 
 
-def at_once(address: str, seconds: float) -> dict[str, Any]:
+def at_once(address: str, seconds: float, questions: Sequence[str]) -> dict[str, Any]:
     """Let several clients ask for a while; compare each answer with the one that was given alone."""
-    alone = {question: ask(address, question) for question in QUESTIONS}
+    alone = {question: ask(address, question) for question in questions}
     ends = time.monotonic() + seconds
 
     def client(number: int) -> tuple[int, int, list[float]]:
         same, took, place = 0, list[float](), number
         while time.monotonic() < ends:
-            question, began = QUESTIONS[place % len(QUESTIONS)], time.monotonic()
+            question, began = questions[place % len(questions)], time.monotonic()
             same += ask(address, question) == alone[question]
             took.append(time.monotonic() - began)
             place += 1
@@ -112,13 +121,13 @@ def at_once(address: str, seconds: float) -> dict[str, Any]:
 
 
 def memory(address: str, process: int, searches: int) -> dict[str, Any]:
-    """Search often; return the server's memory in MB on the way."""
+    """Search often; return the server's memory in MB on the way, and by how much it grew over the second half."""
     sizes = []
     for number in range(searches):
         get(f"{address}search?{urlencode({'q': f'{QUESTIONS[number % len(QUESTIONS)]} {number}'})}")
         if number % max(1, searches // 10) == 0 or number == searches - 1:
             sizes.append(resident(process))
-    return {"searches": searches, "megabytes": sizes}
+    return {"searches": searches, "megabytes": sizes, "grown_later": round(sizes[-1] - sizes[len(sizes) // 2], 1)}
 
 
 def resident(process: int) -> float:

@@ -102,10 +102,8 @@ def test_tls_is_spoken_with_a_certificate_of_ones_own(
 class Unfollowing(urllib.request.HTTPErrorProcessor):
     """Return a redirection as it is."""
 
-    def http_response(self, _request: urllib.request.Request, response: Any) -> Any:
+    def https_response(self, _request: urllib.request.Request, response: Any) -> Any:
         return response
-
-    https_response = http_response
 
 
 @pytest.mark.parametrize("broken", ["nonsense", "another key"])

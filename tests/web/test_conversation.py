@@ -76,6 +76,7 @@ def test_a_page_shows_the_conversation_and_goes_on_with_it(talking: TestClient) 
     assert "Answer 1" not in rest
     (anchor,) = set(re.findall(r'href="#(turn-\d+-source-1)"', thread))
     assert f'id="{anchor}"' in thread, "what it cites stands below it"
+    assert 'href="/document/' in thread
     again = talking.get("/?conversation=1").text
     assert "Answer 2" in again.partition('id="ask"')[2]
     assert f"<summary>{QUESTION}" in again
