@@ -1,6 +1,7 @@
 """What the server refuses: each attack of the table in docs/serve.md, and beside it what is let through."""
 
 import itertools
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -183,3 +184,16 @@ def test_a_name_that_is_too_long_is_refused_and_the_server_goes_on(client: TestC
     assert client.get("/search", params={"q": "boat", "top": "9" * 500}).status_code == 400
     assert client.get("/search", params={"q": "boat", "top": "\u0663"}).status_code == 400
     assert client.get("/search", params={"q": "boat"}).status_code == 200
+
+
+def test_each_attack_that_the_documentation_names_has_a_test() -> None:
+    checkout = Path(__file__).parents[2]
+    lines = (checkout / "docs" / "serve.md").read_text(encoding="utf-8").splitlines()
+    table = list(itertools.takewhile(bool, lines[lines.index("| attack | what happens | test |") + 2 :]))
+    files = [*(checkout / "tests" / "web").glob("test_*.py"), checkout / "tests" / "cli" / "test_serve.py"]
+    present = set(re.findall(r"^def (test_\w+)", "\n".join(file.read_text(encoding="utf-8") for file in files), re.M))
+    for line in table:
+        named = re.findall(r"`(test_\w+)`", line)
+        assert named, line
+        assert set(named) <= present
+    assert len(table) > 10

@@ -293,3 +293,11 @@ def test_a_filter_that_cannot_be_read_is_named(client: TestClient, name: str, va
     refused = client.get("/search", params={"q": "leave", name: value})
     assert refused.status_code == 400
     assert f"The field {name} is" in refused.text
+
+
+def test_folders_that_cannot_be_reached_are_named(client: TestClient, documents: Path) -> None:
+    assert "Not reachable" not in client.get("/library").text
+    documents.rename(documents.with_name("elsewhere"))
+    page = client.get("/library").text
+    assert "Not reachable" in page
+    assert "its documents stay until it is back" in page

@@ -101,7 +101,9 @@ function watchForm(form) {
         if (name === "error") throw new Error(data.message);
       }
     } catch (error) {
-      if (running === mine) say(error.name === "AbortError" ? "Stopped." : error.message);
+      // What fetch says of a server that has gone is different in every browser.
+      const gone = error instanceof TypeError ? "The server has gone; your question is still here." : error.message;
+      if (running === mine) say(error.name === "AbortError" ? "Stopped." : gone);
       growing.removeAttribute("aria-busy");
     } finally {
       if (running === mine) {
