@@ -57,6 +57,10 @@ def take_all(address: str) -> None:
             see(driver, width=1280, height=860, theme=theme)
             ask(driver, address, ASKED)
             save(driver, f"answer-{theme}")
+        see(driver, width=1280, height=860, theme="light")
+        ask(driver, address, ASKED)
+        go_on(driver, "And in Norway?")
+        save(driver, "conversation")
         see(driver, width=390, height=844, theme="light")
         ask(driver, address, ASKED)
         save(driver, "answer-phone")
@@ -90,6 +94,16 @@ def ask(driver: Chrome, address: str, question: str) -> None:
     driver.get(address)
     driver.find_element(By.ID, "question").send_keys(question)
     driver.find_element(By.CSS_SELECTOR, "button.primary").click()
+    wait_until(lambda: "complete" in status(driver) or "do not answer" in status(driver))
+    driver.execute_script("window.scrollTo(0, 0)")
+
+
+def go_on(driver: Chrome, question: str) -> None:
+    """Ask what follows on the page that is open."""
+    driver.find_element(By.ID, "question").clear()
+    driver.find_element(By.ID, "question").send_keys(question)
+    driver.find_element(By.CSS_SELECTOR, "button.primary").click()
+    wait_until(lambda: bool(driver.find_elements(By.CSS_SELECTOR, "#thread .turn")))
     wait_until(lambda: "complete" in status(driver) or "do not answer" in status(driver))
     driver.execute_script("window.scrollTo(0, 0)")
 

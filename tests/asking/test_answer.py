@@ -47,6 +47,10 @@ def test_citations_of_no_source_are_removed_and_reported() -> None:
     assert "".join(pieces) == answer.text
     assert [(citation.number, citation.passage.text) for citation in answer.citations] == [(1, "seven"), (2, "nine")]
     assert answer.removed_citations == (7, 9)
+    assert [(support.sentence, support.removed) for support in answer.support] == [
+        ("At seven [1].", ()),
+        ("Or eight, nine [2].", (7, 9)),
+    ]
 
 
 def test_an_answer_without_citation_gets_one() -> None:
