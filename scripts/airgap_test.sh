@@ -78,26 +78,18 @@ sh "$BUNDLE/install.sh" --prefix "$HOME/apps/local-rag"
 first=$(readlink "$HOME/apps/local-rag/current")
 say index one new file with generated contexts
 mkdir "$HOME/documents"
-cat > "$HOME/documents/ferry.md" <<'TEXT'
-# The ferry to Utsira
-
-The ferry to Utsira leaves the harbour of Haugesund at seven in the morning. It carries twelve people and one dog.
-
-# The lighthouse
-
-The lighthouse of Utsira was lit in 1844. Its keeper is Ada Byron.
-TEXT
+printf '# Office\n\nThe office is in Oslo.\n' > "$HOME/documents/office.md"
 "$rag" index "$HOME/documents" --library "$HOME/library" --context llm
 say ask
-"$rag" ask "When does the ferry to Utsira leave the harbour?" --library "$HOME/library" --json > "$HOME/answer.json"
+"$rag" ask "Is the office in Oslo?" --library "$HOME/library" --json > "$HOME/answer.json"
 "python$VERSION" -I - "$HOME/answer.json" <<'CHECK'
 import json, sys
 told = json.load(open(sys.argv[1]))
 print(told["answer"])
 read = told["read"] or told["passages"]
-assert any("ferry.md" in passage["path"] for passage in read), "the new file was not read"
+assert any("office.md" in passage["path"] for passage in read), "the new file was not read"
 assert told["answered"], "the question was not answered"
-assert any("ferry.md" in citation["path"] for citation in told["citations"]), "the new file is not cited"
+assert any("office.md" in citation["path"] for citation in told["citations"]), "the new file is not cited"
 CHECK
 say doctor
 "$rag" doctor --library "$HOME/library" | grep -E '^(ok|warning|failed) +(bundle|packages|offline|decoding)'
@@ -108,7 +100,7 @@ second=$(readlink "$HOME/apps/local-rag/current")
 say roll back
 "$rag" bundle rollback
 [ "$(readlink "$HOME/apps/local-rag/current")" = "$first" ] || { echo "the first version is not in use" >&2; exit 1; }
-"$rag" search "lighthouse keeper" --library "$HOME/library" > /dev/null
+"$rag" search "office in Oslo" --library "$HOME/library" > /dev/null
 say uninstall
 "$rag" bundle uninstall
 [ ! -e "$HOME/apps/local-rag" ] || { echo "uninstall left something:" >&2; find "$HOME/apps" >&2; exit 1; }

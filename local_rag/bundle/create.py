@@ -24,6 +24,7 @@ from local_rag.bundle.sbom import write_sbom
 from local_rag.files import folder_bytes
 from local_rag.llama.probe import run_probe
 from local_rag.machine import free_bytes
+from local_rag.models.load import prepare
 from local_rag.models.registry import ModelEntry, default_models_directory, load_registry
 from local_rag.settings import Settings
 from local_rag.store.copying import copy_library
@@ -93,7 +94,12 @@ def gather(packing: Packing, temporary: Path, tell: Tell, *, fetching: bool) -> 
     converted = True
     for role in ("embed", "rerank"):
         if any(role in of_model for of_model in roles.values()):
+            if fetching:
+                for entry in contents.entries:
+                    prepare(entry, tell)
             copies = plan.copy_items(settings, role)
+            if not fetching and copies is None:  # it is made before packing
+                copies = []
             converted = converted and copies is not None
             contents.needed_models += copies or []
     contents.left_out = [*wheels.FETCHING, *(wheels.CONVERSION if converted else ())]

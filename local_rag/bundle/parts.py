@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from local_rag.bundle.archive import BLOCK, CHUNK, BundleError
@@ -52,20 +53,19 @@ def write_parts(
 
     Raises BundleError when a member is not what it was when it was hashed.
     """
-    out = PartWriter(folder, name, part_bytes)
-    for path, size, sha256, read in members:
-        out.write(tar_header(path, size))
-        digest, written = hashlib.sha256(), 0
-        for block in read():
-            digest.update(block)
-            written += len(block)
-            out.write(block)
-        if (written, digest.hexdigest()) != (size, sha256):
-            raise BundleError("integrity", f"{path} changed while it was packed; run the command again.")
-        out.write(bytes(-size % BLOCK))
-    out.write(bytes(2 * BLOCK))
-    out.write(bytes(-out.bytes % _RECORD))
-    out.close()
+    with closing(PartWriter(folder, name, part_bytes)) as out:
+        for path, size, sha256, read in members:
+            out.write(tar_header(path, size))
+            digest, written = hashlib.sha256(), 0
+            for block in read():
+                digest.update(block)
+                written += len(block)
+                out.write(block)
+            if (written, digest.hexdigest()) != (size, sha256):
+                raise BundleError("integrity", f"{path} changed while it was packed; run the command again.")
+            out.write(bytes(-size % BLOCK))
+        out.write(bytes(2 * BLOCK))
+        out.write(bytes(-out.bytes % _RECORD))
     return out.hashes
 
 

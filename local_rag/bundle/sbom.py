@@ -19,7 +19,7 @@ _NAMESPACE = uuid.UUID("8a5f1f6e-7a0e-4c6b-9d0c-3f3b6e1f4a11")
 def write_sbom(version: str, wheels: Mapping[str, Item], models: Iterable[ModelEntry]) -> bytes:
     """Return the document; the same packages and models give the same bytes."""
     try:
-        from cyclonedx.factory.license import LicenseFactory
+        from cyclonedx.contrib.license.factories import LicenseFactory
         from cyclonedx.model import HashAlgorithm, HashType, Property
         from cyclonedx.model.bom import Bom
         from cyclonedx.model.component import Component, ComponentType

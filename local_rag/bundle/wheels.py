@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -51,20 +52,27 @@ def needed_packages(without: Sequence[str]) -> dict[str, str]:
     seen = set(waiting)
     while waiting:
         name, extras = waiting.pop()
-        for line in _distribution(name).requires or ():
+        for line in _requirements(name):
             wanted = Requirement(line)
             key = normal(wanted.name)
             if key in without or not any(
                 wanted.marker is None or wanted.marker.evaluate({"extra": extra}) for extra in ("", *extras)
             ):
                 continue
-            if key not in pinned:
-                raise BundleError("platform", f"{key} is not pinned in constraints.txt; pin it first.")
-            found[key] = pinned[key]
+            found[key] = pinned.get(key) or _distribution(key).version  # torch asks for one that is not pinned
             if (one := (key, frozenset(wanted.extras))) not in seen:
                 seen.add(one)
                 waiting.append(one)
     return dict(sorted(found.items()))
+
+
+def _requirements(name: str) -> Sequence[str]:
+    """Return what a package requires; of the program what its checkout says, which an older install may not."""
+    checkout = _CHECKOUT / "pyproject.toml"
+    if name != PROGRAM or not checkout.is_file():
+        return _distribution(name).requires or ()
+    project = tomllib.loads(checkout.read_text(encoding="utf-8"))["project"]
+    return [*project["dependencies"], *(line for extra in EXTRAS for line in project["optional-dependencies"][extra])]
 
 
 def installed_bytes(name: str) -> int:

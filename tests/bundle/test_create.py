@@ -1,0 +1,262 @@
+"""Packing: the same inputs give the same bytes, only what is allowed goes in, what cannot be reached is refused."""
+
+import json
+import struct
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local_rag.bundle import archive, create, elf, plan, sbom, wheels
+from local_rag.bundle.archive import BundleError
+from local_rag.bundle.create import Contents, Packing
+from local_rag.bundle.parts import read_source, write_parts
+from local_rag.bundle.plan import item_of
+from local_rag.models.registry import default_models_directory, load_registry
+from local_rag.settings import Settings
+from local_rag.store.copying import copy_library
+from tests.conftest import Run
+from tests.support.bundles import PART, make_bundle, make_wheel
+
+paths = st.from_regex(r"[a-z0-9_.-]{0,60}[a-z0-9](/[a-z0-9_-]{1,70}){0,2}", fullmatch=True).filter(
+    lambda path: all(piece.strip(".") for piece in path.split("/"))
+)
+
+
+@given(
+    files=st.dictionaries(paths, st.binary(max_size=2000), min_size=1, max_size=8),
+    part_bytes=st.integers(500, 5000),
+)
+def test_what_is_written_is_read_again_by_us_and_by_tar(files: dict[str, bytes], part_bytes: int) -> None:
+    items = [item_of(path, "wheel", content) for path, content in files.items()]
+    with tempfile.TemporaryDirectory() as temporary:
+        members = ((one.path, one.bytes, one.sha256, lambda one=one: read_source(one.source)) for one in items)
+        write_parts(members, Path(temporary), "name", part_bytes)
+        written = sorted(Path(temporary).iterdir())
+        assert all(path.stat().st_size == part_bytes for path in written[:-1])
+        with closing(archive.Stream(written)) as stream:
+            found = {name: b"".join(read()) for name, _, read in archive.members(stream)}
+        (Path(temporary) / "whole.tar").write_bytes(b"".join(path.read_bytes() for path in written))
+        with tarfile.open(Path(temporary) / "whole.tar") as packed:
+            by_tar = {one.name: packed.extractfile(one).read() for one in packed}  # type: ignore[union-attr]
+            assert {(one.uid, one.mtime, one.mode) for one in packed.getmembers()} == {(0, 0, 0o644)}
+    assert found == by_tar == files
+
+
+def test_the_same_inputs_give_the_same_bytes(tmp_path: Path) -> None:
+    first, second = (make_bundle(tmp_path / name / "bundle", library=b"SQLite") for name in ("a", "b"))
+    for path in first.iterdir():
+        assert path.read_bytes() == (second / path.name).read_bytes()
+    assert wheels.wheel_of_installed("click", tmp_path / "x").read_bytes() == (
+        wheels.wheel_of_installed("click", tmp_path / "y").read_bytes()
+    )
+
+
+def test_the_same_library_gives_the_same_bytes_and_nothing_that_was_asked(documents: Path, run: Run) -> None:
+    assert run("index", documents, "--context", "none", "--library", "library").exit_code == 0
+    run("search", "parental leave", "--library", "library")
+    for name in ("a", "b"):
+        copy_library(Path("library"), Path(name))
+    files = sorted(path.relative_to("a") for path in Path("a").rglob("*") if path.is_file())
+    assert {"library.sqlite3", "CURRENT"} < {str(path) for path in files}
+    assert not any("history" in str(path) or path.suffix == ".jsonl" for path in files)
+    for path in files:
+        assert (Path("a") / path).read_bytes() == (Path("b") / path).read_bytes()
+
+
+def test_a_library_that_moved_answers_shows_its_roots_and_is_mended(documents: Path, run: Run, tmp_path: Path) -> None:
+    assert run("index", documents, "--context", "none", "--library", "library").exit_code == 0
+    copy_library(Path("library"), Path("other"))
+    documents.rename(tmp_path / "gone")
+    found = json.loads(run("search", "parental leave in Norway", "--library", "other", "--json", "--no-rerank").output)
+    passages = found["passages"] if isinstance(found, dict) else found
+    assert any("49 weeks" in passage["text"] for passage in passages)
+    assert "not reachable" in run("roots", "--library", "other").output
+    assert run("roots", "move", documents, tmp_path / "gone", "--library", "other").exit_code == 0
+    assert "not reachable" not in run("roots", "--library", "other").output
+
+
+def test_a_file_that_changes_while_it_is_packed_is_noticed(tmp_path: Path) -> None:
+    item = item_of("a", "wheel", b"before")
+
+    def changed() -> Iterator[bytes]:
+        yield b"after!"
+
+    with pytest.raises(BundleError, match="changed while it was packed"):
+        write_parts([(item.path, item.bytes, item.sha256, changed)], tmp_path, "name", PART)
+
+
+def test_only_what_is_no_pickle_goes_in() -> None:
+    for name in ("model.gguf", "model.safetensors", "1/model.onnx", "model.onnx.data", "LICENSE", "config.json"):
+        assert plan.is_allowed(name)
+    for name in ("pytorch_model.bin", "model.pt", "model.pkl", "model.ckpt", "run.py", "lib.so", "model.npy"):
+        assert not plan.is_allowed(name)
+    for entry in load_registry().models.values():
+        assert all(plan.is_allowed(file.name) for file in entry.files)
+
+
+def test_a_damaged_model_is_not_packed(tmp_path: Path) -> None:
+    entry = load_registry().models["all-minilm-l6-v2"]
+    with pytest.raises(BundleError, match="models pull") as told:
+        list(plan.model_items(entry, tmp_path))
+    assert told.value.kind == "integrity"
+
+
+def test_the_parts_of_a_profile_with_their_onnx_copies() -> None:
+    assert plan.models_of("tiny")["smollm2-135m-instruct"] == ("context", "answer")
+    assert plan.copy_items(Settings(profile="starter"), "rerank") == []  # it comes in the wheel
+    copies = plan.copy_items(Settings(profile="tiny"), "embed")
+    if copies is not None:  # made when a model is pulled
+        assert {Path(item.path).suffix for item in copies} == {".onnx", ".json"}
+    with pytest.raises(BundleError, match="There is no profile 'huge'"):
+        plan.models_of("huge")
+
+
+def test_packages_are_pinned_and_torch_stays_out() -> None:
+    all_packages, lean = wheels.needed_packages(["pip"]), wheels.needed_packages(["pip", *wheels.CONVERSION])
+    assert {"torch", "transformers", "sentence-transformers"} <= all_packages.keys()
+    assert not {"torch", "transformers", "sentence-transformers", "onnx", "pytest"} & lean.keys()
+    assert {"onnxruntime", "faiss-cpu", "llama-cpp-python", "uvicorn", "tokenizers"} <= lean.keys()
+    assert all(wheels.pins()[name] == version for name, version in lean.items())
+
+
+def shared_object(*versions: str) -> bytes:
+    """Make an ELF file that needs versions of symbols of one library."""
+    names = b"\0libc.so.6\0" + b"".join(one.encode() + b"\0" for one in versions)
+    places = [names.index(b"\0" + one.encode() + b"\0") + 1 for one in versions]
+    entries = [
+        struct.pack("<IHHII", 0, 0, number, place, 16 if number < len(versions) - 1 else 0)
+        for number, place in enumerate(places)
+    ]
+    needs = struct.pack("<HHIII", 1, len(versions), 1, 16, 0) + b"".join(entries)
+    at_names, at_needs = 64, 64 + len(names)
+    sections = struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, at_names, len(names), 0, 0, 0, 0)
+    sections += struct.pack("<IIQQQQIIQQ", 0, 0x6FFFFFFE, 0, 0, at_needs, len(needs), 0, 1, 0, 0)
+    at_sections = at_needs + len(needs)
+    header = struct.pack(
+        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, 62, 1, 0, 0, at_sections, 0, 64, 0, 0, 64, 2, 0
+    )
+    return header + names + needs + sections
+
+
+def wheel_with(path: Path, **files: bytes) -> Path:
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, content in files.items():
+            wheel.writestr(name.replace("__", "."), content)
+    return path
+
+
+def test_the_highest_glibc_is_read_out_of_compiled_files(tmp_path: Path) -> None:
+    old = wheel_with(tmp_path / "old.whl", a__so=shared_object("GLIBC_2.2.5", "GLIBC_2.17", "GLIBCXX_3.4.29"))
+    new = wheel_with(tmp_path / "new.whl", b__so=shared_object("GLIBC_2.9", "GLIBC_2.34"), c__py=b"GLIBC_2.99")
+    assert elf.highest_glibc({"old": old}) == ("2.17", "a.so of old")
+    assert elf.highest_glibc({"old": old, "new": new}) == ("2.34", "b.so of new")
+    assert elf.highest_glibc({}) == ("", "")
+    # The interpreter that runs this needs something, and what it needs is there.
+    with pytest.raises(BundleError):
+        elf.needed_versions(shared_object("GLIBC_2.17")[:-60])
+
+
+@given(st.binary(max_size=300))
+def test_a_file_that_is_none_or_damaged_is_no_crash(data: bytes) -> None:
+    for one in (data, b"\x7fELF\x02\x01" + data):
+        try:
+            elf.needed_versions(one)
+        except BundleError as error:
+            assert error.kind == "platform"  # noqa: PT017
+
+
+def contents_of(tmp_path: Path, glibc: str) -> Contents:
+    packing = Packing(output=tmp_path / "out", profile="tiny", cache=tmp_path, glibc=glibc)
+    path = wheel_with(tmp_path / "llama.whl", lib__so=shared_object("GLIBC_2.34"), libggml_cpu__so=b"")
+    return Contents(packing, wheels={wheels.LLAMA: item_of("wheels/llama.whl", "wheel", path)})
+
+
+def test_an_older_glibc_than_was_reached_is_refused_with_what_was(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"glibc 2\.28 was asked for and 2\.34 was reached, which lib\.so of") as told:
+        create.make_manifest(contents_of(tmp_path, "2.28"))
+    assert told.value.kind == "platform"
+    manifest = create.make_manifest(contents_of(tmp_path, "2.35"))
+    assert manifest["platform"]["glibc"] == "2.34"
+    assert manifest["platform"]["python"] == create.PYTHON
+
+
+def test_wheels_for_an_older_glibc_are_those_that_say_so(tmp_path: Path) -> None:
+    tags = wheels.glibc_tags("2.17")
+    assert tags[0].startswith("manylinux_2_17_")
+    assert any(tag.startswith("manylinux2014_") for tag in tags)
+    assert not any("2_28" in tag for tag in tags)
+    machine = tags[0].removeprefix("manylinux_2_17_")
+    for minor in ("17", "28"):
+        (tmp_path / f"a-1.0-cp311-abi3-manylinux_2_{minor}_{machine}.whl").touch()
+    found = wheels.find_wheels({"a": "1.0"}, tmp_path, tags)
+    assert found["a"].name == f"a-1.0-cp311-abi3-manylinux_2_17_{machine}.whl"
+    assert not wheels.find_wheels({"a": "2.0"}, tmp_path, tags)
+
+
+def test_without_zig_an_older_glibc_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    try:
+        compilers = wheels.zig_compiler("2.28", tmp_path)
+    except BundleError as error:
+        assert "pip install ziglang" in str(error)  # noqa: PT017
+    else:
+        assert "x86_64-linux-gnu.2.28" in Path(compilers["CC"]).read_text()
+
+
+def test_the_list_of_components_holds_wheels_and_models(tmp_path: Path) -> None:
+    path = make_wheel(tmp_path, "1.0")
+    packed = {"local-rag": item_of("wheels/x.whl", "wheel", path)}
+    models = [load_registry().models[name] for name in plan.models_of("tiny")]
+    document = sbom.write_sbom("1.0", packed, models)
+    assert document == sbom.write_sbom("1.0", packed, models)
+    told = json.loads(document)
+    assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.6")
+    by_name = {one["name"]: one for one in told["components"]}
+    assert by_name["local-rag"]["purl"] == "pkg:pypi/local-rag@1.0"
+    assert by_name["smollm2-135m-instruct"]["type"] == "machine-learning-model"
+    assert by_name["smollm2-135m-instruct"]["hashes"][0]["content"] == models[0].weights.sha256
+
+
+def test_the_command_shows_the_plan_and_writes_nothing(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    done = run("bundle", "create", "--profile", "tiny", "--dry-run", "--output", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "Total: about" in done.output
+    told = json.loads(run("bundle", "create", "--profile", "tiny", "--dry-run", "--json").stdout)
+    assert told["kinds"]["model"]["bytes"] > 98_362_432
+    smaller = json.loads(run("bundle", "create", "--profile", "tiny", "--without-models", "--dry-run", "--json").stdout)
+    assert smaller["bytes"] < told["bytes"]
+    assert "model" not in smaller["kinds"]
+    assert not (tmp_path / "out").exists()
+    assert default_models_directory().exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["--part-size", "5G"], 2, "no size between"),
+        (["--part-size", "much"], 2, "no size between"),
+        (["--glibc", "new"], 2, "no version of glibc"),
+        (["--profile", "huge"], 1, "There is no profile 'huge'"),
+        (["--python", __file__], 1, "no archive of an interpreter"),
+    ],
+)
+def test_wrong_usage_and_refusals_have_their_codes(run: Run, arguments: list[str], code: int, text: str) -> None:
+    done = run("bundle", "create", "--dry-run", *arguments)
+    assert (done.exit_code, text in done.output) == (code, True), done.output
+
+
+def test_a_folder_that_holds_something_is_not_written_into(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    done = run("bundle", "create", "--dry-run", "--output", tmp_path, "--json")
+    assert (done.exit_code, json.loads(done.stdout)["kind"]) == (1, "disk")
+    with pytest.raises(BundleError, match="is not installed"):
+        wheels.wheel_of_installed("no-such-package", tmp_path)

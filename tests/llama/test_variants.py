@@ -1,0 +1,49 @@
+"""Which kernels are loaded where llama.cpp was built for many processors."""
+
+from pathlib import Path
+
+import pytest
+
+from local_rag.errors import ModelError
+from local_rag.llama.variants import choose, find_variants, load_variant, score
+
+SCORES = {"x64": 1, "haswell": 64, "icelake": 512, "sapphirerapids": 2048, "zen4": 0}
+
+
+@pytest.fixture
+def variants(tmp_path: Path) -> dict[str, Path]:
+    (tmp_path / "bin").mkdir()
+    for name in SCORES:
+        (tmp_path / "bin" / f"libggml-cpu-{name}.so").touch()
+    (tmp_path / "llama_cpp").mkdir()
+    return find_variants(tmp_path / "llama_cpp")
+
+
+def scored(path: Path) -> int:
+    return SCORES[path.stem.removeprefix("libggml-cpu-")]
+
+
+def test_the_best_without_amx_is_chosen(variants: dict[str, Path]) -> None:
+    assert variants.keys() == SCORES.keys()
+    assert choose(variants, scored=scored).name == "libggml-cpu-icelake.so"
+
+
+def test_a_processor_without_avx512_can_be_played(variants: dict[str, Path]) -> None:
+    without = {"x64": 1, "haswell": 64, "icelake": 0, "sapphirerapids": 0, "zen4": 0}
+    assert choose(variants, scored=lambda path: without[path.stem[12:]]).name == "libggml-cpu-haswell.so"
+    assert choose(variants, "haswell", scored).name == "libggml-cpu-haswell.so"
+
+
+def test_what_cannot_be_forced_is_refused(variants: dict[str, Path]) -> None:
+    with pytest.raises(ModelError, match="this build has haswell, icelake"):
+        choose(variants, "../evil", scored)
+    with pytest.raises(ModelError, match="what this processor has not"):
+        choose(variants, "zen4", scored)
+    with pytest.raises(ModelError, match="no kernels for this processor"):
+        choose(variants, scored=lambda _: 0)
+
+
+def test_a_build_for_one_processor_has_none(tmp_path: Path) -> None:
+    assert load_variant(tmp_path / "llama_cpp") == ""
+    (tmp_path / "no.so").write_bytes(b"not a library")
+    assert score(tmp_path / "no.so") == 0
