@@ -2,6 +2,7 @@
 # Go the whole way across an air gap with a profile, by default tiny: pack, then as another user, without network,
 # compiler, pip configuration and home: verify, install, index, ask, update, roll back, uninstall.
 # With tiny, llama.cpp is packed as it is installed here; with others it is built for all processors.
+# AIRGAP_PACKED names a folder with a `bundle` and an `update` that were packed before, to go the other half of the way.
 # Exit code 0 when the whole way worked. What this machine does not allow is said and left out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,10 +35,15 @@ fi
 
 seconds() { date +%s; }
 started=$(seconds)
-echo "== packing the profile $profile"
-pack --output "$work/bundle" --part-size 200M
-packed=$(seconds)
-pack --output "$work/update" --without-models
+if [ -n "${AIRGAP_PACKED:-}" ]; then
+    cp -r "$AIRGAP_PACKED/bundle" "$AIRGAP_PACKED/update" "$work"
+    packed=$(seconds)
+else
+    echo "== packing the profile $profile"
+    pack --output "$work/bundle" --part-size 200M
+    packed=$(seconds)
+    pack --output "$work/update" --without-models
+fi
 du -sh "$work/bundle" "$work/update"
 
 mkdir "$work/home" "$work/path" "$work/tmp"
