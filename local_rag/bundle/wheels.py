@@ -146,8 +146,9 @@ def program_wheel(folder: Path) -> Path:
     """Build the wheel of the program from its checkout, or pack it as it is installed."""
     if not (_CHECKOUT / "pyproject.toml").is_file():
         return wheel_of_installed(PROGRAM, folder)
+    here = ["--no-build-isolation"] if _has("hatchling") else []
     _pip(
-        ["wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(_CHECKOUT)],
+        ["wheel", "--quiet", "--no-deps", *here, "--wheel-dir", str(folder), str(_CHECKOUT)],
         {"SOURCE_DATE_EPOCH": "315532800"},
     )
     return next(folder.glob("local_rag-*.whl"))

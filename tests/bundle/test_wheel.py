@@ -1,0 +1,46 @@
+"""The project's wheel works outside of a checkout: what it needs beside its code is inside."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from local_rag.bundle import wheels
+
+_TRY = """
+from pathlib import Path
+import local_rag
+from local_rag.bundle.wheels import pins
+from local_rag.models.registry import load_registry, verify
+from local_rag.models.reranker import ONNX_FILE
+import local_rag.web
+
+assert Path(local_rag.__file__).is_relative_to(Path.cwd()), local_rag.__file__
+entry = load_registry().models["minilm-l6-reranker"]
+assert verify(entry, models_directory=Path("none")) == ()
+assert (entry.path(Path("none")) / ONNX_FILE).is_file()
+assert list((Path(local_rag.web.__file__).parent / "templates").glob("*.html"))
+assert list((Path(local_rag.web.__file__).parent / "static").iterdir())
+assert pins()["click"]
+folder = Path(local_rag.__file__).parent / "bundle"
+assert {"verify.py", "archive.py", "install.py", "prefix.py", "install.sh"} <= {one.name for one in folder.iterdir()}
+assert (Path(local_rag.__file__).parent / "asking" / "common_words.txt").is_file()
+"""
+
+
+def test_the_wheel_holds_registry_reranker_templates_and_installer(tmp_path: Path) -> None:
+    (tmp_path / "wheel").mkdir()
+    wheel = wheels.program_wheel(tmp_path / "wheel")
+    (tmp_path / "again").mkdir()
+    assert wheels.program_wheel(tmp_path / "again").read_bytes() == wheel.read_bytes()
+    empty = tmp_path / "empty"
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(empty)]
+    subprocess.run([*command, str(wheel)], check=True, capture_output=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCAL_RAG_")}
+    environment |= {"PYTHONPATH": str(empty), "HOME": str(tmp_path)}
+    for code in (_TRY, "from local_rag.cli.main import main; import sys; sys.argv[1:] = ['models', 'list']; main()"):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code], capture_output=True, text=True, cwd=empty, env=environment, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert "minilm-l6-reranker" in done.stdout
