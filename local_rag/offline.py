@@ -170,8 +170,8 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if not _is_this_machine(host):
         raise OfflineError(
-            f"A connection to {host} was refused, since nothing may leave this machine but in `local-rag scrape` and "
-            "`local-rag models pull`."
+            f"A connection to {host} was refused, since nothing may leave this machine but in `local-rag scrape`, "
+            "`local-rag models pull` and `local-rag bundle create`."
         )
 
 
