@@ -199,10 +199,11 @@ class Answer:
     """An answer with its checked citations; `answered` is false when the documents do not hold it.
 
     `passages` are those that were found, `read` what the model has read of them, in a prompt of `tokens` tokens,
-    `closest` the best of it where there is no answer. `log_odds` are those the model gives to the sources holding the
-    answer, None when there was no source; below `threshold` there is no answer. `support` has one record a sentence,
-    `changed_citations` the numbers that the check replaced in `text`, each with the new one. `look_alikes` are passages
-    that read much like what is cited, of documents that the question may have meant as well.
+    and `written` the tokens of the answer's text; `closest` the best of it where there is no answer. `log_odds` are
+    those the model gives to the sources holding the answer, None when there was no source; below `threshold` there
+    is no answer. `support` has one record a sentence, `changed_citations` the numbers that the check replaced in
+    `text`, each with the new one. `look_alikes` are passages that read much like what is cited, of documents that
+    the question may have meant as well.
     """
 
     question: str
@@ -220,6 +221,7 @@ class Answer:
     seconds: float = 0.0
     changed_citations: tuple[tuple[int, int], ...] = ()
     look_alikes: tuple[Passage, ...] = ()
+    written: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,7 @@ class Answerer:
             log_odds=reading.log_odds,
             threshold=self.threshold,
             tokens=len(reading.prefix),
+            written=len(self.generator.model.tokenize(REFUSAL)),
         )
 
     def write(
@@ -152,6 +153,7 @@ class Answerer:
             log_odds=reading.log_odds,
             threshold=self.threshold,
             tokens=len(reading.prefix),
+            written=len(self.generator.model.tokenize(text)),
             support=checked.sentences,
             changed_citations=checked.changes,
         )

@@ -166,7 +166,7 @@ class Searcher:
                     hits[chunk].append(Hit(name, rank, score))
         stored = self._store.chunks_by_id(list(hits))
         return [
-            _passage(stored[chunk], score, tuple(hits[chunk]), situated=self._situated)
+            found_passage(stored[chunk], score, tuple(hits[chunk]), situated=self._situated)
             for chunk, score in candidates
             if chunk in stored
         ]
@@ -221,7 +221,8 @@ def reranked_text(passage: Passage) -> str:
     return "\n".join(part for part in (passage.title, passage.context, passage.text) if part)
 
 
-def _passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], *, situated: bool) -> Passage:
+def found_passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], *, situated: bool) -> Passage:
+    """Make a passage of a stored chunk that was found; without `situated` its context took no part."""
     chunk = stored.chunk
     return Passage(
         chunk_id=stored.id,

@@ -40,17 +40,18 @@ class ListedDocument:
     chunks: int
 
 
-def list_documents(store: Store, indexes: Indexes, filters: Filters) -> list[ListedDocument]:
-    """Return the live documents that pass the filters, by path."""
-    known = {document.path: document for document in store.documents()}
+def list_documents(
+    store: Store, indexes: Indexes, filters: Filters, *, after: str = "", most: int | None = None
+) -> list[ListedDocument]:
+    """Return the live documents that pass the filters, by path: `most` of those whose path comes behind `after`."""
     passes, live = document_filter(filters, store.roots()), indexes.live()
     chosen = {facts.id for facts in document_facts(store) if passes(facts)}
+    wanted = (document for document in store.documents() if document.id in chosen and document.path > after)
+    known = {document.path: document for document in islice(sorted(wanted, key=lambda one: one.path), most)}
     states = _states(known, Roots(store, store.roots(), known))
     indexed = set(live.chunk_ids()) if live else set()
     listed = []
     for document in known.values():
-        if document.id not in chosen:
-            continue
         rows = list(store.rows(document.id))
         chunks = [row for row in rows if row.kind == "chunk"]
         said = chunks[0].provenance if chunks else None

@@ -23,7 +23,7 @@ from local_rag.wire import from_plain, to_line
 MAX_QUESTION = 4000  # characters
 MAX_TOP = 1000
 
-_ANSWERS_VERSION = 1  # of the code between the question and its answer
+_ANSWERS_VERSION = 2  # of the code between the question and its answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Question:
     """What is asked, and how, as in `Library.ask` and `Library.search`.
 
     `conversation` is the one that it goes on with, None where it begins one; with `new_subject` it stands alone in it.
+    `earlier` are the turns before it where the conversation is kept elsewhere.
     """
 
     text: str
@@ -44,6 +45,7 @@ class Question:
     strict: bool = False
     expand: bool = False
     anyway: bool = False
+    earlier: tuple[Turn, ...] = ()
     conversation: int | None = None
     new_subject: bool = False
 
@@ -91,7 +93,8 @@ def answering(
     def work(library: Library, job: Job) -> Answered:
         asking = _Asking(library, job, question)
         if open_history is None:
-            return Answered(asking(question.text, filters=question.filters), asking.again)
+            answer = asking(question.text, filters=question.filters, earlier=question.earlier)
+            return Answered(answer, asking.again)
         with open_history() as history:
             conversation = Conversation(asking, history)
             if question.conversation is not None:

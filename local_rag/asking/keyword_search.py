@@ -1,0 +1,26 @@
+"""Search by keywords alone, for which no model need be loaded."""
+
+from local_rag.asking.filters import Filtering
+from local_rag.asking.search import found_passage
+from local_rag.errors import QuestionError
+from local_rag.files import is_utf8
+from local_rag.records import EVERYTHING, Filters, Hit, Passage
+from local_rag.store.database import Store
+from local_rag.store.index import Index
+from local_rag.store.keyword_index import keyword_tokens
+
+
+def search_keywords(
+    question: str, index: Index, store: Store, *, top: int, filters: Filters = EVERYTHING
+) -> list[Passage]:
+    """Return the passages that score best for the words of a question, best first; the index is open."""
+    if not is_utf8(question):
+        raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
+    situated = index.manifest.get("fingerprint", {}).get("context", "llm") == "llm"
+    ranking = index.keywords(keyword_tokens(question), top, Filtering(store).allowed(filters))
+    stored = store.chunks_by_id([chunk for chunk, _ in ranking])
+    return [
+        found_passage(stored[chunk], score, (Hit("keyword", rank, score),), situated=situated)
+        for rank, (chunk, score) in enumerate(ranking, start=1)
+        if chunk in stored
+    ]
