@@ -25,6 +25,7 @@ COMMANDS = {
     "documents": "List the documents, and what each is about.",
     "eval": "Measure retrieval on questions whose passages are known.",
     "index": "Index folders and files; run again after they change.",
+    "mcp": "Let other programs use the library: editors, assistants, any host of MCP.",
     "models": "List, pull and verify the models.",
     "remove": "Take documents out of the library.",
     "repair": "Check the library, and build again what is damaged.",

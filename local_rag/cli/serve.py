@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ class ListeningCommand(Command):
 )
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="A name that others reach this server by.")
+@click.option("--openai", is_flag=True, help="Answer under /v1 too, as programs for OpenAI's models expect it.")
+@click.option("--with-ask", is_flag=True, help="Let hosts of MCP have answers written, as `local-rag mcp` does.")
 @click.option("--tls-cert", type=click.Path(dir_okay=False, path_type=Path), help="Certificate, in a PEM file.")
 @click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its key, in a PEM file.")
 def command(
@@ -49,6 +52,8 @@ def command(
     port: int,
     opens: bool,
     allow_host: tuple[str, ...],
+    openai: bool,
+    with_ask: bool,
     tls_cert: Path | None,
     tls_key: Path | None,
     **settings: Any,
@@ -77,6 +82,8 @@ def command(
         if path and not os.access(path, os.R_OK):
             raise click.UsageError(f"{path} cannot be read; name a PEM file.")
     try:
+        from local_rag.mcp.server import http_face
+        from local_rag.openai.endpoint import chat_face
         from local_rag.web.serve import Tls, serve
     except ModuleNotFoundError as error:  # the extra, which not everybody installs
         raise LocalRagError(
@@ -94,6 +101,7 @@ def command(
             close()
         click.echo(f"Answering on {address}")
         tls = Tls(tls_cert, tls_key) if tls_cert and tls_key else None
+        faces: dict[str, Any] = {"/mcp": partial(http_face, with_ask=with_ask)}
         serve(
             lambda: Library(library, parts=parts, **settings),
             listener,
@@ -101,6 +109,7 @@ def command(
             token=token,
             allowed=allow_host,
             tls=tls,
+            faces=faces | ({"/v1/chat/completions": chat_face} if openai else {}),
         )
 
 

@@ -3,9 +3,10 @@
 import asyncio
 import sys
 import traceback
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from local_rag.errors import LocalRagError, QuestionError
 from local_rag.web.asking_pages import asking_routes
+from local_rag.web.desk import Desk, Face
 from local_rag.web.guard import Guard, Limits, TooLargeError
 from local_rag.web.history import history_routes
 from local_rag.web.inspector import inspector_routes
@@ -37,16 +39,24 @@ def make_app(
     port: int | None = None,
     shell: Shell | None = None,
     limits: Limits = Limits(),  # noqa: B008
+    faces: Mapping[str, Face] = MappingProxyType({}),
 ) -> Guard:
-    """Return the whole application; it starts the owner, and closes it at the end."""
+    """Return the whole application; it starts the owner, and closes it at the end.
+
+    `faces` are other rooms' routes, each by the name under which the audit log has what is asked there.
+    """
     site = Site(owner, port=port)
+    added = [face(Desk(site, route)) for route, face in faces.items()]
 
     @asynccontextmanager
     async def life(_app: Starlette) -> AsyncIterator[None]:
         owner.start()
         if shell:
             await shell.open(site)
-        yield
+        async with AsyncExitStack() as stack:
+            for _, life_of_face in added:
+                await stack.enter_async_context(life_of_face())
+            yield
         if shell:
             await shell.close()
         await asyncio.to_thread(owner.close)
@@ -70,6 +80,7 @@ def make_app(
             *reading_routes(site),
             *inspector_routes(site),
             *history_routes(site),
+            *(route for routes, _ in added for route in routes),
             Mount("/static", StaticFiles(directory=_STATIC)),
         ],
         exception_handlers={LocalRagError: expected, HTTPException: refused, Exception: failed},

@@ -28,6 +28,7 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _OPEN_TO_ALL = ("/healthz", "/login", "/static/")
+_CONVERSATIONS = "/v1/"
 _MOST_SESSIONS, _MOST_CLIENTS, _LONGEST_TOKEN = 1000, 10_000, 1000
 
 Scope = MutableMapping[str, Any]
@@ -39,9 +40,13 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one client may send: bytes of a body, requests a second and at once, and tries to log in a minute."""
+    """How much one client may send: bytes of a body, requests a second and at once, and tries to log in a minute.
+
+    A `conversation`, which is sent as a whole with each question to the endpoint for chats, may be longer.
+    """
 
     body: int = 64 * 1024
+    conversation: int = 1024 * 1024
     target: int = 16 * 1024
     rate: float = 100.0
     burst: float = 300.0
@@ -100,14 +105,14 @@ class Guard:
                 message["headers"] = kept + [(name, value) for name, value in added if name not in present]
             await send(message)
 
-        received = 0
+        received, most = 0, self._most(scope)
 
         async def receiving() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._limits.body:
-                raise TooLargeError(self._too_large())
+            if received > most:
+                raise TooLargeError(f"The request is larger than {most:,} bytes.")
             return message
 
         headers = _headers(scope)
@@ -119,8 +124,9 @@ class Guard:
         }
         await (self._refusal(scope, headers) or self._app)(scope, receiving, sending)
 
-    def _too_large(self) -> str:
-        return f"The request is larger than {self._limits.body:,} bytes."
+    def _most(self, scope: Scope) -> int:
+        """Return how many bytes a body may have."""
+        return self._limits.conversation if scope["path"].startswith(_CONVERSATIONS) else self._limits.body
 
     def _refusal(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
         """Return why a request is not answered, None where it is."""
@@ -137,9 +143,9 @@ class Guard:
         """Refuse what is larger than allowed by its own words."""
         if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > self._limits.target:
             return _refuse(HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
-        lengths = headers.get("content-length", ["0"])
-        if not lengths[0].isascii() or not lengths[0].isdigit() or int(lengths[0][:20]) > self._limits.body:
-            return _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large())
+        lengths, most = headers.get("content-length", ["0"]), self._most(scope)
+        if not lengths[0].isascii() or not lengths[0].isdigit() or int(lengths[0][:20]) > most:
+            return _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The request is larger than {most:,} bytes.")
         return None
 
     def _unknown(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:

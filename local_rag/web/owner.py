@@ -61,13 +61,18 @@ class Owner:
         self._running: Job | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="library", daemon=True)
-        self.ready = self.loaded = False
+        self.ready = self.loaded = self._loading = False
         self.problem = ""
 
     @property
     def library(self) -> Library:
         """Return the library; of other threads only what opens its own store may be called."""
         return self._library
+
+    @property
+    def loading(self) -> bool:
+        """Say whether work would wait for models that are still to be loaded."""
+        return self._loading or not (self.loaded or self.problem)
 
     def start(self) -> None:
         """Begin to work, by loading the models."""
@@ -155,13 +160,15 @@ class Owner:
         """Load the models; where those that answer are missing, what can be searched is."""
         if self.loaded:
             return
-        self.problem = ""
+        self.problem, self._loading = "", True
         try:
             self._library.load()
             self.ready = self.loaded = True
             self._library.load(answering=True)
         except LocalRagError as error:
             self.problem = str(error)
+        finally:
+            self._loading = False
 
     def _refresh(self) -> None:
         """Open the library anew where its settings have changed: by the user's file, or by another `index`."""

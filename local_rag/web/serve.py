@@ -2,9 +2,10 @@
 
 import socket
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import uvicorn
 
@@ -12,6 +13,7 @@ from local_rag.errors import LocalRagError
 from local_rag.library import Library
 from local_rag.offline import is_loopback
 from local_rag.web.app import make_app
+from local_rag.web.desk import Face
 from local_rag.web.owner import Owner
 from local_rag.web.shell import Shell
 
@@ -44,8 +46,9 @@ def serve(
     token: str = "",
     allowed: Iterable[str] = (),
     tls: Tls | None = None,
+    faces: Mapping[str, Face] = MappingProxyType({}),
 ) -> None:
-    """Answer on a listening socket until Ctrl-C."""
+    """Answer on a listening socket until Ctrl-C; `faces` as in `make_app`."""
     if tls:
         tls.require()
     port = int(listener.getsockname()[1])
@@ -57,6 +60,7 @@ def serve(
         tls=tls is not None,
         port=port,
         shell=Shell(owner.library.folder),
+        faces=faces,
     )
     config = uvicorn.Config(
         app,

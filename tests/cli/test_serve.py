@@ -47,6 +47,16 @@ def health(address: str, context: ssl.SSLContext | None = None) -> dict[str, boo
         return found
 
 
+def tools(address: str) -> list[dict[str, str]]:
+    """List the tools of MCP."""
+    order = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
+    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    with urllib.request.urlopen(urllib.request.Request(f"{address}mcp", order, headers), timeout=60) as answer:
+        data = next(line for line in answer.read().decode().splitlines() if line.startswith("data: {"))
+    found: list[dict[str, str]] = json.loads(data.removeprefix("data: "))["result"]["tools"]
+    return found
+
+
 def answers(address: str) -> bool:
     try:
         return health(address)["ready"]
@@ -56,8 +66,11 @@ def answers(address: str) -> bool:
 
 def test_it_answers_sealed_and_ends_with_ctrl_c(documents: Path, tmp_path: Path) -> None:
     index(documents, tmp_path / "lib")
-    with serving(tmp_path / "lib", XDG_RUNTIME_DIR=str(tmp_path)) as (address, process):
+    with serving(tmp_path / "lib", "--openai", XDG_RUNTIME_DIR=str(tmp_path)) as (address, process):
         wait_until(lambda: answers(address), 120)
+        with urllib.request.urlopen(f"{address}v1/models", timeout=60) as models:
+            assert [model["id"] for model in json.load(models)["data"]] == ["lib"]
+        assert [tool["name"] for tool in tools(address)] == ["search", "fetch", "list_documents", "status"]
         assert health(address)["sealed"] == (sys.platform == "linux")
         filtered = Path(f"/proc/{process.pid}/status")
         assert not filtered.exists() or "Seccomp:\t2" in filtered.read_text()

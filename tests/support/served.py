@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from local_rag.errors import StoppedError
 from local_rag.library import Library, Parts
 from local_rag.llama.generator import Request, Token
 from local_rag.web.app import make_app
+from local_rag.web.desk import Face
 from local_rag.web.guard import App, Limits
 from local_rag.web.owner import Owner
 from local_rag.web.serve import allowed_hosts
@@ -72,7 +73,13 @@ def owner(folder: Path, made_of: Parts | None = None, *, idle_seconds: float = 9
 
 @contextmanager
 def client(
-    folder: Path, made_of: Parts | None = None, *, token: str = "", limits: Limits | None = None, **settings: Any
+    folder: Path,
+    made_of: Parts | None = None,
+    *,
+    token: str = "",
+    limits: Limits | None = None,
+    faces: Mapping[str, Face] | None = None,
+    **settings: Any,
 ) -> Iterator[TestClient]:
     """Start the application over ASGI, wait until it is ready, and yield a client for it."""
     app = make_app(
@@ -80,6 +87,7 @@ def client(
         hosts=allowed_hosts("127.0.0.1", PORT, ()),
         token=token,
         limits=limits or Limits(),
+        faces=faces or {},
     )
     with TestClient(app, base_url=ADDRESS, follow_redirects=False) as opened:
         wait_until(lambda: opened.get("/healthz").json()["ready"])

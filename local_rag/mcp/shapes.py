@@ -1,0 +1,246 @@
+"""The tools: what each is called, what it takes, and what it gives. Nothing heavy is imported for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_QUERY = 4000  # characters
+
+Pattern = Annotated[str, Field(max_length=500)]
+Several = Annotated[list[Pattern], Field(max_length=20)] | Pattern
+Day = Annotated[str, Field(max_length=10)]
+# Whether the search model took part: where it is loading or missing, keywords alone have found the passages.
+Dense = Literal["ready", "loading", "unavailable"]
+
+
+class Arguments(BaseModel):
+    """What a tool takes, and nothing else."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchArguments(Arguments):
+    """What `search` takes."""
+
+    query: str = Field(min_length=1, max_length=MAX_QUERY, description="A question, or words to look for.")
+    limit: int = Field(default=8, ge=1, le=20, description="The most passages to return.")
+    within: Several = Field(
+        default_factory=list,
+        alias="in",
+        description="Only documents below these folders, or that these patterns match, such as 'policies/**'.",
+    )
+    types: Several = Field(default_factory=list, alias="type", description="Only files of these types, such as 'pdf'.")
+    since: Day | None = Field(default=None, description="Only documents of that day or later, such as 2024-05-01.")
+    before: Day | None = Field(default=None, description="Only documents of before that day.")
+    tags: Several = Field(default_factory=list, alias="tag", description="Only documents with all of these tags.")
+
+
+class FetchArguments(Arguments):
+    """What `fetch` takes."""
+
+    id: str = Field(max_length=40, description="The id of a passage or of a document, as the other tools give it.")
+    offset: int = Field(default=0, ge=0, description="Where to go on: `next` of the call before, with the same id.")
+    around: int = Field(
+        default=0, ge=0, le=20, description="Of a passage: how many before it and behind it to return as well."
+    )
+
+
+class ListArguments(Arguments):
+    """What `list_documents` takes."""
+
+    within: Several = Field(
+        default_factory=list,
+        alias="in",
+        description="Only documents below these folders, or that these patterns match, such as 'policies/**'.",
+    )
+    cursor: str | None = Field(default=None, max_length=8000, description="`next` of the page before.")
+
+
+class StatusArguments(Arguments):
+    """What `status` takes: nothing."""
+
+
+class AskArguments(Arguments):
+    """What `ask` takes."""
+
+    question: str = Field(min_length=1, max_length=MAX_QUERY, description="A question of the documents.")
+
+
+class Rank(BaseModel):
+    """The rank, from 1, and the score in a list."""
+
+    rank: int
+    score: float
+
+
+class FoundPassage(BaseModel):
+    """A passage: `text` is quoted from the document, `generated_context` was written by a model."""
+
+    id: str
+    document: str
+    title: str
+    headings: list[str]
+    location: str
+    text: str
+    generated_context: str = ""
+    ranks: dict[str, Rank]
+    changed_since_indexed: bool = False
+    cut: bool = Field(default=False, description="Whether `text` is only its beginning; fetch the id for all of it.")
+
+
+class SearchResults(BaseModel):
+    """What `search` gives, best first."""
+
+    results: list[FoundPassage]
+    dense: Dense
+    left_out: int = Field(default=0, description="How many more were found than there is room for.")
+    note: str | None = None
+
+
+class Fetched(BaseModel):
+    """What `fetch` gives: a text as it was indexed, from `start` to `end` of the document's characters."""
+
+    id: str
+    document: str
+    title: str
+    headings: list[str]
+    location: str
+    text: str
+    generated_context: str = ""
+    start: int
+    end: int
+    length: int = Field(description="The characters of the whole document.")
+    next: int | None = Field(default=None, description="The offset at which to go on; null at the end.")
+    changed_since_indexed: bool = False
+
+
+class ListedDocument(BaseModel):
+    """A document with what it is about, in its own words."""
+
+    id: str
+    title: str
+    location: str
+    about: str
+    state: str
+    date: str | None = None
+    passages: int
+
+
+class DocumentPage(BaseModel):
+    """What `list_documents` gives, by path."""
+
+    results: list[ListedDocument]
+    next: str | None = Field(default=None, description="The cursor of the next page; null at the end.")
+
+
+class StaleReason(BaseModel):
+    """Why the index is not what it should be, and the command with which the user mends it."""
+
+    reason: str
+    command: str
+
+
+class LibraryStatus(BaseModel):
+    """What `status` gives."""
+
+    library: str
+    folders: list[str]
+    documents: int
+    passages: int
+    generated_contexts: int
+    missing_contexts: int
+    models: dict[str, str]
+    dense: Dense
+    stale: list[StaleReason]
+
+
+class CitedPassage(BaseModel):
+    """A passage that an answer cites by its number, or that comes closest to one."""
+
+    number: int | None = None
+    id: str
+    title: str
+    location: str
+
+
+class Answered(BaseModel):
+    """What `ask` gives; `answered` is false where the documents do not hold the answer."""
+
+    question: str
+    answered: bool
+    text: str
+    citations: list[CitedPassage]
+    closest: list[CitedPassage]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A tool as a client sees it."""
+
+    title: str
+    description: str
+    arguments: type[Arguments]
+    results: type[BaseModel]
+
+
+SHAPES: Mapping[str, Shape] = {
+    "search": Shape(
+        "Search the documents",
+        "Find the passages of the user's own documents that fit a question, best first. Takes a whole question better "
+        "than single words. Filters choose documents by folder, type, date and tag. `text` is quoted; "
+        "`generated_context` is not. Read more of a passage with fetch.",
+        SearchArguments,
+        SearchResults,
+    ),
+    "fetch": Shape(
+        "Read a passage or a document",
+        "Return the text of a passage, with `around` of its neighbours, or of a whole document, page by page: while "
+        "`next` is not null, call again with it as `offset`.",
+        FetchArguments,
+        Fetched,
+    ),
+    "list_documents": Shape(
+        "List the documents",
+        "List the documents, what each is about and whether it is indexed, page by page: while `next` is not null, "
+        "call again with it as `cursor`.",
+        ListArguments,
+        DocumentPage,
+    ),
+    "status": Shape(
+        "Status of the library",
+        "Say what the library holds, which models it uses, and what is out of date.",
+        StatusArguments,
+        LibraryStatus,
+    ),
+    "ask": Shape(
+        "Ask the documents",
+        "Let the library's own model answer a question from the documents, with citations, or say that they do not "
+        "hold the answer. Takes much longer than search.",
+        AskArguments,
+        Answered,
+    ),
+}
+
+
+def listed_tools(*, with_ask: bool) -> list[dict[str, Any]]:
+    """Return the tools as the protocol lists them."""
+    return [
+        {
+            "name": name,
+            "title": shape.title,
+            "description": shape.description,
+            "inputSchema": shape.arguments.model_json_schema(),
+            "outputSchema": shape.results.model_json_schema(),
+            "annotations": {
+                "title": shape.title,
+                "readOnlyHint": True,
+                "destructiveHint": False,
+                "idempotentHint": True,
+                "openWorldHint": False,
+            },
+        }
+        for name, shape in SHAPES.items()
+        if with_ask or name != "ask"
+    ]

@@ -1,0 +1,40 @@
+"""Answer what clients ask of a model beside the user's questions: titles, tags, what to ask next. By code alone.
+
+Such a request is known by the exact words of the client's own template, with which no question begins. Open WebUI puts
+"### Task:" before a user's question too, where it adds text of its own to it: that prefix alone says nothing.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+
+_TASK = "### Task:\n"
+# The beginnings of Open WebUI's templates (backend/open_webui/config.py), each with the key of the JSON it wants.
+_PREFIXES: Mapping[str, str] = {
+    f"{_TASK}Generate a concise": "title",
+    f"{_TASK}Generate a title": "title",
+    f"{_TASK}Generate 1-3 broad tags": "tags",
+    f"{_TASK}Suggest 3-5 relevant follow-up questions": "follow_ups",
+    f"{_TASK}Analyze the chat history to determine the necessity of generating search queries": "queries",
+    f"{_TASK}You are an autocompletion system.": "text",
+    f"{_TASK}Generate a detailed prompt for am image generation task": "prompt",
+}
+_TITLE_WORDS, _LONGEST = 8, 80
+_FIRST_SAID = re.compile(r"<chat_history>\s*USER:\s*(.*?)\s*(?:\n(?:USER|ASSISTANT):|</chat_history>)", re.DOTALL)
+
+
+def reply_to_chore(text: str) -> str | None:
+    """Return the reply to a client's own request; None to anything that a person may have asked."""
+    key = next((key for prefix, key in _PREFIXES.items() if text.startswith(prefix)), None)
+    if key is None:
+        return None
+    if key == "title":
+        return json.dumps({"title": _title(text)}, ensure_ascii=False)
+    return json.dumps({key: "" if key in {"text", "prompt"} else []})
+
+
+def _title(text: str) -> str:
+    """Return the first words of what was asked first."""
+    said = _FIRST_SAID.search(text)
+    words = said[1].split() if said else []
+    return " ".join(words[:_TITLE_WORDS])[:_LONGEST] or "Conversation"

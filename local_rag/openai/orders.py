@@ -1,0 +1,100 @@
+"""Read a request of the chat endpoint: the question, the conversation before it, and what is ignored."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from local_rag.errors import QuestionError
+from local_rag.files import is_utf8
+from local_rag.records import Turn
+
+_READ = {"model", "messages", "stream", "stream_options"}
+# What asks for nothing that is not done anyway.
+_HARMLESS: Mapping[str, Any] = {"n": 1, "tools": [], "stop": []}
+_MOST_IGNORED = 30
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_SYSTEM, _ROLES, _BEHIND, _OTHER_CONTENT = _OWN_WORDS = (
+    "system messages",
+    "messages of other roles",
+    "messages behind the question",
+    "content other than text",
+)
+_MOST_TURNS = 20  # of the conversation; only the last and the first are searched with
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A request: `question` goes on the conversation of `earlier` turns; `ignored` names what had no effect."""
+
+    model: str
+    question: str
+    earlier: tuple[Turn, ...] = ()
+    stream: bool = False
+    with_usage: bool = False
+    ignored: tuple[str, ...] = ()
+
+
+def read_order(body: bytes) -> Order:
+    """Read the body of a request; raise QuestionError for one that holds no question."""
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        raise QuestionError("The body is no JSON; send a chat completion request.") from None
+    if not isinstance(fields, dict):
+        raise QuestionError("The body is no JSON object; send a chat completion request.")
+    messages = fields.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+        raise QuestionError("messages must be a list of objects with role and content.")
+    ignored = [name for name in fields if name not in _READ and fields[name] not in (None, _HARMLESS.get(name))]
+    said = [(str(one.get("role")), _text_of(one.get("content"), ignored)) for one in messages]
+    if any(role in {"system", "developer"} for role, _ in said):
+        ignored.append(_SYSTEM)
+    if any(role not in {"system", "developer", "user", "assistant"} for role, _ in said):
+        ignored.append(_ROLES)
+    last = max((place for place, (role, _) in enumerate(said) if role == "user"), default=None)
+    if last is None:
+        raise QuestionError("There is no message of the role user; the last one is the question.")
+    if not is_utf8(said[last][1]):
+        raise QuestionError("The question is not UTF-8.")
+    if last + 1 < len(said):
+        ignored.append(_BEHIND)
+    options = fields.get("stream_options")
+    return Order(
+        model=str(fields.get("model") or ""),
+        question=said[last][1],
+        earlier=_turns(said[:last])[-_MOST_TURNS:],
+        stream=fields.get("stream") is True,
+        with_usage=isinstance(options, dict) and options.get("include_usage") is True,
+        ignored=tuple(dict.fromkeys(_nameable(ignored))),
+    )
+
+
+def _text_of(content: Any, ignored: list[str]) -> str:
+    """Return the text of a message, which may come in parts; parts that are none are ignored."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = [one.get("text") for one in parts if isinstance(one, dict) and one.get("type") == "text"]
+    if len(texts) < len(parts):
+        ignored.append(_OTHER_CONTENT)
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _turns(said: Sequence[tuple[str, str]]) -> tuple[Turn, ...]:
+    """Pair each question with what was answered to it."""
+    turns = list[Turn]()
+    for role, text in said:
+        if role == "user" and text.strip() and is_utf8(text):
+            turns.append(Turn(text))
+        elif role == "assistant" and turns:
+            turns[-1] = Turn(turns[-1].question, text)
+    return tuple(turns)
+
+
+def _nameable(ignored: Sequence[str]) -> list[str]:
+    """Return names that can stand in a header; whatever else a client calls its fields is only counted."""
+    known = [name for name in ignored if _NAME.fullmatch(name) or (" " in name and name.replace(" ", "").isalpha())]
+    kept = known[:_MOST_IGNORED]
+    return kept + (["other fields"] if len(kept) < len(ignored) else [])

@@ -1,0 +1,84 @@
+"""What other rooms have of the server: its library, and questions in its queue, written down as all are."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, TypeAlias
+
+from starlette.routing import BaseRoute
+
+from local_rag.library import Library
+from local_rag.records import EVERYTHING, Answer, Filters, Passage, Turn
+from local_rag.web.answering import Question, answering, searching
+from local_rag.web.owner import Job
+from local_rag.web.site import Site
+
+
+class Desk:
+    """Ask on behalf of programs; who gives up waiting ends what it asked for."""
+
+    def __init__(self, site: Site, route: str) -> None:
+        self._site, self._route = site, route
+
+    @property
+    def library(self) -> Library:
+        """Return the library, of which only what opens its own store may be called."""
+        return self._site.owner.library
+
+    @property
+    def loading(self) -> bool:
+        """Say whether a search would wait for models that are still to be loaded."""
+        return self._site.owner.loading
+
+    def wake(self) -> None:
+        """Load the models behind whoever asks."""
+        self._site.owner.wake()
+
+    def record(self, question: str, *, client: str) -> None:
+        """Write into the audit log who asked what, where the setting says so."""
+        self._site.audit_as(client, self._route, question)
+
+    async def search(self, question: str, *, top: int, filters: Filters, client: str) -> Sequence[Passage]:
+        """Search, best first."""
+        trace = await self._done(searching, Question(question, top=top, filters=filters), client)
+        passages: Sequence[Passage] = trace.passages
+        return passages
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        client: str,
+        earlier: Sequence[Turn] = (),
+        filters: Filters = EVERYTHING,
+        on_text: Callable[[str], None] = lambda _text: None,
+    ) -> Answer:
+        """Answer a question that goes on a conversation; `on_text` is called with the answer as it is written."""
+        loop = asyncio.get_running_loop()
+
+        def tell(event: str, value: Any) -> None:
+            if event == "token":
+                with suppress(RuntimeError):  # the server has ended
+                    loop.call_soon_threadsafe(on_text, value)
+
+        asked = Question(question, earlier=tuple(earlier), filters=filters)
+        answer: Answer = (await self._done(answering, asked, client, tell)).answer
+        return answer
+
+    async def _done(
+        self,
+        work: Callable[[Question], Callable[[Library, Job], Any]],
+        question: Question,
+        client: str,
+        tell: Callable[[str, Any], None] = lambda _event, _value: None,
+    ) -> Any:
+        self.record(question.text, client=client)
+        job = self._site.owner.submit(work(question), tell, client)
+        try:
+            return await asyncio.wrap_future(job.result)
+        finally:
+            self._site.owner.stop(job)
+
+
+# What another room adds to the server: its routes, and what is entered while they are served.
+Face: TypeAlias = Callable[[Desk], tuple[Sequence[BaseRoute], Callable[[], AbstractAsyncContextManager[None]]]]

@@ -1,0 +1,275 @@
+"""The tools, through the SDK's own client, in both eras of the protocol."""
+
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from mcp import Client, MCPError
+
+from local_rag.errors import ModelError
+from local_rag.mcp.fitting import MAX_FETCH, MAX_SEARCH
+from local_rag.mcp.tokens import count_tokens
+from local_rag.records import InstalledModel
+from tests.fakes import FakeEmbedder
+from tests.mcp.talking import ERAS, call, loaded, own_desk, talk
+from tests.support import served
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_tools_only_read_and_say_what_they_take_and_give(folder: Path, era: str) -> None:
+    async def work(client: Client) -> Any:
+        return (await client.list_tools()).tools, client.instructions
+
+    tools, instructions = talk(own_desk(folder), work, era=era)
+    assert [tool.name for tool in tools] == ["search", "fetch", "list_documents", "status"]
+    for tool in tools:
+        assert tool.annotations.read_only_hint
+        assert not tool.annotations.open_world_hint
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.output_schema["type"] == "object"
+    takes = {tool.name: set(tool.input_schema["properties"]) for tool in tools}
+    assert takes == {
+        "search": {"query", "limit", "in", "type", "since", "before", "tag"},
+        "fetch": {"id", "offset", "around"},
+        "list_documents": {"in", "cursor"},
+        "status": set(),
+    }
+    assert "results" in tools[0].output_schema["properties"]
+    assert len(instructions) <= 600
+    assert "3 documents" in instructions
+    assert "never instructions" in instructions
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_search_gives_passages_with_all_that_is_promised(folder: Path, era: str) -> None:
+    async def work(client: Client) -> Any:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        return tools, await client.call_tool("search", {"query": "When does the boat leave?", "limit": 2})
+
+    tools, result = talk(loaded(own_desk(folder)), work, era=era)
+    found = result.structured_content
+    assert json.loads(result.content[0].text) == found
+    jsonschema.validate(found, tools["search"].output_schema)
+    assert (found["dense"], len(found["results"])) == ("ready", 2)
+    best = found["results"][0]
+    assert best["text"].startswith("The boat leaves")
+    assert best["location"].endswith("boat.txt:1")
+    assert best["ranks"]["keyword"]["rank"] == 1
+    assert {"id", "title", "headings", "generated_context", "changed_since_indexed"} <= set(best)
+    assert not best["changed_since_indexed"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "places"),
+    [
+        ({"in": "norway"}, {"leave.md"}),
+        ({"in": ["norway", "boat.txt"]}, {"leave.md", "boat.txt"}),
+        ({"type": "txt"}, {"boat.txt"}),
+        ({"type": ["md"], "in": "ireland.md"}, {"ireland.md"}),
+        ({"before": "1990"}, set()),
+        ({"since": "1990-05"}, {"leave.md", "boat.txt", "ireland.md"}),
+        ({"tag": "none"}, set()),
+    ],
+    ids=str,
+)
+def test_filters_choose_documents(folder: Path, filters: dict[str, Any], places: set[str]) -> None:
+    found = call(loaded(own_desk(folder)), "search", {"query": "parental leave", **filters})
+    assert {Path(one["location"].rpartition(":")[0]).name for one in found["results"]} == places
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("search", {"query": "boat", "nonsense": 1}, "search takes no nonsense; it takes query, limit, in, type"),
+        ("search", {"query": "boat", "within": "x"}, "search takes no within"),
+        ("status", {"x": 1}, "status takes no x; it takes nothing."),
+        ("search", {}, "query"),
+        ("search", {"query": "boat", "limit": 99}, "limit"),
+        ("search", {"query": "boat", "since": "soon"}, "give a date"),
+        ("search", {"query": "  "}, "The query is empty."),
+        ("fetch", {"id": "../../etc/passwd"}, "take one that search"),
+        ("fetch", {"id": "passage-99999"}, "search again"),
+        ("fetch", {"id": "document-99999"}, "search again"),
+        ("fetch", {"id": "document-1", "offset": 10**6}, "behind the end"),
+        ("list_documents", {"cursor": "nonsense!"}, "leave it away"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_told_in_a_sentence(
+    folder: Path, era: str, tool: str, arguments: dict[str, Any], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = call(loaded(own_desk(folder)), tool, arguments, era=era)
+    assert message in said
+    assert "\n" not in said
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_until_the_models_are_loaded_keywords_answer(folder: Path) -> None:
+    may_load = threading.Event()
+
+    def load(model: InstalledModel) -> FakeEmbedder:
+        assert may_load.wait(60)
+        return FakeEmbedder(model)
+
+    desk = own_desk(folder, replace(served.parts(), load_embedder=load))
+
+    async def work(client: Client) -> Any:
+        early = await client.call_tool("search", {"query": "boat", "in": "*.txt"})
+        assert (await client.call_tool("status", {})).structured_content["dense"] == "loading"
+        may_load.set()
+        await wait_until_ready(client)
+        return early.structured_content, (await client.call_tool("search", {"query": "boat"})).structured_content
+
+    early, late = talk(desk, work)
+    assert (early["dense"], late["dense"]) == ("loading", "ready")
+    assert "keywords alone" in early["note"]
+    assert set(early["results"][0]["ranks"]) == {"keyword"}
+    assert [one["title"] for one in early["results"]] == ["Boat"]
+    assert "dense" in late["results"][0]["ranks"]
+
+
+async def wait_until_ready(client: Client) -> None:
+    for _ in range(1000):
+        status = (await client.call_tool("status", {})).structured_content
+        if status and status["dense"] == "ready":
+            return
+    raise AssertionError("the models were not loaded")
+
+
+def test_without_its_model_a_library_is_searched_by_keywords(folder: Path) -> None:
+    def missing(_model: InstalledModel) -> FakeEmbedder:
+        raise ModelError("The model is not installed; run `local-rag models pull`.")
+
+    desk = own_desk(folder, replace(served.parts(), load_embedder=missing))
+    found = call(loaded(desk), "search", {"query": "boat"})
+    assert found["dense"] == "unavailable"
+    assert "models pull" in found["note"]
+    assert found["results"][0]["title"] == "Boat"
+
+
+def test_a_file_that_has_changed_is_said_to_have(folder: Path, documents: Path) -> None:
+    (documents / "boat.txt").write_text("The boat leaves at nine.\n")
+    found = call(loaded(own_desk(folder)), "search", {"query": "boat", "type": "txt"})
+    assert found["results"][0]["changed_since_indexed"]
+    assert "seven" in found["results"][0]["text"]
+
+
+def test_long_passages_stay_within_the_tokens(documents: Path) -> None:
+    words = " ".join(f"harbour {number}" for number in range(400))
+    for number in range(12):
+        (documents / f"long{number}.txt").write_text(f"{number}. {words}\n")
+    served.index(documents, documents.parent / "lib", chunk_tokens=254)
+    found = call(loaded(own_desk(documents.parent / "lib")), "search", {"query": "harbour", "limit": 20})
+    assert found["results"]
+    assert found["left_out"] > 0
+    assert count_tokens(json.dumps(found)) <= MAX_SEARCH * 1.1
+
+
+def test_fetch_reads_a_document_page_by_page(folder: Path, documents: Path) -> None:
+    text = "\n".join(f'Line {number}: the harbour, the quay \\ and "the boat".' for number in range(3000))
+    (documents / "long.txt").write_text(text)
+    served.index(documents, folder)
+
+    async def work(client: Client) -> Any:
+        listed = (await client.call_tool("list_documents", {"in": "long.txt"})).structured_content
+        assert listed
+        key, pages = listed["results"][0]["id"], list[str]()
+        offset: Any = 0
+        while offset is not None:
+            result = await client.call_tool("fetch", {"id": key, "offset": offset})
+            page = result.structured_content
+            assert page is not None
+            assert count_tokens(result.content[0].text) <= MAX_FETCH  # type: ignore[union-attr]
+            pages.append(page["text"])
+            offset = page["next"]
+        return pages
+
+    pages = talk(own_desk(folder), work)
+    assert len(pages) > 2
+    assert "".join(pages) == text
+
+
+def test_fetch_reads_around_a_passage(documents: Path, folder: Path) -> None:
+    parts = [f"# Part {number}\n\n" + f"Word{number} " * 120 for number in range(6)]
+    (documents / "parts.md").write_text("\n\n".join(parts))
+    served.index(documents, folder, chunk_tokens=130)
+
+    async def work(client: Client) -> Any:
+        found = (await client.call_tool("search", {"query": "Word3", "limit": 1})).structured_content
+        assert found
+        key = found["results"][0]["id"]
+        alone = (await client.call_tool("fetch", {"id": key})).structured_content
+        return alone, (await client.call_tool("fetch", {"id": key, "around": 1})).structured_content
+
+    alone, around = talk(loaded(own_desk(folder)), work)
+    assert "Word3" in alone["text"]
+    assert "Word2" not in alone["text"]
+    assert alone["text"] in around["text"]
+    assert "Word2" in around["text"]
+    assert around["start"] < alone["start"] < alone["end"] < around["end"]
+
+
+def test_documents_are_listed_page_by_page(documents: Path) -> None:
+    for number in range(60):
+        (documents / f"note{number:02}.txt").write_text(f"Note {number} is about the harbour.\n")
+    served.index(documents, documents.parent / "lib")
+
+    async def work(client: Client) -> Any:
+        names, cursor = list[str](), None
+        for _ in range(20):
+            arguments: dict[str, Any] = {"cursor": cursor} if cursor else {}
+            result = await client.call_tool("list_documents", arguments)
+            page = result.structured_content
+            assert page is not None
+            assert count_tokens(result.content[0].text) <= MAX_SEARCH  # type: ignore[union-attr]
+            names += [one["location"] for one in page["results"]]
+            if (cursor := page["next"]) is None:
+                return names
+        raise AssertionError("there is no end")
+
+    names = talk(own_desk(documents.parent / "lib"), work)
+    assert names == sorted(str(path) for path in documents.rglob("*") if path.is_file())
+
+
+def test_status_says_what_is_stale(folder: Path, documents: Path) -> None:
+    (documents / "new.txt").write_text("New.\n")
+    said = call(own_desk(folder), "status", {})
+    assert (said["documents"], said["library"]) == (3, str(folder))
+    assert {"reason": "1 file is new", "command": "local-rag index"} in said["stale"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_ask_is_there_only_where_it_is_asked_for(folder: Path, era: str) -> None:
+    said = call(own_desk(folder), "ask", {"question": served.QUESTION}, era=era, with_ask=True)
+    assert said["answered"]
+    assert "seven" in said["text"]
+    assert said["citations"][0]["location"].endswith("boat.txt:1")
+
+    async def work(client: Client) -> None:
+        with pytest.raises(MCPError, match="There is no tool 'ask'"):
+            await client.call_tool("ask", {"question": served.QUESTION})
+
+    talk(own_desk(folder), work, era=era)
+
+
+def test_a_running_server_answers_in_the_place_of_own_models(folder: Path) -> None:
+    def none(_model: InstalledModel) -> FakeEmbedder:
+        raise AssertionError("the server has the models")
+
+    orders = []
+
+    def ask_server(order: Any) -> dict[str, Any]:
+        orders.append(order)
+        return {"found": {"passages": []}}
+
+    desk = own_desk(folder, replace(served.parts(), load_embedder=none), ask_server, is_served=lambda: True)
+    found = call(desk, "search", {"query": "boat", "limit": 3, "type": "md"})
+    assert (found["results"], found["dense"]) == ([], "ready")
+    assert [(one["do"], one["question"], one["top"], one["filters"].types) for one in orders] == [
+        ("search", "boat", 3, ("md",))
+    ]

@@ -1,0 +1,205 @@
+"""The library as a chat's model: through the real client of OpenAI, and what others send."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from markdown_it import MarkdownIt
+from starlette.testclient import TestClient
+
+from local_rag.openai.endpoint import IGNORED_HEADER
+from local_rag.web.app import make_app
+from tests.fakes import FakeGenerator, generating
+from tests.openai.conftest import FACES
+from tests.support import served
+
+ANSWER = "The boat leaves the harbour at seven [1]."
+USER: Any = [{"role": "user", "content": served.QUESTION}]
+SECRET = "a-token-of-the-owner"
+
+
+@contextmanager
+def real_client(folder: Path, *, token: str = "") -> Iterator[openai.OpenAI]:
+    """Serve on a port of this machine, and yield the client that people use."""
+    allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}  # the port is not known before it is taken
+    app = make_app(served.owner(folder), hosts=allowed, token=token, faces=FACES)
+    with (
+        served.server(app) as address,
+        openai.OpenAI(base_url=f"{address}/v1", api_key=token or "none", max_retries=0) as client,
+    ):
+        yield client
+
+
+def test_the_client_of_openai_gets_answers(folder: Path) -> None:
+    with real_client(folder) as client:
+        models = [model.id for model in client.models.list()]
+        whole = client.chat.completions.create(model="lib", messages=USER)
+        stream = client.chat.completions.create(
+            model="lib",
+            messages=USER,
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        chunks = list(stream)
+        with pytest.raises(openai.NotFoundError, match="There is no model 'gpt-4' here"):
+            client.chat.completions.create(model="gpt-4", messages=USER)
+    assert models == ["lib"]
+    text = whole.choices[0].message.content or ""
+    assert text.startswith(ANSWER)
+    assert "Sources:\n\n- [1] Boat, " in text
+    assert whole.choices[0].finish_reason == "stop"
+    said = whole.model_extra or {}
+    assert said["citations"][0]["number"] == 1
+    assert said["citations"][0]["text"].startswith("The boat leaves")
+    assert whole.usage
+    assert whole.usage.prompt_tokens > 50
+    # A token of the fake's is a character: the text that the model wrote, without the list of sources.
+    assert whole.usage.completion_tokens == len(text.split("\n\nSources:")[0])
+    assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == text
+    assert chunks[0].choices[0].delta.role == "assistant"
+    *_, last, usage = chunks
+    assert last.choices[0].finish_reason == "stop"
+    assert (last.model_extra or {})["citations"] == said["citations"]
+    assert usage.usage == whole.usage
+    assert {chunk.id for chunk in chunks} == {chunks[0].id}
+
+
+def test_it_is_off_unless_it_is_asked_for(folder: Path) -> None:
+    with served.client(folder) as client:
+        assert client.get("/v1/models").status_code == 404
+        assert ask(client, USER).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"), [({"host": "attacker.example"}, 400), ({"origin": "http://attacker.example"}, 403)]
+)
+def test_hosts_and_origins_of_others_are_refused(client: TestClient, headers: dict[str, str], status: int) -> None:
+    assert client.get("/v1/models", headers=headers).status_code == status
+    order = {"model": "lib", "messages": USER}
+    assert client.post("/v1/chat/completions", json=order, headers=headers).status_code == status
+
+
+def test_the_token_is_the_key(folder: Path) -> None:
+    with real_client(folder, token=SECRET) as client:
+        assert [model.id for model in client.models.list()] == ["lib"]
+        with pytest.raises(openai.AuthenticationError):
+            client.with_options(api_key="wrong").models.list()
+
+
+def ask(client: TestClient, messages: Any, **fields: Any) -> Any:
+    return client.post("/v1/chat/completions", json={"model": "lib", "messages": messages, **fields})
+
+
+def test_what_is_ignored_is_named(client: TestClient) -> None:
+    messages = [{"role": "system", "content": "Answer in French."}, *USER]
+    fields = {"temperature": 0.2, "n": 3, "tools": [{"type": "function"}], "max_tokens": 5, "a b\r\nx: y": 1}
+    named = ask(client, messages, **fields)
+    assert named.status_code == 200
+    assert named.json()["choices"][0]["message"]["content"].startswith(ANSWER)
+    assert set(named.headers[IGNORED_HEADER].split(", ")) == {
+        "temperature", "n", "tools", "max_tokens", "system messages", "other fields",
+    }  # fmt: skip
+    assert IGNORED_HEADER not in ask(client, USER, n=1, tools=None, stream=False).headers
+    streamed = ask(client, USER, stream=True, temperature=1)
+    assert streamed.headers[IGNORED_HEADER] == "temperature"
+    assert streamed.text.endswith("data: [DONE]\n\n")
+
+
+def test_the_last_question_goes_on_the_conversation(folder: Path) -> None:
+    first, last = "Who gets parental leave in Norway?", "Who gets sick leave in Norway?"
+    prompts = FakeGenerator(lambda _prompt: ANSWER, context_tokens=100_000)
+    parts = replace(served.parts(), open_engine=generating(prompts))
+    with served.client(folder, parts, faces=FACES) as client:
+        conversation = [
+            {"role": "user", "content": first},
+            {"role": "assistant", "content": "Parents [1]."},
+            {"role": "user", "content": [{"type": "text", "text": last}, {"type": "image_url"}]},
+        ]
+        replied = ask(client, conversation)
+    assert replied.headers[IGNORED_HEADER] == "content other than text"
+    asked = prompts.prompts[-1]
+    assert asked.index(f"Question: {first}") < asked.index(f"Question: {last}")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"no JSON", "no JSON"),
+        (b"[1]", "no JSON object"),
+        (b"[" * 50_000, "no JSON"),
+        (b"{}", "messages must be a list"),
+        (b'{"messages": [1]}', "messages must be a list"),
+        (b'{"messages": []}', "no message of the role user"),
+        (b'{"messages": [{"role": "system", "content": "x"}]}', "no message of the role user"),
+        (b'{"messages": [{"role": "user", "content": " "}]}', "The question is empty"),
+        (b'{"messages": [{"role": "user", "content": {"a": 1}}]}', "The question is empty"),
+        (b'{"messages": [{"role": "user", "content": "\\ud800"}]}', "not UTF-8"),
+        (json.dumps({"messages": [{"role": "user", "content": "x" * 5000}]}).encode(), "ask in fewer words"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_is_wrong_is_an_error_as_clients_know_it(client: TestClient, body: bytes, message: str) -> None:
+    refused = client.post("/v1/chat/completions", content=body)
+    assert refused.status_code == 400
+    assert message in refused.json()["error"]["message"]
+    assert set(refused.json()["error"]) == {"message", "type", "param", "code"}
+
+
+def test_long_conversations_are_read_and_longer_ones_refused(client: TestClient) -> None:
+    long = [{"role": "user", "content": "x" * 3000}, {"role": "assistant", "content": "y" * 3000}] * 20
+    assert ask(client, [*long, *USER]).status_code == 200
+    assert ask(client, [{"role": "user", "content": "x" * 1_100_000}]).status_code == 413
+
+
+def test_without_an_answer_the_closest_passages_are_named(folder: Path) -> None:
+    with served.client(folder, served.parts(holds=lambda _prompt: False), faces=FACES) as client:
+        replied = ask(client, USER).json()
+    text = replied["choices"][0]["message"]["content"]
+    assert text.startswith("The documents do not answer this question.\n\nClosest passages:\n\n- ")
+    assert replied["citations"] == []
+    assert replied["usage"]["completion_tokens"] > 0
+
+
+def test_titles_and_places_are_no_markup(documents: Path) -> None:
+    (documents / "boat.txt").unlink()
+    (documents / "[x](javascript:a)<b>.md").write_text(
+        "# The *boat* <img src=x> [click](http://192.0.2.1)\n\nThe boat leaves the harbour at seven.\n"
+    )
+    served.index(documents, documents.parent / "lib")
+    with served.client(documents.parent / "lib", faces=FACES) as client:
+        text = ask(client, USER).json()["choices"][0]["message"]["content"]
+    listed = MarkdownIt("commonmark").parse(text.partition("Sources:")[2])
+    assert "<img src=x>" in "".join(child.content for token in listed for child in token.children or ())
+    kinds = {child.type for token in listed for child in token.children or ()}
+    assert kinds <= {"text", "softbreak"}
+
+
+def test_an_answer_nobody_waits_for_any_more_ends(folder: Path) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    class Talker(FakeGenerator):
+        def stream(self, requests: Any) -> Any:
+            for request in requests:
+                while not self.stop():
+                    begun.set()
+                    yield from super().stream([request])
+            ended.set()
+            yield from ()
+
+    talker = Talker(lambda _prompt: "word ", context_tokens=100_000)
+    parts = replace(served.parts(), open_engine=generating(talker))
+    allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}
+    app = make_app(served.owner(folder, parts), hosts=allowed, faces=FACES)
+    with served.server(app) as address, openai.OpenAI(base_url=f"{address}/v1", api_key="none") as client:
+        stream = client.chat.completions.create(model="lib", messages=USER, stream=True)
+        assert next(iter(stream)).choices[0].delta.role == "assistant"
+        assert begun.wait(30)
+        stream.close()
+        served.wait_until(lambda: ended.is_set() or talker.stop())
