@@ -172,6 +172,8 @@ def test_nothing_but_the_protocol_comes_out(folder: Path) -> None:
             process.stdin.write(sent)
             process.stdin.flush()
             replies = [json.loads(process.stdout.readline()) for _ in range(6)]
+            filtered = Path(f"/proc/{process.pid}/status")
+            assert not filtered.exists() or "Seccomp:\t2" in filtered.read_text()
         rest, complained = process.stdout.read(), process.stderr.read()
         assert process.wait(60) == 0
     assert rest == ""
