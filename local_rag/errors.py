@@ -33,6 +33,10 @@ class QuestionError(LocalRagError):
     """Report a question that cannot be asked."""
 
 
+class BusyError(LocalRagError):
+    """Report that too many questions are waiting already."""
+
+
 class StoppedError(LocalRagError):
     """Report an answer that was stopped before its end."""
 

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from local_rag.asking.chat import reply_to_greeting
 from local_rag.display import one_line, passage_as_dict, printable_json
-from local_rag.errors import LocalRagError, QuestionError, StoppedError
+from local_rag.errors import BusyError, LocalRagError, QuestionError, StoppedError
 from local_rag.library import DEFAULT_FOLDER, Library
 from local_rag.openai.chores import reply_to_chore
 from local_rag.openai.markdown import sources_as_markdown
@@ -23,6 +23,13 @@ from local_rag.records import Answer, Turn
 IGNORED_HEADER = "x-local-rag-ignored"
 _PING_SECONDS = 10.0
 _BODY_SECONDS = 20.0
+
+
+class UnknownModelError(LocalRagError):
+    """Report a model that is not the library."""
+
+
+_STATUS: dict[type[Exception], int] = {QuestionError: 400, UnknownModelError: 404, BusyError: 429}
 
 
 class Desk(Protocol):
@@ -63,19 +70,14 @@ def chat_face(desk: Desk) -> tuple[list[BaseRoute], Callable[[], AbstractAsyncCo
                 headers |= {"x-accel-buffering": "no"}
                 return StreamingResponse(completion.events(), headers=headers, media_type="text/event-stream")
             return _json(await _unless_gone(request, completion.whole()), headers=headers)
-        except UnknownModelError as error:
-            return _error(str(error), 404, code="model_not_found")
         except LocalRagError as error:
-            return _error(str(error), 400 if isinstance(error, QuestionError) else 503)
+            code = "model_not_found" if isinstance(error, UnknownModelError) else None
+            return _error(str(error), _STATUS.get(type(error), 503), code)
 
     return [
         Route("/v1/models", models, methods=["GET"]),
         Route("/v1/chat/completions", completions, methods=["POST"]),
     ], nullcontext
-
-
-class UnknownModelError(LocalRagError):
-    """Report a model that is not the library."""
 
 
 def model_name(library: Library) -> str:

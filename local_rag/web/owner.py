@@ -8,17 +8,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from local_rag.errors import LocalRagError, StoppedError
+from local_rag.errors import BusyError, LocalRagError, StoppedError
 from local_rag.library import Library
 from local_rag.settings import SETTINGS_FILE
 
 MAX_WAITING, MAX_WAITING_OF_ONE = 64, 16
 
 Tell = Callable[[str, Any], None]
-
-
-class BusyError(LocalRagError):
-    """Report that too much is waiting already."""
 
 
 def _tell_nobody(_event: str, _value: Any) -> None:

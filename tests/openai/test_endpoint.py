@@ -11,9 +11,13 @@ from typing import Any
 import openai
 import pytest
 from markdown_it import MarkdownIt
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from local_rag.openai.endpoint import IGNORED_HEADER
+from local_rag.errors import BusyError
+from local_rag.library import Library
+from local_rag.openai.endpoint import IGNORED_HEADER, chat_face
+from local_rag.records import Answer
 from local_rag.web.app import make_app
 from tests.fakes import FakeGenerator, generating
 from tests.openai.conftest import FACES
@@ -150,6 +154,18 @@ def test_what_is_wrong_is_an_error_as_clients_know_it(client: TestClient, body: 
     assert refused.status_code == 400
     assert message in refused.json()["error"]["message"]
     assert set(refused.json()["error"]) == {"message", "type", "param", "code"}
+
+
+def test_where_too_many_wait_a_client_is_told_to_come_again() -> None:
+    class BusyDesk:
+        library = Library(Path("lib"))
+
+        async def ask(self, question: str, **_how: Any) -> Answer:
+            raise BusyError("Too many questions are waiting.")
+
+    with TestClient(Starlette(routes=chat_face(BusyDesk())[0])) as busy:
+        refused = ask(busy, USER)
+    assert (refused.status_code, refused.json()["error"]["message"]) == (429, "Too many questions are waiting.")
 
 
 def test_long_conversations_are_read_and_longer_ones_refused(client: TestClient) -> None:

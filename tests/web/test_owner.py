@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from local_rag.errors import StoppedError
+from local_rag.errors import BusyError, StoppedError
 from local_rag.library import Library
 from local_rag.llama.generator import Request, Token
 from local_rag.web.answering import Question, answering, searching
-from local_rag.web.owner import MAX_WAITING_OF_ONE, BusyError, Owner
+from local_rag.web.owner import MAX_WAITING_OF_ONE, Owner
 from tests.fakes import QUICK, FakeGenerator, generating
 from tests.support.served import QUESTION, index, owner, parts, reply, wait_until
 
