@@ -13,7 +13,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from local_rag.records import EVERYTHING, Chunk, Document, Filters, Provenance
 from local_rag.settings import Settings
 from local_rag.store.database import Store
 from local_rag.store.generation import Generations
-from local_rag.store.index import IndexRows
+from local_rag.store.index import Contents, DocumentRows
 
 PASSING = 100  # of so many documents one passes
 WARM_UP = 5  # questions that are not counted
@@ -62,11 +62,16 @@ def build(folder: Path, chunks: int) -> None:
             document = Document(place, f"Document {number}", " ".join(texts), "text", provenance=said)
             parts = [Chunk(position, 0, 0, text) for position, text in enumerate(texts)]
             store.put_document(document, parts, size=1, modified_ns=number, sha256=str(number), split_key="")
-        rows = list(store.chunks())
-        vectors = embedder.embed_passages([row.chunk.text for row in rows])
-        ids, documents = [row.id for row in rows], [row.document_id for row in rows]
-        index_rows = IndexRows(ids, documents, vectors, [row.chunk.text for row in rows])
-        Generations(folder).publish(index_rows, {"fingerprint": {"context": "none"}})
+
+        def rows(documents: Sequence[int]) -> Iterator[DocumentRows]:
+            for document in documents:
+                held = list(store.chunks(document))
+                texts = [row.chunk.text for row in held]
+                yield DocumentRows(document, [row.id for row in held], embedder.embed_passages(texts), texts)
+
+        documents = np.array([document.id for document in store.documents()], dtype=np.int64)
+        contents = Contents(documents, np.ones_like(documents), rows)
+        Generations(folder).publish(contents, {"fingerprint": {"context": "none"}})
 
 
 def measure(folder: Path, questions: int) -> dict[str, Any]:
