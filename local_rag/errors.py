@@ -47,3 +47,7 @@ class DatasetError(LocalRagError):
 
 class NetworkError(LocalRagError):
     """Report a fetch that failed, in the two commands that fetch."""
+
+
+class ClusterError(LocalRagError):
+    """Report machines of a cluster that cannot be reached, or do not fit together."""

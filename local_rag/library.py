@@ -14,6 +14,8 @@ from local_rag.asking.ask import Asker, Way
 from local_rag.asking.chat import Conversation
 from local_rag.asking.follow_up import FollowUpTuning
 from local_rag.asking.search import Searcher, Trace
+from local_rag.cluster.choice import indexes_of, live_index, own_passages, prune, publishing, workers_of
+from local_rag.cluster.hosts import network_of
 from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.indexing.fingerprint import make_fingerprint, require_same, settings_of
 from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
@@ -31,6 +33,7 @@ from local_rag.settings import SETTINGS_FILE, Settings, index_settings, resolve_
 from local_rag.store.database import Store
 from local_rag.store.generation import Generations, remembered
 from local_rag.store.history import History
+from local_rag.store.index import Indexes
 from local_rag.store.lock import library_lock
 from local_rag.store.storage_errors import storage_errors
 from local_rag.store.usage import count_use
@@ -75,10 +78,11 @@ class Library:
     def __init__(
         self, folder: Path | str = DEFAULT_FOLDER, *, sealed: bool = False, parts: Parts = Parts(), **settings: Any
     ) -> None:
-        close() if sealed else set_switches()
         self.folder = Path(folder).resolve()
-        self._indexes = Generations(self.folder)
-        self.settings: Settings = resolve_settings(self.folder, remembered(self.folder, self._indexes), **settings)
+        self._generations = Generations(self.folder)
+        self.settings: Settings = resolve_settings(self.folder, remembered(self.folder, self._generations), **settings)
+        close(network_of(self.settings)) if sealed else set_switches()
+        self._indexes = indexes_of(self.settings, self._generations)
         self._given = said_now(**settings)
         self._parts = parts
         self._open = ExitStack()
@@ -119,21 +123,21 @@ class Library:
 
     @contextmanager
     def writing(
-        self, progress: Callable[[Progress], None] = _ignore, *, create: bool = False
+        self, progress: Callable[[Progress], None] = _ignore, *, create: bool = False, here: bool = False
     ) -> Iterator[tuple[Store, Indexer]]:
-        """Hold the library's lock; yield its store and an indexer over it."""
+        """Hold the library's lock; yield its store and an indexer over it, which publishes in the folder if `here`."""
         with library_lock(self.folder, create=create), closing(Store(self.folder, create=create)) as store:
-            yield store, self._indexer(store, progress)
+            yield store, self._indexer(store, progress, self._generations if here else None)
 
-    def _indexer(self, store: Store, progress: Callable[[Progress], None]) -> Indexer:
-        """Make an indexer over an open store; the caller holds the lock."""
+    def _indexer(self, store: Store, progress: Callable[[Progress], None], indexes: Indexes | None = None) -> Indexer:
+        """Make an indexer over an open store, which may publish elsewhere; the caller holds the lock."""
         embed_model, context_model = find_for_index(self.settings)
-        workers = self._parts.make_workers(
+        workers = workers_of(self.settings, self._parts.make_workers)(
             embed_model, context_model, load_embedder=self._parts.load_embedder, open_engine=self._parts.open_engine
         )
         return Indexer(
             store,
-            self._indexes,
+            publishing(self._indexes if indexes is None else indexes, store),
             workers,
             self.settings,
             embed_model=embed_model,
@@ -157,9 +161,9 @@ class Library:
         with library_lock(self.folder), closing(Store(self.folder)) as store:
             removal = find_documents(store, paths)
             if not dry_run:
-                # Before anything is taken out, since the models may not be there.
-                indexer = self._indexer(store, progress) if self._indexes.live_name() else None
+                indexer = self._indexer(store, progress) if self._indexes.live_name() else None  # or a model is missing
                 remove(store, self._indexes, indexer, removal, erase=erase)
+                prune(self._indexes, erase=erase)
             return removal
 
     def clean(self, *, dry_run: bool = False) -> Cleaning:
@@ -170,7 +174,7 @@ class Library:
     def repair(self, *, progress: Callable[[Progress], None] = _ignore) -> list[str]:
         """Mend what a crash or a failing disk has left behind; return what was done, one sentence each."""
         with library_lock(self.folder):
-            settings = remembered(self.folder, self._indexes)
+            settings = remembered(self.folder, self._generations)
             done = repair_store(self.folder)
             with closing(Store(self.folder)) as store:
                 store.remember(settings)
@@ -314,7 +318,7 @@ class Library:
         if self._answerer is None:
             model = find(self.settings, "answer")
             generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
-            self._answerer = Answerer(generator, threshold_of(model, remembered(self.folder, self._indexes)))
+            self._answerer = Answerer(generator, threshold_of(model, remembered(self.folder, self._generations)))
         return self._answerer
 
     def _open_searcher(self) -> Searcher:
@@ -332,9 +336,7 @@ class Library:
 
     def _make_searcher(self) -> Searcher:
         """Open the live generation under the settings it was made with, unless others were given."""
-        index = self._indexes.live()
-        if index is None:
-            raise LibraryError(f"There is no index in {self.folder}; make one with `local-rag index FOLDER`.")
+        index = live_index(self._indexes, self.settings, self.folder)
         settings = settings_of(index.manifest, self.settings, self._given)
         embed_model = find(settings, "embed")
         require_same(index.manifest["fingerprint"], make_fingerprint(settings, embed_model, None))
@@ -344,7 +346,8 @@ class Library:
         # The store may be another file than the one the index before was made from: a salvaged one, or a new library's.
         if self._store is not None:
             self._store.close()
-        self._store = Store(self.folder)
+        shelf = own_passages(index) or Store(self.folder)
+        self._store = shelf if isinstance(shelf, Store) else None
         rerank_model = find(settings, "rerank") if "rerank" in chosen(settings) else None
         self._near = rerank_model.near if rerank_model else 0.0
         load_reranker = partial(self._parts.load_reranker, rerank_model) if rerank_model else None
@@ -353,4 +356,4 @@ class Library:
             embedder = RememberingEmbedder(embedder, embed_model, self.folder)
         weak_below = rerank_model.weak_below if rerank_model else None
         follow_ups = FollowUpTuning(new_subject_below=embed_model.new_subject_below)
-        return Searcher(index, self._store, self.settings, embedder, load_reranker, weak_below, follow_ups)
+        return Searcher(index, shelf, self.settings, embedder, load_reranker, weak_below, follow_ups)

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ sys.exit(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buff
 _NAME_SERVICES = ("/var/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve")
 
 _hooked = _filtered = False
+_hosts: frozenset[str] | None = None  # beside this machine, what Python's sockets may reach; None: not closed yet
 _unfiltered = ""  # why the kernel took no filter
 
 
@@ -73,20 +75,32 @@ class Network(Enum):
     FETCH = "fetch"
 
 
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a command of a cluster may reach: the hosts that the user named, by name and by address."""
+
+    hosts: frozenset[str]
+
+
 class OfflineError(LocalRagError, PermissionError):
     """Report an attempt to reach another machine; a library takes it for a network that is down."""
 
 
-def close(allow: Network = Network.NONE, *, native_code: bool = True) -> None:
+def close(allow: Network | Cluster = Network.NONE, *, native_code: bool = True) -> None:
     """Refuse connections and name look-ups but those allowed from now on, for as long as the process lives.
 
     Loopback stays open to Python. With `native_code`, Linux refuses every socket but a Unix one to all code in the
-    process and in its children; where the kernel takes no filter, `open_ways` says so.
+    process and in its children; where the kernel takes no filter, `open_ways` says so. For a cluster that filter is
+    left out: it cannot tell one address from another, and the engine's native code needs sockets. Hosts that were
+    refused once stay so.
     """
-    global _hooked, _filtered, _unfiltered  # noqa: PLW0603  neither can be removed, nor should it be added twice
+    global _hooked, _filtered, _unfiltered, _hosts  # noqa: PLW0603  neither can be removed, nor added twice
     set_switches(allow)
     if allow is Network.FETCH:
         return
+    hosts = allow.hosts if isinstance(allow, Cluster) else frozenset[str]()
+    _hosts = hosts if _hosts is None else _hosts & hosts
+    native_code = native_code and not isinstance(allow, Cluster)
     if not _hooked:
         sys.addaudithook(_refuse)
         _hooked = True
@@ -95,7 +109,7 @@ def close(allow: Network = Network.NONE, *, native_code: bool = True) -> None:
         _filtered = not _unfiltered
 
 
-def set_switches(allow: Network = Network.NONE) -> None:
+def set_switches(allow: Network | Cluster = Network.NONE) -> None:
     """Tell the model libraries to send no usage data, and but to fetch to ask no hub; they look when imported."""
     os.environ.update(SWITCHES)
     if allow is Network.FETCH:
@@ -168,11 +182,19 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
             return
     else:
         return
-    if not _is_this_machine(host):
+    if not _is_this_machine(host) and not _is_named(host):
         raise OfflineError(
             f"A connection to {host} was refused, since nothing may leave this machine but in `local-rag scrape`, "
-            "`local-rag models pull` and `local-rag bundle create`."
+            "`local-rag models pull` and `local-rag bundle create`"
+            + (f", and to the cluster's hosts ({', '.join(sorted(_hosts))})." if _hosts else ".")
         )
+
+
+def _is_named(host: object) -> bool:
+    """Say whether a host is one of the cluster, by its name or its address."""
+    name = host.decode(errors="replace") if isinstance(host, bytes) else str(host)
+    address = _address(host)
+    return bool(_hosts) and (name in _hosts or (address is not None and str(address) in _hosts))  # type: ignore[operator]
 
 
 def is_loopback(host: str) -> bool:

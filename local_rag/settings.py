@@ -67,6 +67,12 @@ class Settings(BaseSettings):
     )
     audit_log: bool = Field(default=False, description="`serve` writes who asked what to `audit.jsonl` in the library")
     idle_seconds: float = Field(default=900.0, gt=0, description="after which `serve` frees the models it does not use")
+    cluster_address: str = Field(
+        default="", description="HOST:PORT of the head of a Ray cluster whose machines index; empty: this machine alone"
+    )
+    search_engine: str = Field(
+        default="", description="`qdrant:https://HOST:PORT/NAME`, which holds the index; empty: the library's folder"
+    )
     publish_seconds: float = Field(
         default=600.0,
         gt=0,

@@ -60,4 +60,8 @@ if [ "$compiler" ]; then
     pip install --quiet --constraint constraints.txt "$build"/llama_cpp_python-*.whl
 fi
 pip install --quiet --constraint constraints.txt --editable '.[dev]'
+# Large, and for few: without them all but the tests of clusters runs.
+if ! pip install --quiet --constraint constraints.txt --editable '.[cluster-test]' 2> "$build/cluster.txt"; then
+    echo "Ray and Qdrant are not installed, so that the tests of clusters are skipped: $(tail -n 1 "$build/cluster.txt")" >&2
+fi
 echo "$wanted" > $stamp

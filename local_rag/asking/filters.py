@@ -4,32 +4,30 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
-import numpy as np
-
 from local_rag.reading.ignore import parse
 from local_rag.records import Filters
-from local_rag.store.database import Store
-from local_rag.store.selection import DocumentFacts, chunk_ids_of, document_facts, store_version
+from local_rag.store.index import Allowed
+from local_rag.store.selection import Catalogue, DocumentFacts
 
 _WILD = set("*?[")
 
 
 class Filtering:
-    """Hold filters against the documents of a store; what the last ones let pass is remembered."""
+    """Hold filters against the documents of a catalogue; what the last ones let pass is remembered."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._last: tuple[Filters, int, np.ndarray] | None = None
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._last: tuple[Filters, object, Allowed] | None = None
 
-    def allowed(self, filters: Filters) -> np.ndarray | None:
-        """Return the ids of the chunks whose documents pass, int64; None where nothing is asked for."""
+    def allowed(self, filters: Filters) -> Allowed:
+        """Return the chunks whose documents pass; None where nothing is asked for."""
         if not filters:
             return None
-        version = store_version(self._store)
+        version = self._catalogue.version()
         if self._last is None or self._last[:2] != (filters, version):
-            passes = document_filter(filters, self._store.roots())
-            passing = [facts.id for facts in document_facts(self._store) if passes(facts)]
-            self._last = filters, version, chunk_ids_of(self._store, passing)
+            passes = document_filter(filters, self._catalogue.roots())
+            passing = [facts.id for facts in self._catalogue.facts() if passes(facts)]
+            self._last = filters, version, self._catalogue.chunks_of(passing)
         return self._last[2]
 
 

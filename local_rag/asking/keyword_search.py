@@ -2,12 +2,14 @@
 
 from local_rag.asking.filters import Filtering
 from local_rag.asking.search import found_passage
+from local_rag.asking.whole_documents import asks_for_documents, without
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
-from local_rag.records import EVERYTHING, Filters, Hit, Passage
+from local_rag.records import EVERYTHING, SITUATED, Filters, Hit, Passage
 from local_rag.store.database import Store
 from local_rag.store.index import Index
 from local_rag.store.keyword_index import keyword_tokens
+from local_rag.store.selection import StoreCatalogue
 
 
 def search_keywords(
@@ -16,8 +18,10 @@ def search_keywords(
     """Return the passages that score best for the words of a question, best first; the index is open."""
     if not is_utf8(question):
         raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
-    situated = index.manifest.get("fingerprint", {}).get("context", "llm") == "llm"
-    ranking = index.keywords(keyword_tokens(question), top, Filtering(store).allowed(filters))
+    situated = index.manifest.get("fingerprint", {}).get("context", "llm") in SITUATED
+    terms, allowed = keyword_tokens(question), Filtering(StoreCatalogue(store)).allowed(filters)
+    rows = () if asks_for_documents(question) else store.document_rows().keys()
+    ranking = without(rows, lambda count: index.keywords(terms, count, allowed), top)
     stored = store.chunks_by_id([chunk for chunk, _ in ranking])
     return [
         found_passage(stored[chunk], score, (Hit("keyword", rank, score),), situated=situated)

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Protocol
 
 from local_rag.asking.filters import Filtering
 from local_rag.asking.follow_up import FOLLOW_UPS, FollowUpTuning, follow_up_query
@@ -17,6 +18,7 @@ from local_rag.records import EVERYTHING, SITUATED, Filters, Hit, Passage
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
 from local_rag.store.index import Index
+from local_rag.store.selection import Catalogue, StoreCatalogue
 
 # Passages that are scored at once: chosen by scripts/measure/tune_early_exit.py, see docs/speed.md.
 _FIRST_ROUND, _ROUND = 32, 16
@@ -37,6 +39,16 @@ class Trace:
     rankings: dict[str, list[int]]
     seconds: dict[str, float]
     follows: bool = False
+
+
+class Shelf(Catalogue, Protocol):
+    """An index that holds the chunks it names, and the catalogue of their documents, itself."""
+
+    def chunks_by_id(self, ids: Sequence[int]) -> Mapping[int, StoredChunk]:
+        """Return the chunks with these ids."""
+
+    def document_rows(self) -> Mapping[int, str]:
+        """Return the ids of all rows that stand for documents, with the paths of those."""
 
 
 class Stopwatch:
@@ -62,7 +74,7 @@ class Searcher:
     def __init__(
         self,
         index: Index,
-        store: Store,
+        store: Store | Shelf,
         settings: Settings,
         embedder: Embedder,
         load_reranker: Callable[[], Reranker] | None,
@@ -74,7 +86,7 @@ class Searcher:
         self._situated = index.manifest.get("fingerprint", {}).get("context", "llm") in SITUATED
         self._store, self._settings, self._embedder = store, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
-        self._filtering = Filtering(store)
+        self._filtering = Filtering(StoreCatalogue(store) if isinstance(store, Store) else store)
         self._document_rows = store.document_rows().keys()
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 

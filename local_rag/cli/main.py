@@ -21,6 +21,7 @@ COMMANDS = {
     "bundle": "Pack all that is needed into a few files, check them, roll back, uninstall.",
     "chat": "Ask one question after the other, each in the light of those before.",
     "clean": "Delete what the library does not need any more.",
+    "cluster": "Let several machines index, and a search engine hold the index.",
     "doctor": "Check this machine, the models and the library; say how to mend what is wrong.",
     "documents": "List the documents, and what each is about.",
     "eval": "Measure retrieval on questions whose passages are known.",

@@ -1,6 +1,7 @@
 """What commands have in common: how they are started, what they may reach, the options they share."""
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -9,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 import click
 
-from local_rag.offline import Network, close
+from local_rag.offline import Cluster, Network, close
 from local_rag.records import Filters, first_day
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,8 +32,44 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Close the network before anything is done."""
         if isinstance(ctx.obj, Invocation) and ctx.obj.seal:
-            close(self.network)
+            close(self.allowed(ctx))
         return super().invoke(ctx)
+
+    def allowed(self, ctx: click.Context) -> Network | Cluster:
+        """Say what this command may reach: also the cluster that the settings of its library name."""
+        folder = ctx.params.get("library")
+        if self.network is Network.NONE and isinstance(folder, Path):
+            return allowed_network(folder)
+        return self.network
+
+
+def allowed_network(folder: Path) -> Network | Cluster:
+    """Return what a command of a library may reach: nothing, or the hosts of the cluster that its settings name."""
+    named = any(os.environ.get(f"LOCAL_RAG_{name}") for name in ("CLUSTER_ADDRESS", "SEARCH_ENGINE"))
+    settings_file = folder / "settings.toml"
+    if not named and not settings_file.exists():
+        return Network.NONE
+    # Not on top: most commands start without what reads settings.
+    from local_rag.cluster.hosts import network_of
+    from local_rag.settings import resolve_settings
+
+    return network_of(resolve_settings(folder))
+
+
+class ClusterCommand(Command):
+    """A command that talks to the machines of a cluster: those that it names itself, too."""
+
+    def allowed(self, ctx: click.Context) -> Network | Cluster:
+        """Say what this command may reach."""
+        from local_rag.cluster.hosts import head_of, private_addresses
+
+        usual = super().allowed(ctx)
+        hosts = set(usual.hosts) if isinstance(usual, Cluster) else {"127.0.0.1"}
+        for named in (ctx.params.get("host"), ctx.params.get("address")):
+            if named:
+                host = head_of(named)[0]
+                hosts |= {host, *private_addresses(host)}
+        return Cluster(frozenset(hosts))
 
 
 class FetchingCommand(Command):

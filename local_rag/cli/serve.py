@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from local_rag.cli.opening import current_parts
-from local_rag.cli.options import Command, Invocation, library_options, model_option
+from local_rag.cli.options import Command, Invocation, allowed_network, library_options, model_option
 from local_rag.errors import LibraryError, LocalRagError
 from local_rag.library import Library
 from local_rag.offline import close, is_loopback
@@ -98,7 +98,7 @@ def command(
             subprocess.Popen(browser, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         started = click.get_current_context().obj
         if isinstance(started, Invocation) and started.seal:
-            close()
+            close(allowed_network(library))
         click.echo(f"Answering on {address}")
         tls = Tls(tls_cert, tls_key) if tls_cert and tls_key else None
         faces: dict[str, Any] = {"/mcp": partial(http_face, with_ask=with_ask)}

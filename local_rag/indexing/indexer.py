@@ -36,7 +36,7 @@ from local_rag.settings import Settings, index_settings
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.document_rows import documents_without_row, put_document_rows
 from local_rag.store.index import Contents, Indexes
-from local_rag.store.made import count_chunks, count_made, documents_to_make, made_versions
+from local_rag.store.made import count_chunks, count_made, documents_to_make, documents_wanting, made_versions
 from local_rag.store.maintenance import purge_superseded
 from local_rag.store.selection import beginning_of
 from local_rag.store.told import documents_to_tell, forget_told
@@ -244,10 +244,28 @@ class Indexer:
                     done += 1
                     report.contexts[written.kind] = report.contexts.get(written.kind, 0) + 1
                     share = counts.reused / max(1, counts.prompt)
-                    speed = f"{done / (time.monotonic() - started):.2f} chunks/s, {share:.0%} of prompt tokens reused"
+                    rate = f"{done / (time.monotonic() - started):.2f} chunks/s"
+                    speed = f"{self._machines()}{rate}, {share:.0%} of prompt tokens reused"
                     self._progress(Progress("contextualize", min(done, total), total, speed))
         report.tokens_evaluated, report.tokens_reused = counts.evaluated, counts.reused
         report.tokens_generated = counts.generated
+        self._note_given_up()
+
+    def _machines(self) -> str:
+        """Say how many machines are at work, where this is not the only one."""
+        count = self._workers.machines
+        return f"{count} {'machine' if count == 1 else 'machines'}, " if count else ""
+
+    def _note_given_up(self) -> None:
+        """Tell of which documents a context or a vector could not be made."""
+        given_up, self._workers.given_up = self._workers.given_up, {}
+        found: dict[str, list[str]] = {}
+        for key, reason in given_up.items():
+            for path in documents_wanting(self._store, key):
+                found.setdefault(path, []).append(reason)
+        for path, reasons in found.items():
+            note = f"{len(reasons)} of its chunks were given up, since they ended every worker ({reasons[0]})"
+            self.report.notes.append(Note(Path(path), note))
 
     def _compare(self) -> None:
         """Compare new documents with all others, once they can be found; situate them where no model does."""
@@ -345,8 +363,9 @@ class Indexer:
         done, started = 0, time.monotonic()
         for count in self._embedding.make(documents, self._note("embed", total)):
             done += count
-            speed = f"{done / (time.monotonic() - started):.0f} chunks/s"
+            speed = f"{self._machines()}{done / (time.monotonic() - started):.0f} chunks/s"
             self._progress(Progress("embed", done, total, speed))
+        self._note_given_up()
 
 
 def until_publish(elapsed: float, spent: float, last: float, computed: float) -> float:

@@ -8,10 +8,10 @@ import gc
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Generator as Stream
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -68,10 +68,16 @@ class WrittenContext:
 class Workers(Protocol):
     """Whoever does the work; each method yields finished things in any order.
 
-    `counts` are the tokens that contexts have cost so far.
+    `counts` are the tokens that contexts have cost so far. `given_up` holds keys of contexts and vectors that could not
+    be made, and why: they were yielded empty. `machines` are those at work now, 0 where this is the only one.
     """
 
     counts: Counts
+    given_up: dict[str, str]
+
+    @property
+    def machines(self) -> int:
+        """Count the machines at work."""
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
         """Read and split files, each within limits of time and memory."""
@@ -97,6 +103,8 @@ class LocalWorkers:
         self._embed_model, self._context_model = embed_model, context_model
         self._load_embedder, self._open_engine = load_embedder, open_engine
         self.counts = Counts()
+        self.given_up: dict[str, str] = {}
+        self.machines = 0
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
         """Read as many files at a time as there are cores, a few ahead of whoever asks for them, each in a process."""
@@ -116,17 +124,7 @@ class LocalWorkers:
     def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Stream[WrittenContext]:
         """Write many contexts at a time, in batches fitted to this machine where there are many to write."""
         assert self._context_model is not None
-        note(f"loading {self._context_model.name}")
-
-        def fit(model: LlamaModel) -> EngineSettings:
-            settings = stored_settings(model.path)
-            if settings is None and many:
-                settings = calibrate(model, lambda trial: note(f"{trial} to this machine"))
-            return settings or EngineSettings()
-
-        many = expected >= WORTH_CALIBRATING
-        path = file_for_many(self._context_model, note) if many else fastest_file(self._context_model)
-        with self._open_engine(path, context_tokens=context_room, settings=fit) as engine:
+        with open_writer(self._context_model, expected, note, self._open_engine) as engine:
             engine.counts = self.counts
             for key, text, kind in write_contexts(jobs, engine):
                 yield WrittenContext(key, text, kind)
@@ -146,6 +144,23 @@ class LocalWorkers:
         # The context model is loaded next: only one heavy model at a time.
         del embedder
         gc.collect()
+
+
+@contextmanager
+def open_writer(model: InstalledModel, expected: int, note: Note, open_engine: OpenEngine) -> Iterator[Generator]:
+    """Open what writes contexts, fitted to this machine where there are many to write."""
+    note(f"loading {model.name}")
+    many = expected >= WORTH_CALIBRATING
+
+    def fit(loaded: LlamaModel) -> EngineSettings:
+        settings = stored_settings(loaded.path)
+        if settings is None and many:
+            settings = calibrate(loaded, lambda trial: note(f"{trial} to this machine"))
+        return settings or EngineSettings()
+
+    path = file_for_many(model, note) if many else fastest_file(model)
+    with open_engine(path, context_tokens=context_room, settings=fit) as engine:
+        yield engine
 
 
 def _read(free: "Queue[IsolatedReader]", path: Path) -> tuple[Path, ReadFile | Skipped]:

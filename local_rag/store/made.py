@@ -99,3 +99,12 @@ def is_made(store: Store) -> bool:
 def all_versions(store: Store) -> dict[int, int]:
     """Return the version of each live document that has chunks."""
     return dict(store.connection.execute(f"SELECT documents.id, version {_OF_LIVE} AND chunks"))
+
+
+def documents_wanting(store: Store, key: str) -> list[str]:
+    """Return the paths of live documents with a chunk that wants this context or vector."""
+    query = (
+        "SELECT DISTINCT path FROM documents JOIN chunks ON document_id = documents.id "
+        "WHERE live AND ?1 IN (context_key, vector_key) ORDER BY path"
+    )
+    return [str(row[0]) for row in store.connection.execute(query, (key,))]

@@ -1,12 +1,15 @@
 """Which documents there are to choose from, and which chunks are theirs: what filters are held against."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from local_rag.store.database import Store
+from local_rag.store.index import Allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,45 @@ class DocumentFacts:
     modified_ns: int
     date: str
     tags: tuple[str, ...]
+
+
+class Catalogue(Protocol):
+    """What filters are held against: a store's, or that of an index which stands for itself."""
+
+    def version(self) -> object:
+        """Return what is another one as soon as filters may pass other documents."""
+
+    def roots(self) -> Sequence[Path]:
+        """Return the paths that `index` was given."""
+
+    def facts(self) -> Sequence[DocumentFacts]:
+        """Return the facts of all documents."""
+
+    def chunks_of(self, documents: Collection[int]) -> Allowed:
+        """Name the chunks of some documents, so that an index of the same library allows them alone."""
+
+
+class StoreCatalogue:
+    """The catalogue of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def version(self) -> int:
+        """Return a number that is another one as soon as somebody else has written to the store."""
+        return store_version(self._store)
+
+    def roots(self) -> list[Path]:
+        """Return the paths that `index` was given."""
+        return self._store.roots()
+
+    def facts(self) -> list[DocumentFacts]:
+        """Return the facts of all documents."""
+        return document_facts(self._store)
+
+    def chunks_of(self, documents: Collection[int]) -> np.ndarray:
+        """Return the ids of all chunks of some documents."""
+        return chunk_ids_of(self._store, documents)
 
 
 def store_version(store: Store) -> int:

@@ -95,6 +95,15 @@ def check_bundle(told: Mapping[str, Any], differences: Sequence[str]) -> CheckRe
     )
 
 
+def check_cluster(machines: Sequence[str]) -> CheckResult:
+    """Say what holds the connections of a cluster, and what does not."""
+    message = (
+        f"Python's sockets reach {', '.join(machines)} and no other machine; native code (Ray, gRPC) cannot be held to "
+        "addresses by a filter, so keep the rules of docs/scale.md"
+    )
+    return CheckResult("cluster", "warning", message, "local-rag cluster check")
+
+
 def check_cores(cores: int) -> CheckResult:
     """Warn of a single core, on which generating text and everything else take turns."""
     if cores < 2:  # noqa: PLR2004

@@ -37,6 +37,8 @@ def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str |
     except LibraryError as error:
         yield CheckResult("settings", "failed", str(error), f"local-rag index --library {folder} --profile starter")
         return
+    if machines := [one for one in (settings.cluster_address, settings.search_engine) if one]:
+        yield checks.check_cluster(machines)
     known = load_registry().models
     yield checks.check_cores(physical_cores())
     needed = memory_needed({role: _weight(name, known) for role, name in names.items()})

@@ -148,7 +148,7 @@ class AskingLibrary(Library):
 
     @contextmanager
     def writing(
-        self, progress: Callable[[Progress], None] = lambda _progress: None, *, create: bool = False
+        self, progress: Callable[[Progress], None] = lambda _progress: None, *, create: bool = False, here: bool = False
     ) -> Iterator[tuple[Store, Indexer]]:
         """Hold the library's lock; yield its store and an indexer that asks in this way."""
         embed_model, context_model = find_for_index(self.settings)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import date
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from local_rag.records import Chunk, Document, Filters, InstalledModel, Provenan
 from local_rag.settings import resolve_settings
 from local_rag.store.database import Store
 from local_rag.store.generation import Generations
-from local_rag.store.selection import DocumentFacts
+from local_rag.store.selection import DocumentFacts, StoreCatalogue
 from tests.fakes import FakeEmbedder, contents_of
 
 EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))
@@ -130,7 +131,7 @@ def test_what_is_found_is_an_exhaustive_ranking_filtered(
     searcher: Searcher, filters: Filters, words: list[str], top: int
 ) -> None:
     question, pool = " ".join(words), max(7, top)
-    store, all_chunks = searcher._store, len(searcher.index.chunk_ids())
+    store, all_chunks = cast(Store, searcher._store), len(searcher.index.chunk_ids())
     passes = document_filter(filters, store.roots())
     passing = {
         one.id
@@ -153,16 +154,16 @@ def test_what_passes_is_found_out_again_once_somebody_writes(tmp_path: Path) -> 
 
     with closing(Store(tmp_path, create=True)) as writer, closing(Store(tmp_path)) as reader:
         put(writer, "a.md")
-        filtering, markdown = Filtering(reader), Filters(types=("md",))
+        filtering, markdown = Filtering(StoreCatalogue(reader)), Filters(types=("md",))
         assert filtering.allowed(Filters()) is None
         first = filtering.allowed(markdown)
         assert first is not None
-        assert first.tolist() == [1]
+        assert list(first) == [1]
         assert filtering.allowed(markdown) is first, "remembered"
         put(writer, "b.md")
         again = filtering.allowed(markdown)
         assert again is not None
-        assert again.tolist() == [1, 2]
+        assert list(again) == [1, 2]
 
 
 def test_the_zone_of_the_machine_decides_the_day_of_a_file(tmp_path: Path) -> None:

@@ -1,0 +1,53 @@
+"""Compare the machines of a cluster with this one before any work is given to them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from local_rag.cluster.connection import connected, log
+from local_rag.cluster.hosts import head_of, private_addresses
+from local_rag.cluster.qdrant_indexes import QdrantIndexes
+from local_rag.cluster.ray_machines import RayMachines, differences
+from local_rag.cluster.worker import Fitting, facts_of
+from local_rag.errors import ClusterError
+from local_rag.llama.open import open_engine
+from local_rag.models.choice import chosen
+from local_rag.models.load import load_embedder
+from local_rag.records import Role
+from local_rag.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine's versions and model hashes, and in what it differs from the one that asks."""
+
+    name: str
+    facts: Mapping[str, str]
+    differences: tuple[str, ...]
+
+
+def compare_machines(settings: Settings) -> list[Machine]:
+    """Return this machine and all of the cluster; raise ClusterError where it cannot be reached."""
+    names = chosen(settings)
+    wanted: tuple[Role, ...] = ("embed", "context") if settings.context == "llm" else ("embed",)
+    fitted = {role: names[role] for role in wanted if role in names}
+    own = facts_of(fitted)
+    host = head_of(settings.cluster_address)[0]
+    fitting = Fitting(fitted, private_addresses(host) | {host}, load_embedder, open_engine)
+    with connected(settings.cluster_address) as ray, RayMachines(ray, "embed", fitting, own, log) as machines:
+        found = machines.compare()
+    if not found:
+        raise ClusterError(
+            f"No machine of the cluster at {settings.cluster_address} takes work; let one join with `local-rag cluster "
+            f"start --join {settings.cluster_address}`."
+        )
+    missing = tuple(f"{name} {value}" for name, value in own.items() if value.startswith("missing"))
+    others = [Machine(name, facts, tuple(differences(own, facts))) for name, facts in found.items()]
+    return [Machine("this machine", own, missing), *others]
+
+
+def check_engine(settings: Settings) -> tuple[str, list[str]]:
+    """Say what the search engine holds, and what is wrong with it."""
+    live = QdrantIndexes(settings.search_engine).live()
+    if live is None:
+        return f"{settings.search_engine} answers and holds no library of that name yet", []
+    return f"{settings.search_engine} holds {live.stamp}, {live.manifest['chunks']:,} chunks", live.damage()

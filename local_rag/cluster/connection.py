@@ -1,0 +1,153 @@
+"""Connect this process to a Ray cluster: with our token, without its dashboard, its usage statistics and its prints."""
+
+import contextlib
+import os
+import secrets
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_config_path, user_state_path
+
+from local_rag.cluster.hosts import head_of, private_addresses
+from local_rag.errors import ClusterError
+from local_rag.offline import is_loopback
+
+TOKEN_VARIABLE = "LOCAL_RAG_CLUSTER_TOKEN_FILE"  # noqa: S105  the name of a variable
+_CONNECT_SECONDS = 5.0
+_depth = 0  # of connections of this process, which Ray has one of
+
+
+def token_file() -> Path:
+    """Return where the token lies: the same one on every machine of a cluster, for its owner alone."""
+    named = os.environ.get(TOKEN_VARIABLE)
+    return Path(named).expanduser() if named else user_config_path("local-rag") / "cluster-token"
+
+
+def make_token() -> Path:
+    """Make a token where there is none yet."""
+    path = token_file()
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):  # made by another process just now
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(secrets.token_hex(32))
+    return path
+
+
+def require_token() -> Path:
+    """Return the token's file; raise ClusterError where it is missing or others may read it."""
+    path = token_file()
+    if not path.is_file():
+        raise ClusterError(
+            f"There is no token in {path}; copy the file of that name from the head of the cluster, which "
+            "`local-rag cluster start` has made there."
+        )
+    if path.stat().st_mode & 0o077:
+        raise ClusterError(f"Others may read the token in {path}; run `chmod 600 {path}`.")
+    return path
+
+
+def state_folder() -> Path:
+    """Return the folder of Ray's files and of the log, for its owner alone; short, for sockets lie in it."""
+    named = os.environ.get("LOCAL_RAG_CLUSTER_STATE")
+    folder = Path(named) if named else user_state_path("local-rag") / "cluster"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def ray_environment(host: str) -> dict[str, str]:
+    """Return the variables under which Ray runs: every one of its processes here is started with them."""
+    variables = {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(require_token()),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        "RAY_TMPDIR": str(state_folder()),
+        # A lost machine is noticed within seconds.
+        "RAY_health_check_period_ms": "1000",
+        "RAY_health_check_timeout_ms": "1000",
+        "RAY_health_check_failure_threshold": "5",
+    }
+    # Without it Ray takes the address that leads out of the machine, also where it is told the loopback's.
+    return variables | ({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"} if is_loopback(host) else {})
+
+
+def import_ray() -> Any:
+    """Import Ray; raise ClusterError where the extra is not installed."""
+    try:
+        import ray
+        import ray.util.scheduling_strategies
+    except ModuleNotFoundError as error:
+        raise ClusterError(
+            f"The setting `cluster_address` needs {error.name}, which is not installed; run "
+            "`pip install 'local-rag[cluster]'`."
+        ) from None
+    return ray
+
+
+def log_file() -> Path:
+    """Return where Ray's messages go."""
+    return state_folder() / "driver.log"
+
+
+def log(message: str) -> None:
+    """Write a line into the log."""
+    with log_file().open("a", encoding="utf-8") as file:
+        file.write(f"{message}\n")
+
+
+@contextlib.contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Connect to a cluster and yield the module `ray`; raise ClusterError where that fails.
+
+    What Ray prints goes to the log, since stdout is for results. Connections of one process may lie in each other.
+    """
+    global _depth  # noqa: PLW0603  Ray itself keeps one connection for a process
+    host, port = head_of(address)
+    private_addresses(host)
+    os.environ.update(ray_environment(host))
+    ray = import_ray()
+    if _depth == 0:
+        require_reachable(host, port)
+    with contextlib.ExitStack() as stack:
+        if _depth == 0:
+            printed = stack.enter_context(log_file().open("a", encoding="utf-8"))
+            stack.enter_context(contextlib.redirect_stdout(printed))
+            stack.callback(ray.shutdown)
+            _connect(ray, f"{host}:{port}")
+        _depth += 1
+        try:
+            yield ray
+        finally:
+            _depth -= 1
+
+
+def require_reachable(host: str, port: int) -> None:
+    """Raise ClusterError where nobody listens, which Ray would find out only after long."""
+    try:
+        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+    except OSError as error:
+        raise ClusterError(
+            f"No cluster answers at {host}:{port} ({error.strerror or error}); start it there with `local-rag cluster "
+            "start`, or correct the setting `cluster_address`."
+        ) from None
+
+
+def _connect(ray: Any, address: str) -> None:
+    with contextlib.redirect_stderr(sys.stdout):
+        try:
+            ray.init(address=address, logging_level="ERROR", log_to_driver=False, configure_logging=False)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            reason = str(error).strip().splitlines()
+            hint = (
+                f"the token in {token_file()} is not that of the cluster"
+                if "nauthenticated" in str(error)
+                else "this machine must have joined it: `local-rag cluster start --join`"
+            )
+            raise ClusterError(
+                f"The cluster at {address} takes no work from here ({reason[0] if reason else error}); {hint}."
+            ) from None

@@ -1,0 +1,102 @@
+"""A client of Qdrant: with its key, its errors as sentences, and patient while it restarts."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from local_rag.cluster.hosts import Engine, private_addresses
+from local_rag.errors import ClusterError
+from local_rag.offline import is_loopback
+
+KEY, KEY_FILE = "LOCAL_RAG_QDRANT_KEY", "LOCAL_RAG_QDRANT_KEY_FILE"
+_TIMEOUT_SECONDS = 60
+_PATIENCE_SECONDS = 40.0  # with an engine that is away, while something is written
+_NOT_FOUND = 404
+
+Result = TypeVar("Result")
+
+
+def _key() -> str | None:
+    """Read the key from the environment, or from the file that it names."""
+    if key := os.environ.get(KEY, "").strip():
+        return key
+    named = os.environ.get(KEY_FILE, "")
+    if not named:
+        return None
+    try:
+        return Path(named).expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ClusterError(f"The key file {named} cannot be read ({error}); correct {KEY_FILE}.") from None
+
+
+class Client:
+    """Talk to Qdrant; `models` are the records of its protocol."""
+
+    def __init__(self, engine: Engine, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.engine, self._sleep = engine, sleep
+        private_addresses(engine.host)
+        key = _key()
+        if key and engine.url.startswith("http:") and not is_loopback(engine.host):
+            raise ClusterError(f"The key would go to {engine.url} for all to read; use https in `search_engine`.")
+        try:
+            import qdrant_client
+            from qdrant_client.http import exceptions
+        except ModuleNotFoundError as error:
+            raise ClusterError(
+                f"The setting `search_engine` needs {error.name}, which is not installed; run "
+                "`pip install 'local-rag[cluster]'`."
+            ) from None
+        # Without the check of versions it asks for nothing before it is asked. A proxy would be another host.
+        self.models: Any = qdrant_client.models
+        self._errors: Any = exceptions
+        self._client = qdrant_client.QdrantClient(
+            url=engine.url,
+            api_key=key,
+            timeout=_TIMEOUT_SECONDS,
+            check_compatibility=False,
+            prefer_grpc=False,
+            trust_env=False,
+        )
+
+    def call(self, method: str, *arguments: Any, **named: Any) -> Any:
+        """Call a method of the client; raise ClusterError where the engine is away or refuses."""
+        try:
+            return getattr(self._client, method)(*arguments, **named)
+        except self._errors.ResponseHandlingException as error:
+            raise EngineAwayError(
+                f"No search engine answers at {self.engine.url} ({error}); start it, or correct the setting "
+                "`search_engine`."
+            ) from None
+        except self._errors.UnexpectedResponse as error:
+            if error.status_code == _NOT_FOUND:
+                raise NothingThereError(
+                    f"The search engine at {self.engine.url} holds no library {self.engine.name}; run `local-rag "
+                    "index`, or `local-rag cluster copy`."
+                ) from None
+            said = bytes(error.content or b"").decode(errors="replace")[:200]
+            hint = f"set the key in {KEY}" if error.status_code in {401, 403} else "see its log"
+            raise ClusterError(
+                f"The search engine at {self.engine.url} refused ({error.status_code} {said}); {hint}."
+            ) from None
+
+    def insist(self, method: str, *arguments: Any, **named: Any) -> Any:
+        """Call again while the engine is away, for a while: what is written so may be written twice."""
+        waited, pause = 0.0, 0.5
+        while True:
+            try:
+                return self.call(method, *arguments, **named)
+            except EngineAwayError:
+                if waited >= _PATIENCE_SECONDS:
+                    raise
+                self._sleep(pause)
+                waited, pause = waited + pause, min(2 * pause, 5.0)
+
+
+class EngineAwayError(ClusterError):
+    """Report that nobody answers."""
+
+
+class NothingThereError(ClusterError):
+    """Report that the engine does not hold what was asked for."""

@@ -1,0 +1,89 @@
+"""Which machines the settings name: private ones only, and nothing but them may be reached."""
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from local_rag.errors import ClusterError
+from local_rag.offline import Cluster, Network
+from local_rag.settings import Settings
+
+_ENGINES = ("qdrant",)
+_PORT = 6379
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A search engine: its address without a path, and the name that the library has in it."""
+
+    url: str
+    name: str
+
+    @property
+    def host(self) -> str:
+        """Return the host alone."""
+        return urlsplit(self.url).hostname or ""
+
+
+def head_of(address: str) -> tuple[str, int]:
+    """Read `HOST:PORT`, or a host alone."""
+    parts = urlsplit(f"//{address}")
+    try:
+        host, port = parts.hostname, parts.port or _PORT
+    except ValueError:
+        host, port = None, 0
+    if not host or parts.path or parts.query:
+        raise ClusterError(f"{address!r} is no address; set `cluster_address` to one such as 10.0.0.5:{_PORT}.")
+    return host, port
+
+
+def engine_of(setting: str) -> Engine:
+    """Read `qdrant:https://HOST:PORT/NAME`."""
+    kind, _, url = setting.partition(":")
+    parts = urlsplit(url)
+    if kind not in _ENGINES or parts.scheme not in {"http", "https"} or not parts.hostname or parts.query:
+        raise ClusterError(
+            f"{setting!r} is no search engine; set `search_engine` to one such as qdrant:https://10.0.0.5:6333/handbook."
+        )
+    if parts.username or parts.password:
+        raise ClusterError(
+            "The setting `search_engine` holds a password; leave it away and put the key into LOCAL_RAG_QDRANT_KEY, or "
+            "into a file named by LOCAL_RAG_QDRANT_KEY_FILE."
+        )
+    name = parts.path.strip("/") or "library"
+    if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+        raise ClusterError(
+            f"{name!r} cannot name a library in {kind}; use letters, digits, - and _ in `search_engine`."
+        )
+    port = parts.port or (443 if parts.scheme == "https" else 6333)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return Engine(f"{parts.scheme}://{host}:{port}", name)
+
+
+def private_addresses(host: str) -> frozenset[str]:
+    """Look up a host's addresses; raise ClusterError where one of them is public, or there is none."""
+    try:
+        found = {str(information[4][0]) for information in socket.getaddrinfo(host, None)}
+    except OSError as error:
+        raise ClusterError(
+            f"{host} has no address ({error.strerror}); correct `cluster_address` or `search_engine`."
+        ) from None
+    for address in found:
+        number = ipaddress.ip_address(address.partition("%")[0])
+        number = getattr(number, "ipv4_mapped", None) or number
+        if not number.is_private or number.is_unspecified:
+            raise ClusterError(
+                f"{host} has the public address {address}; a cluster's machines talk in private networks only, so name "
+                "a private address."
+            )
+    return frozenset(found)
+
+
+def network_of(settings: Settings) -> Network | Cluster:
+    """Return what a command may reach under these settings: nothing, or the hosts that they name."""
+    named = [head_of(settings.cluster_address)[0]] if settings.cluster_address else []
+    named += [engine_of(settings.search_engine).host] if settings.search_engine else []
+    if not named:
+        return Network.NONE
+    return Cluster(frozenset(named).union(*map(private_addresses, named)))

@@ -1,0 +1,219 @@
+"""A published index in Qdrant: searched from any number of machines, which need no store.
+
+A generation is two collections. In one each chunk is a point: its vector, a sparse vector of its words and its
+surroundings', and all that a passage shows. In the other lie the manifest, the facts of each document, which filters
+are held against, and for each token how many chunks hold it. An alias names the live one.
+"""
+
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from local_rag.cluster.engine import Client, NothingThereError
+from local_rag.errors import DamagedLibraryError
+from local_rag.records import UNKNOWN, Chunk, Provenance
+from local_rag.store import scoring
+from local_rag.store.database import StoredChunk
+from local_rag.store.index import Allowed
+from local_rag.store.scoring import Statistics, question_vector, token_number
+from local_rag.store.selection import DocumentFacts
+
+DENSE, WORDS = "dense", "words"  # the names of a point's vectors
+MANIFEST = str(uuid.uuid5(uuid.NAMESPACE_OID, "manifest"))
+_MORE = 64  # than asked for, so that the first of equal ones win also at the end of a list
+_SCROLLED = 2048
+_KNOWN_TOKENS = 100_000
+
+
+class AllowedDocuments(frozenset[int]):
+    """Documents whose chunks alone may be found: so many ids of chunks would not fit a request."""
+
+
+def facts_of(collection: str) -> str:
+    """Name the collection of facts beside one of chunks."""
+    return f"{collection}_facts"
+
+
+class QdrantIndex:
+    """An index and what its chunks say, in one collection that never changes."""
+
+    def __init__(self, client: Client, collection: str) -> None:
+        self._client, self._collection = client, collection
+        self.stamp = collection
+        about = self._facts([MANIFEST])
+        if not about:
+            reason = f"the index {collection} has no manifest"
+            raise DamagedLibraryError(reason, "run `local-rag cluster copy` to publish it again")
+        self._about: dict[str, Any] = about[0]
+        self.manifest: Mapping[str, Any] = self._about["manifest"]
+        self._statistics = Statistics(*(scoring.Collection(**self._about[name]) for name in ("own", "around")))
+        self._holding: dict[int, tuple[int, int]] = {}
+
+    def open(self) -> None:
+        """Do nothing: whatever searching needs lies with the engine."""
+
+    def chunk_ids(self) -> list[int]:
+        """Return the ids of all chunks."""
+        return [int(point.id) for point in self._scroll(self._collection, payload=False)]
+
+    def documents(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ids of all documents and the versions of their rows, both int64."""
+        rows = np.array([(said["id"], said["version"]) for said in self._documents()], dtype=np.int64).reshape(-1, 2)
+        return rows[:, 0], rows[:, 1]
+
+    def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
+        """Return chunk ids with cosine similarities, best first."""
+        return self._search(vector.astype(float).tolist(), DENSE, top, allowed)
+
+    def keywords(
+        self, terms: Sequence[str], top: int, allowed: Allowed = None, weights: Sequence[float] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return chunk ids with BM25 scores, best first: the same as those of the index in a folder."""
+        self._look_up({token_number(term): term for term in terms})
+        asked = question_vector(terms, weights, self._statistics, lambda term: self._holding[token_number(term)])
+        if not asked:
+            return []
+        sparse = self._client.models.SparseVector(indices=list(asked), values=list(asked.values()))
+        return self._search(sparse, WORDS, top, allowed)
+
+    def _look_up(self, tokens: Collection[int]) -> None:
+        """Fetch how many chunks hold some tokens, where that is not known yet."""
+        if len(self._holding) > _KNOWN_TOKENS:
+            self._holding.clear()
+        unknown = [number for number in tokens if number not in self._holding]
+        if unknown:
+            self._holding |= dict.fromkeys(unknown, (0, 0))
+            points = self._client.call("retrieve", facts_of(self._collection), unknown, with_payload=True)
+            self._holding |= {int(point.id): (point.payload["own"], point.payload["around"]) for point in points}
+
+    def _search(self, query: Any, using: str, top: int, allowed: Allowed) -> list[tuple[int, float]]:
+        if allowed is not None and not len(allowed):
+            return []
+        found = self._client.call(
+            "query_points",
+            self._collection,
+            query=query,
+            using=using,
+            limit=top + _MORE,
+            query_filter=self._only(allowed),
+            with_payload=["order"],
+        ).points
+        found.sort(key=lambda point: (-point.score, point.payload["order"]))
+        return [(int(point.id), float(point.score)) for point in found[:top] if using == DENSE or point.score > 0]
+
+    def _only(self, allowed: Allowed) -> Any:
+        """Turn what is allowed into a condition of the engine's."""
+        models = self._client.models
+        if allowed is None:
+            return None
+        ids = [int(one) for one in allowed]
+        if isinstance(allowed, AllowedDocuments):
+            return models.Filter(must=[models.FieldCondition(key="document", match=models.MatchAny(any=ids))])
+        return models.Filter(must=[models.HasIdCondition(has_id=ids)])
+
+    def damage(self, *, hash_all: bool = True) -> list[str]:
+        """Count the chunks; the engine itself watches over its files."""
+        try:
+            found = self._client.call("count", self._collection, exact=hash_all).count
+        except NothingThereError as error:
+            return [str(error)]
+        wanted = self._about["chunks"]
+        return (
+            [f"{self._collection} holds {found:,} chunks instead of {wanted:,}"] if hash_all and found != wanted else []
+        )
+
+    def chunks_by_id(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
+        """Return the chunks with these ids."""
+        points = self._client.call("retrieve", self._collection, list(ids), with_payload=True)
+        return {int(point.id): _stored_chunk(int(point.id), point.payload) for point in points}
+
+    def document_rows(self) -> Mapping[int, str]:
+        """Return the ids of all rows that stand for documents, with the paths of those."""
+        models = self._client.models
+        rows = models.Filter(must=[models.FieldCondition(key="kind", match=models.MatchValue(value="document"))])
+        return {int(point.id): point.payload["path"] for point in self._scroll(self._collection, only=rows)}
+
+    def version(self) -> str:
+        """Return what is another one as soon as filters may pass other documents."""
+        return self._collection
+
+    def roots(self) -> list[Path]:
+        """Return the paths that `index` was given."""
+        return [Path(root) for root in self._about["roots"]]
+
+    def facts(self) -> list[DocumentFacts]:
+        """Return the facts of all documents."""
+        return [
+            DocumentFacts(said["id"], said["path"], said["modified_ns"], said["date"], tuple(said["tags"]))
+            for said in self._documents()
+        ]
+
+    def _documents(self) -> Iterator[Mapping[str, Any]]:
+        models = self._client.models
+        kind = models.Filter(must=[models.FieldCondition(key="kind", match=models.MatchValue(value="document"))])
+        return (point.payload for point in self._scroll(facts_of(self._collection), only=kind))
+
+    def chunks_of(self, documents: Iterable[int]) -> Allowed:
+        """Name the chunks of some documents by these."""
+        return AllowedDocuments(documents)
+
+    def _facts(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        points = self._client.call("retrieve", facts_of(self._collection), list(ids), with_payload=True)
+        return [point.payload for point in points]
+
+    def _scroll(self, collection: str, *, only: Any = None, payload: bool = True) -> Iterator[Any]:
+        offset = None
+        while True:
+            points, offset = self._client.call(
+                "scroll", collection, scroll_filter=only, limit=_SCROLLED, offset=offset, with_payload=payload
+            )
+            yield from points
+            if offset is None:
+                return
+
+
+def payload_of(stored: StoredChunk, order: int) -> dict[str, Any]:
+    """Return all that a passage shows of a chunk, and what it is filtered and ordered by."""
+    chunk, said = stored.chunk, stored.provenance
+    return {
+        "document": stored.document_id,
+        "order": order,
+        "path": stored.path,
+        "title": stored.title,
+        "context": stored.context,
+        "context_kind": stored.context_kind,
+        "kind": stored.kind,
+        "chunk": [
+            chunk.position,
+            chunk.start,
+            chunk.end,
+            chunk.text,
+            list(chunk.headings),
+            chunk.page,
+            chunk.line,
+            chunk.end_line,
+        ],
+        "provenance": [said.url, said.date, said.author, list(said.tags)] if said else None,
+    }
+
+
+def _stored_chunk(identifier: int, said: Mapping[str, Any]) -> StoredChunk:
+    position, start, end, text, headings, page, line, end_line = said["chunk"]
+    chunk = Chunk(position, start, end, text, tuple(headings), page, line, end_line)
+    from_where = said["provenance"]
+    url, date, author, tags = from_where or ("", "", "", ())
+    known = Provenance(url, date, author, tuple(tags)) if from_where else UNKNOWN
+    return StoredChunk(
+        identifier,
+        said["document"],
+        said["path"],
+        said["title"],
+        chunk,
+        said["context"],
+        said["context_kind"],
+        known,
+        said["kind"],
+    )

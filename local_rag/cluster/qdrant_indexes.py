@@ -1,0 +1,181 @@
+"""The generations of a library in Qdrant: a new one is written beside the live one, and an alias switched to it.
+
+A publish that is killed leaves collections that no alias names, which the next one removes. Readers see the one
+before, whole, until the switch, and may finish what they began with it.
+"""
+
+import itertools
+import re
+import secrets
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from local_rag.cluster.engine import Client
+from local_rag.cluster.hosts import engine_of
+from local_rag.cluster.qdrant_index import DENSE, MANIFEST, WORDS, QdrantIndex, facts_of, payload_of
+from local_rag.errors import ClusterError
+from local_rag.store.database import Store
+from local_rag.store.index import Contents, DocumentRows
+from local_rag.store.keyword_index import keyword_tokens
+from local_rag.store.scoring import PostingRow, Statistics, chunk_vector, posting_rows, statistics_of, token_number
+from local_rag.store.selection import document_facts
+from local_rag.store.vector_index import blend_neighbours
+
+_POINTS = 128  # a request
+_PLACE_BITS = 24  # for a chunk's place in its document
+
+
+class QdrantIndexes:
+    """The generations of one library; publishing needs its `store`, where all that passages show comes from."""
+
+    def __init__(self, setting: str, store: Store | None = None, *, client: Client | None = None) -> None:
+        self._setting, self._store = setting, store
+        self._client = client or Client(engine_of(setting))
+        self._name = self._client.engine.name
+
+    def over(self, store: Store) -> "QdrantIndexes":
+        """Return the same, able to publish what a store holds."""
+        return QdrantIndexes(self._setting, store, client=self._client)
+
+    def live_name(self) -> str:
+        """Return the name of the collection that the alias names, empty where there is none."""
+        aliases = self._client.call("get_aliases").aliases
+        return next((one.collection_name for one in aliases if one.alias_name == self._name), "")
+
+    def live_stamp(self) -> str:
+        """Return the same: each generation has a name of its own."""
+        return self.live_name()
+
+    def live(self) -> QdrantIndex | None:
+        """Return the live index, or None before the first publish."""
+        name = self.live_name()
+        return QdrantIndex(self._client, name) if name else None
+
+    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, anew: bool = False) -> None:
+        """Write a generation, switch the alias to it, and remove those before the last; all is written `anew`, always.
+
+        Documents are gone through twice: what a chunk's words weigh depends on how long all texts are on average.
+        """
+        before = self.live_name()
+        numbers = [number for name in self._collections() if (number := self._number(name)) is not None]
+        collection = f"{self._name}_g{max(numbers, default=0) + 1:06}_{secrets.token_hex(4)}"
+        total, own, around = Statistics(), Counter[str](), Counter[str]()
+        chunks = dimension = 0
+        for document, words in _documents(contents):
+            total, chunks, dimension = total + statistics_of([words]), chunks + len(words), document.vectors.shape[1]
+            for row in words:
+                own.update(row.own.keys())
+            for surroundings in {id(row.around): row.around for row in words}.values():
+                around.update(surroundings.keys())
+        self._create(collection, max(1, dimension))
+        self._upsert(collection, self._points(contents, total))
+        about = {"manifest": dict(manifest), "own": asdict(total.own), "around": asdict(total.around), "chunks": chunks}
+        self._upsert(facts_of(collection), self._facts(contents, about, own, around))
+        found = self._client.insist("count", collection, exact=True).count
+        if found != chunks:
+            raise ClusterError(
+                f"The search engine holds {found:,} of the {chunks:,} chunks that it was given, so nothing was "
+                "published; see its log and run the same command again."
+            )
+        self._switch(collection, before)
+
+    def _collections(self) -> list[str]:
+        return [one.name for one in self._client.insist("get_collections").collections]
+
+    def _number(self, collection: str) -> int | None:
+        """Return the number of a generation of this library, None for whatever is not one."""
+        found = re.fullmatch(rf"{re.escape(self._name)}_g(\d{{6}})_[0-9a-f]{{8}}(_facts)?", collection)
+        return int(found[1]) if found else None
+
+    def _create(self, collection: str, dimension: int) -> None:
+        models = self._client.models
+        sparse = {WORDS: models.SparseVectorParams()}
+        dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.DOT)}
+        self._client.insist("create_collection", collection, vectors_config=dense, sparse_vectors_config=sparse)
+        self._client.insist("create_collection", facts_of(collection), vectors_config={}, sparse_vectors_config=sparse)
+        fields = (
+            (collection, "document", "integer"),
+            (collection, "kind", "keyword"),
+            (facts_of(collection), "kind", "keyword"),
+        )
+        for where, field, kind in fields:
+            self._client.insist("create_payload_index", where, field_name=field, field_schema=kind, wait=True)
+
+    def _points(self, contents: Contents, total: Statistics) -> Iterator[Any]:
+        """Yield a point for each chunk, with its place in the order in which equals rank."""
+        models, store = self._client.models, self._require_store()
+        order_of = {int(document): place for place, document in enumerate(contents.documents)}
+        for document, words in _documents(contents):
+            stored = store.chunks_by_id([int(one) for one in document.chunk_ids])
+            vectors = blend_neighbours(document.vectors, [document.document_id] * len(words))
+            place = order_of[document.document_id] << _PLACE_BITS
+            for order, (chunk, vector, row) in enumerate(zip(document.chunk_ids, vectors, words, strict=True), place):
+                named: dict[str, Any] = {DENSE: vector.astype(float).tolist()}
+                if sparse := chunk_vector(row, total):
+                    named[WORDS] = models.SparseVector(indices=list(sparse), values=list(sparse.values()))
+                yield models.PointStruct(id=int(chunk), vector=named, payload=payload_of(stored[chunk], order))
+
+    def _facts(
+        self, contents: Contents, about: Mapping[str, Any], own: Counter[str], around: Counter[str]
+    ) -> Iterator[Any]:
+        """Yield a point for each document, each token and the manifest."""
+        models, store = self._client.models, self._require_store()
+        version_of = dict(zip(contents.documents.tolist(), contents.versions.tolist(), strict=True))
+        for facts in document_facts(store):
+            if facts.id in version_of:
+                said = {**asdict(facts), "kind": "document", "version": version_of[facts.id]}
+                identifier = str(uuid.uuid5(uuid.NAMESPACE_OID, f"document {facts.id}"))
+                yield models.PointStruct(id=identifier, vector={}, payload=said)
+        for token, count in own.items():
+            said = {"kind": "token", "own": count, "around": around[token]}
+            yield models.PointStruct(id=token_number(token), vector={}, payload=said)
+        # Last: where it is, all else is.
+        roots = [str(root) for root in store.roots()]
+        yield models.PointStruct(id=MANIFEST, vector={}, payload={**about, "roots": roots, "kind": "manifest"})
+
+    def _require_store(self) -> Store:
+        assert self._store is not None, "an index is published from a store"
+        return self._store
+
+    def _upsert(self, collection: str, points: Iterable[Any]) -> None:
+        waiting = iter(points)
+        while batch := list(itertools.islice(waiting, _POINTS)):
+            self._client.insist("upsert", collection, batch, wait=True)
+
+    def _switch(self, collection: str, before: str) -> None:
+        models = self._client.models
+        made = models.CreateAlias(collection_name=collection, alias_name=self._name)
+        change = [models.CreateAliasOperation(create_alias=made)]
+        if before:
+            change.insert(0, models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=self._name)))
+        self._client.call("update_collection_aliases", change)
+        # The one before stays for readers that are just asking it.
+        self._remove_all_but(collection, before)
+
+    def unused(self, *kept: str) -> list[Path]:
+        """Return no folder: nothing of these indexes lies on this machine."""
+        return []
+
+    def sizes(self) -> dict[str, int]:
+        """Name the live index, which takes nothing of this machine's disk."""
+        return dict.fromkeys(filter(None, [self.live_name()]), 0)
+
+    def prune(self) -> None:
+        """Remove all generations but the live one."""
+        self._remove_all_but(self.live_name())
+
+    def _remove_all_but(self, *generations: str) -> None:
+        kept = {name for one in generations if one for name in (one, facts_of(one))}
+        for name in self._collections():
+            if self._number(name) is not None and name not in kept:
+                self._client.insist("delete_collection", name)
+
+
+def _documents(contents: Contents) -> Iterator[tuple[DocumentRows, list[PostingRow]]]:
+    """Yield what each document is found by, with its words."""
+    for document in contents.rows(contents.documents.tolist()):
+        yield document, posting_rows([keyword_tokens(text) for text in document.texts])

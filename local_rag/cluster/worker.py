@@ -1,0 +1,151 @@
+"""What runs on each machine of a cluster: the units of work of `indexing/work.py`, with a model that is loaded once."""
+
+import hashlib
+import os
+import platform
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from local_rag.cluster.connection import state_folder
+from local_rag.errors import ModelError, ReadError, UnopenedError
+from local_rag.files import file_sha256
+from local_rag.indexing.contextualize import ContextJob, write_contexts
+from local_rag.indexing.vectors import embed_with_contexts
+from local_rag.indexing.work import EmbeddingJob, OpenEngine, open_writer
+from local_rag.llama.generator import Counts, Generator
+from local_rag.models.embedder import TOKENIZER_FILE, Embedder
+from local_rag.models.registry import load_registry, resolve
+from local_rag.offline import Cluster, close
+from local_rag.reading.isolate import IsolatedReader
+from local_rag.reading.split import Splitting
+from local_rag.records import InstalledModel, Role, Skipped
+
+_PACKAGES = ("local-rag", "ray", "llama-cpp-python", "numpy", "onnxruntime", "tokenizers")
+_EMBED_BATCH = 64
+
+# What a worker yields: None once it has begun, then keys with what was made of them.
+Results = Iterator[tuple[Sequence[str], Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """What a worker works with: names of models by role, which each machine finds for itself, and how they are opened.
+
+    `hosts` is all that it may reach with Python's sockets, beside its own machine.
+    """
+
+    names: Mapping[Role, str]
+    hosts: frozenset[str]
+    load_embedder: Callable[[InstalledModel], Embedder]
+    open_engine: OpenEngine
+    expected: int = 0
+    splitting: Splitting | None = None
+
+
+def facts_of(names: Mapping[Role, str]) -> dict[str, str]:
+    """Say what must be the same on all machines: versions, and the hash of each model's files."""
+    found = {"Python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "missing"
+    for role, name in names.items():
+        try:
+            found[f"{role} model"] = f"{name} {_files_sha256(name, resolve(name, role).path)[:16]}"
+        except (ModelError, OSError) as error:
+            found[f"{role} model"] = f"missing: {error}"
+    return found
+
+
+def _files_sha256(name: str, path: Path) -> str:
+    """Return one hash for the files of a model: those that the registry names, or all of a user's own."""
+    entry = load_registry().models.get(name)
+    folder = path if path.is_dir() else path.parent
+    files = [folder / file.name for file in entry.files] if entry else [path]
+    if path.is_dir() and not entry:
+        files = sorted(one for one in path.rglob("*") if one.is_file())
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + bytes.fromhex(file_sha256(file)))
+    return digest.hexdigest()
+
+
+def _ignore(_remark: str) -> None: ...
+
+
+class Worker:
+    """Do tasks of one kind, one after another; the model is loaded for the first and stays."""
+
+    def __init__(self, fitting: Fitting) -> None:
+        # Ray sets it to 1 for whoever reserves no core.
+        os.environ.pop("OMP_NUM_THREADS", None)
+        close(Cluster(fitting.hosts))
+        self._fitting = fitting
+        self._open = ExitStack()
+        self._writer: Generator | None = None
+        self._embedder: Embedder | None = None
+        self._reader: IsolatedReader | None = None
+
+    def facts(self) -> dict[str, str]:
+        """Say what must be the same on all machines."""
+        return facts_of(self._fitting.names)
+
+    def write(self, jobs: Mapping[str, ContextJob]) -> Results:
+        """Write contexts; yield key with text and kind of each the moment it is finished, and what it all cost."""
+        yield None
+        if self._writer is None:
+            fitting, model = self._fitting, self._model("context")
+            # Fitting a model to the machine is for one worker of it at a time, the others find it done.
+            with FileLock(state_folder() / "writer.lock"):
+                self._writer = self._open.enter_context(
+                    open_writer(model, fitting.expected, _ignore, fitting.open_engine)
+                )
+        self._writer.counts = Counts()
+        for key, text, kind in write_contexts(jobs.values(), self._writer):
+            yield [key], (text, kind)
+        yield [], self._writer.counts
+
+    def embed(self, jobs: Mapping[str, EmbeddingJob]) -> Results:
+        """Embed; yield keys with their vectors, batch by batch."""
+        yield None
+        if self._embedder is None:
+            self._embedder = self._fitting.load_embedder(self._model("embed"))
+        waiting = list(jobs.values())
+        for start in range(0, len(waiting), _EMBED_BATCH):
+            batch = waiting[start : start + _EMBED_BATCH]
+            vectors = embed_with_contexts(self._embedder, [(job.text, job.context) for job in batch])
+            yield [job.key for job in batch], vectors
+
+    def read(self, files: Mapping[str, bytes]) -> Results:
+        """Read and split files, which come as their bytes under their paths; yield each with what became of it."""
+        yield None
+        for name, data in files.items():
+            yield [name], self._read(Path(name), data)
+
+    def _read(self, path: Path, data: bytes) -> Any:
+        """Read a copy of a file, which has its name, in a process that no document can lead astray."""
+        if self._reader is None:
+            splitting = self._fitting.splitting
+            assert splitting is not None
+            tokenizer = self._model("embed").path / TOKENIZER_FILE
+            self._reader = self._open.enter_context(IsolatedReader(replace(splitting, tokenizer=tokenizer)))
+        with tempfile.TemporaryDirectory(prefix="local-rag-") as folder:
+            copy = Path(folder) / path.name
+            copy.write_bytes(data)
+            try:
+                read = self._reader.read(copy)
+            except (ReadError, OSError) as error:
+                lasting = isinstance(error, ReadError) and not isinstance(error, UnopenedError)
+                return Skipped(path, str(error), lasting=lasting)
+        return replace(read, document=replace(read.document, path=path))
+
+    def _model(self, role: Role) -> InstalledModel:
+        return resolve(self._fitting.names[role], role)

@@ -1,0 +1,175 @@
+"""Workers on the machines of a Ray cluster: files, contexts and vectors come back one by one to this process."""
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Generator as Stream
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from local_rag.cluster.connection import connected, log
+from local_rag.cluster.driver import Driver, Finished, GivenUp, Task
+from local_rag.cluster.hosts import head_of, private_addresses
+from local_rag.cluster.ray_machines import RayMachines
+from local_rag.cluster.worker import Fitting, facts_of
+from local_rag.errors import ClusterError, ReadError, UnopenedError
+from local_rag.indexing.contextualize import ContextJob
+from local_rag.indexing.work import EmbeddingJob, Note, OpenEngine, WrittenContext
+from local_rag.llama.generator import Counts
+from local_rag.llama.open import open_engine
+from local_rag.models.embedder import Embedder
+from local_rag.models.load import load_embedder
+from local_rag.reading.isolate import ReadFile
+from local_rag.reading.read import read_bytes
+from local_rag.reading.split import Splitting
+from local_rag.records import InstalledModel, Role, Skipped
+
+_FEWEST_CHUNKS, _MOST_CHUNKS = (
+    64,
+    256,
+)  # of a task: the engine writes several contexts at a time, and runs dry at its end
+_EMBED_CHUNKS = 256
+_FILES, _FILE_BYTES = 16, 4 * 2**20  # of a task
+
+
+class RayWorkers:
+    """Do the work on every machine of the cluster at an address, one worker and one model each."""
+
+    def __init__(
+        self,
+        address: str,
+        embed_model: InstalledModel,
+        context_model: InstalledModel | None,
+        *,
+        load_embedder: Callable[[InstalledModel], Embedder] = load_embedder,
+        open_engine: OpenEngine = open_engine,
+    ) -> None:
+        self._address = address
+        self._names: dict[Role, str] = {"embed": embed_model.name}
+        if context_model is not None:
+            self._names["context"] = context_model.name
+        self._opened = load_embedder, open_engine
+        self._driver: Driver[Any, Any] | None = None
+        self._own: dict[str, str] = {}
+        self.counts = Counts()
+        self.given_up: dict[str, str] = {}
+
+    @property
+    def machines(self) -> int:
+        """Return how many workers are there now."""
+        return self._driver.at_work if self._driver else 0
+
+    def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
+        """Read files here as bytes, which need not lie where the machines can see them; they are parsed there."""
+        unread = deque[Skipped]()
+        with self._driving("read", splitting=splitting) as (driver, _):
+            for done in driver.run(pack_files(paths, unread)):
+                while unread:
+                    yield unread[0].path, unread.popleft()
+                if isinstance(done, Finished):
+                    yield Path(done.keys[0]), done.value
+                else:
+                    reason = f"ended the machine that read it, {done.reason}"
+                    yield from ((Path(key), Skipped(Path(key), reason, lasting=True)) for key in done.keys)
+        yield from ((skipped.path, skipped) for skipped in unread)
+
+    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Stream[WrittenContext]:
+        """Write contexts; what ends every worker is left to its headings, and `given_up` says why."""
+        note("connecting to the cluster")
+        with self._driving("write", expected=expected) as (driver, places):
+            note(f"loading {self._names['context']} on {places} machines")
+            size = min(_MOST_CHUNKS, max(_FEWEST_CHUNKS, expected // (8 * max(1, places))))
+            for done in driver.run(pack_contexts(jobs, size)):
+                if isinstance(done, GivenUp):
+                    self.given_up |= dict.fromkeys(done.keys, done.reason)
+                    yield from (WrittenContext(key, "", "headings") for key in done.keys)
+                elif isinstance(done.value, Counts):
+                    self._count(done.value)
+                else:
+                    yield WrittenContext(done.keys[0], *done.value)
+
+    def embed(self, jobs: Iterable[EmbeddingJob], note: Note) -> Stream[tuple[Sequence[str], np.ndarray]]:
+        """Embed; a text that ends every worker gets a vector of zeros, which no question is near to."""
+        waiting = iter(jobs)
+        first = next(waiting, None)
+        if first is None:
+            return
+        note("connecting to the cluster")
+        without, dimension = list[str](), 0
+        with self._driving("embed") as (driver, places):
+            note(f"loading {self._names['embed']} on {places} machines")
+            for done in driver.run(pack_texts(itertools.chain([first], waiting))):
+                if isinstance(done, GivenUp):
+                    self.given_up |= dict.fromkeys(done.keys, done.reason)
+                    without += done.keys
+                else:
+                    dimension = done.value.shape[1]
+                    yield done.keys, done.value
+        if without and not dimension:
+            raise ClusterError(f"No machine of the cluster can embed ({self.given_up[without[0]]}).")
+        if without:
+            yield without, np.zeros((len(without), dimension), dtype=np.float32)
+
+    def _count(self, counts: Counts) -> None:
+        for name in ("prompt", "prefix", "suffix", "generated"):
+            setattr(self.counts, name, getattr(self.counts, name) + getattr(counts, name))
+
+    @contextmanager
+    def _driving(
+        self, method: str, *, expected: int = 0, splitting: Splitting | None = None
+    ) -> Iterator[tuple[Driver[Any, Any], int]]:
+        """Connect, see that all machines fit, and yield a driver of workers of one kind with the number of machines."""
+        host = head_of(self._address)[0]
+        fitting = Fitting(self._names, private_addresses(host) | {host}, *self._opened, expected, splitting)
+        with ExitStack() as stack:
+            ray = stack.enter_context(connected(self._address))
+            self._own = self._own or facts_of(self._names)
+            machines = stack.enter_context(RayMachines(ray, method, fitting, self._own, log))
+            machines.require_same()
+            driver = Driver[Any, Any](machines, log)
+            before, self._driver = self._driver, driver
+            stack.callback(setattr, self, "_driver", before)
+            yield driver, len(machines.places())
+
+
+def pack_contexts(jobs: Iterable[ContextJob], size: int) -> Iterator[Task[ContextJob]]:
+    """Pack jobs into tasks of at least `size` chunks that end where a window does; a window is a part of its own."""
+    items, part, window = dict[str, tuple[int, ContextJob]](), 0, None
+    for job in jobs:
+        if job.window is not window:
+            if len(items) >= size:
+                yield Task(items)
+                items = {}
+            part, window = part + 1, job.window
+        items[job.key] = part, job
+    if items:
+        yield Task(items)
+
+
+def pack_texts(jobs: Iterable[EmbeddingJob]) -> Iterator[Task[EmbeddingJob]]:
+    """Pack texts into tasks, each a part of its own."""
+    waiting = iter(jobs)
+    while batch := list(itertools.islice(waiting, _EMBED_CHUNKS)):
+        yield Task({job.key: (part, job) for part, job in enumerate(batch)})
+
+
+def pack_files(paths: Iterable[Path], unread: deque[Skipped]) -> Iterator[Task[bytes]]:
+    """Pack files, each a part of its own, into tasks of some megabytes; what cannot be opened is `unread`."""
+    items, size = dict[str, tuple[int, bytes]](), 0
+    for path in paths:
+        try:
+            data = read_bytes(path)
+        except (ReadError, OSError) as error:
+            lasting = isinstance(error, ReadError) and not isinstance(error, UnopenedError)
+            unread.append(Skipped(path, str(error), lasting=lasting))
+            continue
+        items[str(path)] = len(items), data
+        size += len(data)
+        if len(items) >= _FILES or size >= _FILE_BYTES:
+            yield Task(items)
+            items, size = {}, 0
+    if items:
+        yield Task(items)

@@ -1,0 +1,119 @@
+import gc
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from local_rag.cluster import driver
+from local_rag.cluster.driver import Driver, Finished, GivenUp, Task
+from local_rag.errors import ClusterError
+from tests.cluster.machines import Clock, FakeMachines
+
+
+def drive(machines: FakeMachines) -> Driver[int, int]:
+    clock = Clock()
+    return Driver(machines, lambda _line: None, clock=clock, sleep=clock.sleep)
+
+
+def tasks(count: int, chunks: int = 4, parts: int = 2) -> Iterator[Task[int]]:
+    """Yield tasks of a few parts, each of some chunks."""
+    for number in range(count):
+        yield Task({f"{number}/{part}/{chunk}": (part, chunk) for part in range(parts) for chunk in range(chunks)})
+
+
+def finished_keys(results: Iterator[Finished | GivenUp]) -> list[str]:
+    return [key for result in results if isinstance(result, Finished) for key in result.keys]
+
+
+def test_all_is_finished_once_and_shared_out() -> None:
+    machines = FakeMachines(3)
+    keys = finished_keys(drive(machines).run(tasks(20)))
+    assert len(keys) == len(set(keys)) == 160
+    assert {place for place, _ in machines.placed} == set(machines.names)
+
+
+@given(seed=some.integers(0, 10_000), failing=some.floats(0.0, 0.2), places=some.integers(1, 4))
+def test_whatever_fails_each_item_is_finished_or_given_up_once(seed: int, failing: float, places: int) -> None:
+    machines = FakeMachines(places, failing=failing, seed=seed)
+    keys = list[str]()
+    for result in drive(machines).run(tasks(12)):
+        keys += result.keys
+    assert sorted(keys) == sorted(key for task in tasks(12) for key in task.items)
+    assert max(machines.done.values(), default=0) <= 1, "finished work is not repeated"
+
+
+def test_a_hundred_thousand_documents_finish_exactly_once_in_little_memory() -> None:
+    machines = FakeMachines(8, failing=0.0005, seed=7)
+    seen, twice, given_up, most = bytearray(100_000), 0, 0, 0
+    for result in drive(machines).run(Task({str(number): (0, number)}) for number in range(100_000)):
+        machines.placed.clear()
+        machines.done.clear()
+        machines.begun.clear()
+        for key in result.keys:
+            twice += seen[int(key)]
+            seen[int(key)] = 1
+            given_up += isinstance(result, GivenUp)
+        if int(result.keys[0]) % 10_000 == 0:
+            most = max(most, sum(isinstance(one, Task) for one in gc.get_objects()))
+    assert (sum(seen), twice) == (100_000, 0)
+    assert given_up == 0
+    assert machines.held <= 8 * driver.IN_FLIGHT
+    assert 0 < most <= 8 * driver.IN_FLIGHT + 4, "the driver holds what is at the machines, not what was or will be"
+
+
+def test_tasks_are_asked_for_as_they_can_be_taken() -> None:
+    pulled = list[int]()
+
+    def watched() -> Iterator[Task[int]]:
+        for number, task in enumerate(tasks(50, chunks=3, parts=1)):
+            pulled.append(number)
+            yield task
+
+    for done, _ in enumerate(drive(FakeMachines(2)).run(watched()), start=1):
+        assert len(pulled) <= done // 3 + 2 * driver.IN_FLIGHT + 1
+
+
+def test_poison_is_given_up_alone_after_its_tries_on_another_machine_each_time() -> None:
+    machines = FakeMachines(2, poison=frozenset({"1/1/2"}))
+    results = list(drive(machines).run(tasks(3)))
+    (lost,) = [result for result in results if isinstance(result, GivenUp)]
+    assert lost == GivenUp(["1/1/2", "1/1/3"], "killed")
+    assert machines.begun["1/1/2"] == driver.TRIES
+    assert len(finished_keys(iter(results))) == 3 * 8 - 2
+    tried = [place for place, keys in machines.placed if "1/1/2" in keys]
+    assert all(before != after for before, after in itertools.pairwise(tried))
+    assert max(machines.done.values()) == 1
+
+
+def test_what_never_begins_is_given_up_in_the_end() -> None:
+    machines = FakeMachines(1, failing=4.0)
+    (lost,) = drive(machines).run(tasks(1, parts=1))
+    assert isinstance(lost, GivenUp)
+    assert len(machines.placed) > driver.TRIES
+
+
+def test_a_fault_that_is_not_the_documents_ends_the_run() -> None:
+    machines = FakeMachines(2, poison=frozenset(key for task in tasks(30) for key in task.items))
+    with pytest.raises(ClusterError, match="hardly theirs"):
+        list(drive(machines).run(tasks(30)))
+
+
+def test_a_machine_that_goes_loses_nothing_and_one_that_comes_gets_work() -> None:
+    machines = FakeMachines(2)
+    keys = list[str]()
+    for result in drive(machines).run(tasks(40)):
+        keys += result.keys
+        if len(keys) == 20:
+            machines.names.remove("machine 0")
+        if len(keys) == 100:
+            machines.names.append("machine 2")
+    assert len(keys) == len(set(keys)) == 320
+    assert max(machines.done.values()) == 1
+    assert any(place == "machine 2" for place, _ in machines.placed)
+
+
+def test_a_run_without_any_machine_ends_after_a_while() -> None:
+    with pytest.raises(ClusterError, match="cluster start --join"):
+        list(drive(FakeMachines(0)).run(tasks(1)))
