@@ -1,6 +1,5 @@
 """The library: open a folder, then index(), search() and ask(). The command line and a notebook both call this."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -123,9 +122,9 @@ class Library:
 
     @contextmanager
     def writing(
-        self, progress: Callable[[Progress], None] = _ignore, *, create: bool = False, here: bool = False
+        self, progress: OnProgress = _ignore, *, create: bool = False, here: bool = False
     ) -> Iterator[tuple[Store, Indexer]]:
-        """Hold the library's lock; yield its store and an indexer over it, which publishes in the folder if `here`."""
+        """Hold the lock; yield the library's store and an indexer over it, which publishes in the folder if `here`."""
         with library_lock(self.folder, create=create), closing(Store(self.folder, create=create)) as store:
             yield store, self._indexer(store, progress, self._generations if here else None)
 
@@ -147,12 +146,7 @@ class Library:
         )
 
     def remove(
-        self,
-        paths: Iterable[Path | str],
-        *,
-        erase: bool = False,
-        dry_run: bool = False,
-        progress: Callable[[Progress], None] = _ignore,
+        self, paths: Iterable[Path | str], *, erase: bool = False, dry_run: bool = False, progress: OnProgress = _ignore
     ) -> Removal:
         """Take documents, or all below a folder, out of the library and publish an index without them.
 
@@ -197,9 +191,8 @@ class Library:
 
     def move_root(self, old: Path | str, new: Path | str) -> int:
         """Record that an indexed folder lies elsewhere now; return how many documents went with it."""
-        places = [Path(os.path.abspath(Path(place).expanduser())) for place in (old, new)]  # noqa: PTH100  OLD is gone
         with library_lock(self.folder), closing(Store(self.folder)) as store:
-            return move_root(store, places[0], places[1].resolve())
+            return move_root(store, old, new)
 
     def search(self, question: str, *, top: int | None = None, every: bool = False, **how: Any) -> list[Passage]:
         """Return the best passages for a question, best first; `how` as in `Searcher.trace`."""
@@ -234,8 +227,8 @@ class Library:
         says yes, the answer ends with StoppedError. Unless it is not to be `counted`, status() counts it.
         """
         with self._one_at_a_time:
-            asker = self.asker(**how)
-            answer = asker.ask(question, anyway=anyway, stop=stop, on_text=on_text, on_passages=on_passages)
+            ask = self.asker(**how).ask
+            answer = ask(question, anyway=anyway, stop=stop, on_text=on_text, on_passages=on_passages)
             if counted and self.settings.usage_counts:
                 count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return answer
@@ -263,8 +256,8 @@ class Library:
         top, asked = passages or self.settings.passages, [turn.question for turn in earlier]
 
         def search(part: str, share: int, *, alone: bool = False) -> Trace:
-            before = () if alone else asked
-            return self.trace(part, top=top, rerank=rerank, filters=filters, earlier=before, share=share)
+            follows = () if alone else asked
+            return self.trace(part, top=top, rerank=rerank, filters=filters, earlier=follows, share=share)
 
         with storage_errors(self.folder):
             searcher = self._open_searcher()
@@ -343,17 +336,16 @@ class Library:
         if damage := index.damage(hash_all=False):
             raise DamagedLibraryError(f"The index is damaged: {damage[0]}", "run `local-rag repair` to build it again")
         index.open()
-        # The store may be another file than the one the index before was made from: a salvaged one, or a new library's.
+        # The store may be another file than the one the index before was made from: a salvaged one, or a new one.
         if self._store is not None:
             self._store.close()
         shelf = own_passages(index) or Store(self.folder)
         self._store = shelf if isinstance(shelf, Store) else None
         rerank_model = find(settings, "rerank") if "rerank" in chosen(settings) else None
-        self._near = rerank_model.near if rerank_model else 0.0
+        self._near, weak = (rerank_model.near, rerank_model.weak_below) if rerank_model else (0.0, None)
         load_reranker = partial(self._parts.load_reranker, rerank_model) if rerank_model else None
         embedder = self._parts.load_embedder(embed_model)
         if self._parts.keep_vectors and self.settings.answer_cache:
             embedder = RememberingEmbedder(embedder, embed_model, self.folder)
-        weak_below = rerank_model.weak_below if rerank_model else None
         follow_ups = FollowUpTuning(new_subject_below=embed_model.new_subject_below)
-        return Searcher(index, shelf, self.settings, embedder, load_reranker, weak_below, follow_ups)
+        return Searcher(index, shelf, self.settings, embedder, load_reranker, weak, follow_ups)

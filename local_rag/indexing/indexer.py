@@ -23,7 +23,9 @@ from local_rag.indexing.compare import APART_PLAN, compare, most_needed_first, s
 from local_rag.indexing.contextualize import ContextJob, context_plan, plan_contexts
 from local_rag.indexing.embedding import Embedding
 from local_rag.indexing.fingerprint import make_fingerprint
-from local_rag.indexing.summaries import BEGINNING, document_plan, document_row, is_summary, with_summary
+from local_rag.indexing.given_up import notes_of
+from local_rag.indexing.pace import until_publish
+from local_rag.indexing.summaries import document_plan, is_summary, rows_of, rows_to_put, with_summary
 from local_rag.indexing.vectors import default_chunk_tokens
 from local_rag.indexing.work import Workers
 from local_rag.keys import key_of
@@ -31,20 +33,17 @@ from local_rag.llama.generator import Vocabulary
 from local_rag.models.embedder import TOKENIZER_FILE, input_tokens
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import SITUATED, Chunk, InstalledModel, Note, Progress, Skipped, Stage
+from local_rag.records import SITUATED, InstalledModel, Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.document_rows import documents_without_row, put_document_rows
+from local_rag.store.document_rows import put_document_rows
 from local_rag.store.index import Contents, Indexes
 from local_rag.store.made import count_chunks, count_made, documents_to_make, documents_wanting, made_versions
-from local_rag.store.maintenance import purge_superseded
-from local_rag.store.selection import beginning_of
+from local_rag.store.maintenance import count_missing_contexts, purge_superseded
 from local_rag.store.told import documents_to_tell, forget_told
 
 _FEW_CONTEXTS = 20  # not worth publishing a first generation without them
 _MANIFEST_FORMAT = 3
-_PUBLISHING_SHARE = 0.04  # of the time that contexts are written in, at most, but for some
-_FREE_SECONDS = 1.0  # of the processor, which publishing a small library takes
 _TOGETHER, _TOGETHER_CHUNKS = 32, 1024  # documents that are stored in one commit, unless they are large
 _LONGEST_WAIT = 2.0  # seconds until what was read is stored
 
@@ -111,7 +110,7 @@ class Indexer:
 
     def complete(self) -> None:
         """Write, embed and publish what the stored documents still lack."""
-        put_document_rows(self._store, self._rows_to_put())
+        put_document_rows(self._store, rows_to_put(self._store))
         self._compare()
         self._find_known_contexts()
         pending = self._contexts_to_write()
@@ -197,12 +196,7 @@ class Indexer:
                 (one.document, one.chunks, (found.size, found.modified_ns, one.sha256, split_key))
                 for found, one in read
             )
-            rows = [
-                (document, document_row(one.document.title, one.document.text[:BEGINNING], one.chunks))
-                for document, (_, one) in zip(ids, read, strict=True)
-                if one.chunks
-            ]
-            put_document_rows(self._store, rows)
+            put_document_rows(self._store, rows_of(ids, [file for _, file in read]))
         return ids
 
     def splitting(self) -> Splitting:
@@ -228,7 +222,7 @@ class Indexer:
         return json.dumps([splitting.chunker, splitting.max_tokens, splitting.overlap, tokenizer, READING_VERSION])
 
     def _contexts_to_write(self) -> int:
-        return self._store.count_missing_contexts(self._plan) if self._context_model else 0
+        return count_missing_contexts(self._store, self._plan) if self._context_model else 0
 
     def _contextualize(self, deadline: float) -> None:
         """Write missing contexts until the deadline, storing each the moment it is finished."""
@@ -259,13 +253,7 @@ class Indexer:
     def _note_given_up(self) -> None:
         """Tell of which documents a context or a vector could not be made."""
         given_up, self._workers.given_up = self._workers.given_up, {}
-        found: dict[str, list[str]] = {}
-        for key, reason in given_up.items():
-            for path in documents_wanting(self._store, key):
-                found.setdefault(path, []).append(reason)
-        for path, reasons in found.items():
-            note = f"{len(reasons)} of its chunks were given up, since they ended every worker ({reasons[0]})"
-            self.report.notes.append(Note(Path(path), note))
+        self.report.notes += notes_of(given_up, lambda key: documents_wanting(self._store, key))
 
     def _compare(self) -> None:
         """Compare new documents with all others, once they can be found; situate them where no model does."""
@@ -281,13 +269,6 @@ class Indexer:
             for document in most_needed_first(self._store, self._store.documents_without_a_plan(self._plan)):
                 if written := situate(self._store, document):
                     self.report.contexts["apart"] = self.report.contexts.get("apart", 0) + written
-
-    def _rows_to_put(self) -> Iterator[tuple[int, Chunk]]:
-        """Yield what stands for each document that nothing stands for yet, with its id."""
-        for document in documents_without_row(self._store):
-            chunks = [stored.chunk for stored in self._store.chunks(document.id)]
-            beginning = beginning_of(self._store, document.id, BEGINNING)
-            yield document.id, document_row(document.title, beginning, chunks)
 
     def _note(self, stage: Stage, total: int) -> Callable[[str], None]:
         return lambda remark: self._progress(Progress(stage, 0, total, remark))
@@ -366,14 +347,3 @@ class Indexer:
             speed = f"{self._machines()}{done / (time.monotonic() - started):.0f} chunks/s"
             self._progress(Progress("embed", done, total, speed))
         self._note_given_up()
-
-
-def until_publish(elapsed: float, spent: float, last: float, computed: float) -> float:
-    """Return for how many seconds to write contexts before the next publish, so that publishing takes a small share.
-
-    `spent` of the seconds `elapsed` went into publishing so far, `last` is what a publish takes now. `computed` are the
-    seconds of the processor that went into it, of which some are free: on a busy machine small libraries wait as well.
-    """
-    if computed < _FREE_SECONDS:
-        return 0.0
-    return max(0.0, (spent + last) / _PUBLISHING_SHARE - elapsed)

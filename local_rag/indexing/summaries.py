@@ -12,7 +12,11 @@ from itertools import islice
 
 from local_rag.indexing.contextualize import ContextJob, context_plan
 from local_rag.keys import recipe
+from local_rag.reading.isolate import ReadFile
 from local_rag.records import Chunk
+from local_rag.store.database import Store
+from local_rag.store.document_rows import documents_without_row
+from local_rag.store.selection import beginning_of
 
 POSITION = -1  # of the row: before the chunks of its document
 BEGINNING = 4000  # characters of a document, of which it is made
@@ -61,6 +65,20 @@ def document_row(title: str, beginning: str, chunks: Sequence[Chunk]) -> Chunk:
     first = chunks[0]
     text = describe(title, beginning, parts) or _cut(" ".join(beginning.split()), _LONGEST)
     return Chunk(POSITION, 0, 0, text, (), first.page, first.line, None)
+
+
+def rows_of(ids: Iterable[int], files: Iterable[ReadFile]) -> Iterator[tuple[int, Chunk]]:
+    """Yield what stands for each document that was just read, with its id."""
+    for document, file in zip(ids, files, strict=True):
+        if file.chunks:
+            yield document, document_row(file.document.title, file.document.text[:BEGINNING], file.chunks)
+
+
+def rows_to_put(store: Store) -> Iterator[tuple[int, Chunk]]:
+    """Yield what stands for each document that nothing stands for yet, with its id."""
+    for document in documents_without_row(store):
+        chunks = [stored.chunk for stored in store.chunks(document.id)]
+        yield document.id, document_row(document.title, beginning_of(store, document.id, BEGINNING), chunks)
 
 
 def describe(title: str, beginning: str, headings: Iterable[str]) -> str:

@@ -256,15 +256,6 @@ class Store:
         """Say whether any context is stored."""
         return self.connection.execute("SELECT 1 FROM contexts LIMIT 1").fetchone() is not None
 
-    def count_missing_contexts(self, plan: str) -> int:
-        """Count the chunks of live documents whose context, under this plan, is not written yet."""
-        row = self.connection.execute(
-            "SELECT count(*) FROM chunks JOIN documents ON documents.id = document_id WHERE live AND "
-            "(context_plan <> ? OR NOT EXISTS (SELECT 1 FROM contexts WHERE contexts.key = context_key))",
-            (plan,),
-        ).fetchone()
-        return int(row[0])
-
     def known_contexts(self, keys: Iterable[str]) -> set[str]:
         """Return those keys whose context is stored."""
         return {

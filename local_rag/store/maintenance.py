@@ -70,6 +70,16 @@ def document_states(store: Store, *, start: int, count: int) -> list[DocumentSta
     return [DocumentState(StoredDocument(*row[:7]), *row[7:]) for row in rows]
 
 
+def count_missing_contexts(store: Store, plan: str) -> int:
+    """Count the chunks of live documents whose context, under this plan, is not written yet."""
+    row = store.connection.execute(
+        "SELECT count(*) FROM chunks JOIN documents ON documents.id = document_id WHERE live AND "
+        "(context_plan <> ? OR NOT EXISTS (SELECT 1 FROM contexts WHERE contexts.key = context_key))",
+        (plan,),
+    ).fetchone()
+    return int(row[0])
+
+
 def is_unfinished(store: Store, live: Index | None) -> bool:
     """Say whether an `index` is still to be run to its end: before, nobody knows which contexts and vectors are needed.
 

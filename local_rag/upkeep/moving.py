@@ -1,5 +1,6 @@
 """The indexed folders and files: how many documents each holds, whether it can be reached, where it has moved."""
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +29,11 @@ def list_roots(store: Store) -> list[Root]:
     return [Root(path, counts[path], path in roots.present) for path in known]
 
 
-def move_root(store: Store, old: Path, new: Path) -> int:
+def move_root(store: Store, former: Path | str, present: Path | str) -> int:
     """Record that a root, or a folder that holds roots, lies elsewhere now; return how many documents went with it."""
+    # Without links followed, for what is gone: the path that the library knows is one that had none.
+    old = Path(os.path.abspath(Path(former).expanduser()))  # noqa: PTH100
+    new = Path(present).expanduser().resolve()
     if not any(root.is_relative_to(old) for root in store.roots()):
         raise LibraryError(
             f"{old} is no indexed folder, nor is any below it; `local-rag roots` lists them, and what moved within one "

@@ -19,7 +19,7 @@ from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
 from local_rag.store.generation import SEGMENTS
 from local_rag.store.index import Indexes
-from local_rag.store.maintenance import count_context_kinds, count_rows
+from local_rag.store.maintenance import count_context_kinds, count_missing_contexts, count_rows
 from local_rag.store.usage import Usage, usage_of
 
 GAIN = "contexts_gain"  # what a library remembers of the last `eval contexts`
@@ -78,7 +78,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
     ]
     embed_model, context_model = models["embed"], models.get("context")
     plan = document_plan(context_model.identity) if context_model else APART_PLAN if settings.context == "auto" else ""
-    missing = store.count_missing_contexts(plan) if plan else 0
+    missing = count_missing_contexts(store, plan) if plan else 0
     fingerprint: Mapping[str, Any] = {}
     try:
         live = indexes.live()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.indexing.indexer import until_publish
+from local_rag.indexing.pace import until_publish
 
 
 @given(st.floats(0.01, 1000), st.floats(0, 5), st.floats(1, 600))
