@@ -227,8 +227,7 @@ class Library:
         says yes, the answer ends with StoppedError. Unless it is not to be `counted`, status() counts it.
         """
         with self._one_at_a_time:
-            ask = self.asker(**how).ask
-            answer = ask(question, anyway=anyway, stop=stop, on_text=on_text, on_passages=on_passages)
+            answer = self.asker(**how).ask(question, anyway=anyway, stop=stop, on_text=on_text, on_passages=on_passages)
             if counted and self.settings.usage_counts:
                 count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return answer
