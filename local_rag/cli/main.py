@@ -18,7 +18,7 @@ from local_rag.machine import is_supported
 
 COMMANDS = {
     "ask": "Answer a question from the indexed documents, with citations.",
-    "bundle": "Pack all that is needed into a few files, check them, roll back, uninstall.",
+    "bundle": "Carry all that is needed to another machine in a few files: pack, check, roll back, uninstall.",
     "chat": "Ask one question after the other, each in the light of those before.",
     "clean": "Delete what the library does not need any more.",
     "cluster": "Let several machines index, and a search engine hold the index.",

@@ -7,7 +7,8 @@ from pathlib import Path
 from local_rag.settings import SETTINGS_FILE
 from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import Store
-from local_rag.store.generation import Generations
+from local_rag.store.generation import SEGMENTS, Generations
+from local_rag.store.segment import read_manifest
 
 
 def copy_library(folder: Path, target: Path) -> None:
@@ -18,6 +19,8 @@ def copy_library(folder: Path, target: Path) -> None:
         store.connection.execute("VACUUM INTO ?", (str(target / STORE_FILE),))
     if live:
         shutil.copytree(folder / "generations" / live, target / "generations" / live)
+        for name in read_manifest(folder / "generations" / live).get("segments", ()):
+            shutil.copytree(folder / SEGMENTS / name, target / SEGMENTS / name)
         (target / "CURRENT").write_text(live)
     if (folder / SETTINGS_FILE).is_file():
         shutil.copyfile(folder / SETTINGS_FILE, target / SETTINGS_FILE)

@@ -76,7 +76,7 @@ def test_what_contexts_gain_is_said_on_reviewed_questions_and_shown_by_status(fo
     found = gained(run, write_questions(forms.parent / "asked", of_files(reviewed=True)))
     assert (found["questions"], found["drafted"], found["unreviewed"]) == (6, False, False)
     assert (found["context"], found["contexts"]) == ("auto", found["chunks"])
-    assert found["mrr_with"] > found["mrr_without"]
+    assert found["mrr_with"] >= found["mrr_without"] > 0
     assert json.loads(run("status", "--json").stdout)["contexts_gain"] == found
     shown = run("status").stdout
     assert "Contexts gain here: recall@5" in shown
