@@ -89,7 +89,7 @@ def test_no_change_costs_nothing(folder: Path) -> None:
 def test_a_changed_file_costs_its_own_windows(folder: Path) -> None:
     (folder / "boat.txt").write_text("The zeppelin leaves at noon.")
     contexts, vectors, report = cost(make())
-    assert (contexts, report.changed, report.unchanged) == (1, 1, 3)
+    assert (contexts, report.changed, report.unchanged) == (2, 1, 3), "that of its chunk and what is said of all of it"
     assert vectors <= 2, "with the new context, and perhaps without"
 
 
@@ -110,7 +110,7 @@ def test_contexts_switched_off_and_on_again_cost_vectors_once(folder: Path) -> N
 def test_another_context_model_costs_contexts_and_vectors_once(folder: Path, tmp_path: Path) -> None:
     chunks = make().status().chunks
     contexts, vectors, report = cost(make(context_model=twin("context", tmp_path)))
-    assert (contexts, report.unchanged) == (chunks, 4)
+    assert (contexts, report.unchanged) == (chunks + 4, 4)
     assert vectors > 0
 
 
@@ -119,7 +119,7 @@ def test_another_prompt_costs_contexts(folder: Path) -> None:
     made_with_another_prompt()
     assert any("the words in which contexts are asked for" in reason for reason in stale(make()))
     contexts, _, report = cost(make())
-    assert (contexts, report.unchanged) == (chunks, 4)
+    assert (contexts, report.unchanged) == (chunks + 4, 4)
     assert stale(make()) == {}
 
 
@@ -225,7 +225,7 @@ def test_status_of_a_library_that_is_up_to_date(folder: Path, lib: Run) -> None:
     chunks = len(list(Store(Path("lib")).chunks()))
     assert (status.documents, status.chunks, status.vectors) == (4, chunks, chunks)
     assert status.contexts["missing"] == 0
-    assert sum(status.contexts.values()) == chunks
+    assert sum(status.contexts.values()) == chunks + status.documents, "each document has its summary"
     assert status.models["embed"] == "all-minilm-l6-v2"
     assert status.fingerprint["embedder_name"] == "all-minilm-l6-v2"
     assert status.live_generation in status.generations
@@ -268,7 +268,7 @@ def test_status_names_settings_that_differ_and_contexts_to_come(folder: Path) ->
     make(context="headings").index()
     reasons = stale(make(context="llm"))
     assert "changed: the contexts (headings then, llm now)" in reasons
-    assert "1 contexts are still to be written" in reasons
+    assert "2 contexts are still to be written" in reasons
 
 
 def test_status_without_models_or_library(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_clean_deletes_only_what_nothing_needs(folder: Path, lib: Run) -> None:
     assert would["bytes"] > 0
     assert len(result["generations"]) == 1
     assert sorted(result["leftovers"]) == ["000099.tmp", "CURRENT.tmp"]
-    assert result["contexts"] == 1
+    assert result["contexts"] == 2
     assert result["vectors"] >= 1
     after = make().status()
     assert list(after.generations) == [after.live_generation]

@@ -61,12 +61,16 @@ def write_documents(folder: Path, count: int = 6) -> None:
 
 
 def write_document(path: Path, number: int, revision: int, sections: int = 5) -> None:
-    """Write one document; another revision differs in one section."""
-    parts = [f"# House rules {number}\n"]
+    """Write one document; another revision differs in one section.
+
+    Only numbers differ. What sets a document apart in words is said once, compared with those that were there first, and
+    so depends on the history of a library.
+    """
+    parts = ["# House rules\n"]
     for section in range(sections):
-        changed = f" Revised for the {revision}th time." if revision and section == revision % sections else ""
+        changed = f" {revision}." if revision and section == revision % sections else ""
         parts.append(
-            f"## Rule {number}.{section}\n\nThe keeper of house {number} feeds {section + 3} goats on Sunday and rows "
+            f"## {number}.{section}\n\nThe keeper of house {number} feeds {section + 3} goats on Sunday and rows "
             f"the boat to harbour {number * 7 + section} before noon.{changed}\n"
         )
     path.write_text("\n".join(parts))
@@ -175,7 +179,7 @@ class Trial:
         generation = Generations(copy).live()
         assert generation is not None
         assert generation.damage() == []
-        expected = min(200, len(generation.chunk_ids()))
+        expected = min(200, generation.manifest["chunks"])  # not those that stand for whole documents
         with Library(copy, parts=Parts() if self._real else EMBEDS_QUICKLY) as library:
             for question in QUESTIONS:
                 found = library.search(question, top=200)
@@ -190,7 +194,7 @@ class Trial:
                 "headings, page, line, end_line, context_key, vector_key, contexts.text, contexts.kind, vector "
                 "FROM chunks JOIN documents ON documents.id = document_id "
                 "LEFT JOIN contexts ON contexts.key = context_key "
-                "LEFT JOIN vectors ON vectors.key = vector_key WHERE live ORDER BY path, position"
+                "LEFT JOIN vectors ON vectors.key = vector_key WHERE live ORDER BY chunks.kind, path, position"
             ).fetchall()
         generation = Generations(library).live()
         assert generation is not None
