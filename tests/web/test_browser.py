@@ -210,7 +210,7 @@ def test_all_is_there_without_javascript(site: Site, requested: list[str]) -> No
         assert driver.current_url.endswith("#source-1")
         driver.find_element(By.ID, "question").clear()
         driver.find_element(By.ID, "question").send_keys("When does the boat leave on Sundays?")
-        driver.find_element(By.CSS_SELECTOR, "button.primary").click()
+        driver.find_element(By.CSS_SELECTOR, "button.primary").send_keys(Keys.ENTER)
         wait_until(lambda: len(driver.find_elements(By.CSS_SELECTOR, "#thread .turn")) == 1)
         assert "plainly" in driver.find_element(By.ID, "thread").text
         driver.get(f"{site.address}/history")

@@ -42,7 +42,7 @@ def rows_of(library: Library) -> set[int]:
 @pytest.fixture
 def library(documents: Path) -> Iterator[Library]:
     parts = replace(QUICK, make_workers=SummingUp, open_engine=generating(FakeGenerator(lambda _: "Zeppelins [1].")))
-    with Library(".local-rag", parts=parts, profile="tiny") as library:
+    with Library(".local-rag", parts=parts, profile="tiny", context="llm") as library:
         library.index([documents])
         yield library
 

@@ -63,8 +63,8 @@ def write_documents(folder: Path, count: int = 6) -> None:
 def write_document(path: Path, number: int, revision: int, sections: int = 5) -> None:
     """Write one document; another revision differs in one section.
 
-    Only numbers differ. What sets a document apart in words is said once, compared with those that were there first, and
-    so depends on the history of a library.
+    Only numbers differ. What sets a document apart in words is said once, compared with those that were there first,
+    and so depends on the history of a library.
     """
     parts = ["# House rules\n"]
     for section in range(sections):
