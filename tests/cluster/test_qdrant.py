@@ -169,7 +169,7 @@ def test_an_engine_killed_while_publishing_loses_nothing(tmp_path: Path, many: P
         assert live.stamp != before
         assert live.damage() == []
         with library.reading() as store:
-            assert sorted(live.chunk_ids()) == sorted(chunk.id for chunk in store.chunks())
+            assert sorted(live.chunk_ids()) == sorted(chunk.id for chunk in store.rows())
         assert "More" in library.search("zeppelin", rerank=False)[0].title
 
 
