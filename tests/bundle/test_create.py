@@ -246,7 +246,7 @@ def test_the_command_shows_the_plan_and_writes_nothing(
         (["--part-size", "much"], 2, "no size between"),
         (["--glibc", "new"], 2, "no version of glibc"),
         (["--profile", "huge"], 1, "There is no profile 'huge'"),
-        (["--python", __file__], 1, "no archive of an interpreter"),
+        (["--profile", "tiny", "--python", __file__], 1, "no archive of an interpreter"),
     ],
 )
 def test_wrong_usage_and_refusals_have_their_codes(run: Run, arguments: list[str], code: int, text: str) -> None:
