@@ -107,7 +107,7 @@ def writer(trial: Trial) -> Iterator["subprocess.Popen[str]"]:
     write_documents(trial.documents, 30)
     command = [sys.executable, "-m", "tests.whole.crash.command", "index", str(trial.documents)]
     process = subprocess.Popen(
-        [*command, "--library", str(trial.library), "--profile", "tiny"],
+        [*command, "--library", str(trial.library), "--profile", "tiny", "--context", "llm"],
         env=os.environ | {"CRASH_SLOW": "0.02", "LOCAL_RAG_PUBLISH_SECONDS": "0.05"},
         stderr=subprocess.PIPE,
         text=True,
