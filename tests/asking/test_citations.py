@@ -60,7 +60,8 @@ def test_what_is_left_cites_only_sources(pieces: list[str], sources: int) -> Non
     assert all(checked)
     assert text == text.lstrip()
     assert sorted({*check.cited, *check.removed}) == sorted(
-        {number for _, numbers in find_citations(iter(pieces)) for number in numbers}
+        # What holds a number of three digits cites nothing: it is a year or the like.
+        {number for _, found in find_citations(iter(pieces)) if max(found, default=0) < 100 for number in found}
     )
     assert all(1 <= number <= sources for number in check.cited)
     assert not any(1 <= number <= sources for number in check.removed)
