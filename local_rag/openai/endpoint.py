@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from local_rag.asking.chat import reply_to_greeting
 from local_rag.display import one_line, passage_as_dict, printable_json
-from local_rag.errors import BusyError, LocalRagError, QuestionError, StoppedError
+from local_rag.errors import BusyError, LocalRagError, QuestionError
 from local_rag.library import DEFAULT_FOLDER, Library
 from local_rag.openai.chores import reply_to_chore
 from local_rag.openai.markdown import sources_as_markdown
@@ -40,9 +40,18 @@ class Desk(Protocol):
         """Return the library."""
 
     async def ask(
-        self, question: str, *, client: str, earlier: Sequence[Turn] = (), on_text: Callable[[str], None] = ...
+        self,
+        question: str,
+        *,
+        client: str,
+        earlier: Sequence[Turn] = (),
+        on_text: Callable[[str], None] = ...,
+        receive: Callable[[], Any] | None = ...,
     ) -> Answer:
-        """Answer a question; `on_text` is called with the answer as it is written."""
+        """Answer a question; `on_text` is called with the answer as it is written.
+
+        `receive`, of a request, tells when whoever asked has gone away.
+        """
 
 
 def chat_face(desk: Desk) -> tuple[list[BaseRoute], Callable[[], AbstractAsyncContextManager[None]]]:
@@ -69,7 +78,7 @@ def chat_face(desk: Desk) -> tuple[list[BaseRoute], Callable[[], AbstractAsyncCo
             if order.stream:
                 headers |= {"x-accel-buffering": "no"}
                 return StreamingResponse(completion.events(), headers=headers, media_type="text/event-stream")
-            return _json(await _unless_gone(request, completion.whole()), headers=headers)
+            return _json(await completion.whole(request.receive), headers=headers)
         except LocalRagError as error:
             code = "model_not_found" if isinstance(error, UnknownModelError) else None
             return _error(str(error), _STATUS.get(type(error), 503), code)
@@ -96,9 +105,9 @@ class Completion:
         if not order.question.strip():
             raise QuestionError("The question is empty.")
 
-    async def whole(self) -> dict[str, Any]:
-        """Return the completion."""
-        answer = await self._answer(lambda _text: None)
+    async def whole(self, receive: Callable[[], Any]) -> dict[str, Any]:
+        """Return the completion; where `receive` tells that whoever asked has gone away, the answer is stopped."""
+        answer = await self._answer(lambda _text: None, receive)
         message = {"role": "assistant", "content": answer.text + sources_as_markdown(answer)}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return self._object("chat.completion", [choice], usage=_usage(answer), citations=_citations(answer))
@@ -135,13 +144,14 @@ class Completion:
             asking.cancel()
         yield b"data: [DONE]\n\n"
 
-    async def _answer(self, on_text: Callable[[str], None]) -> Answer:
+    async def _answer(self, on_text: Callable[[str], None], receive: Callable[[], Any] | None = None) -> Answer:
         """Answer what a person asks from the documents, and all else by code."""
         question = self._order.question
         if reply := reply_to_chore(question) or reply_to_greeting(question):
             on_text(reply)
             return Answer(question, reply, answered=True)
-        return await self._desk.ask(question, client=self._client, earlier=self._order.earlier, on_text=on_text)
+        earlier = self._order.earlier
+        return await self._desk.ask(question, client=self._client, earlier=earlier, on_text=on_text, receive=receive)
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
@@ -163,24 +173,6 @@ def _usage(answer: Answer) -> dict[str, int]:
 
 def _citations(answer: Answer) -> list[dict[str, Any]]:
     return [{"number": citation.number, **passage_as_dict(citation.passage)} for citation in answer.citations]
-
-
-async def _unless_gone(request: Request, answering: Any) -> Any:
-    """Wait for an answer, and end it where whoever asked goes away."""
-    done, gone = asyncio.ensure_future(answering), asyncio.ensure_future(_gone(request))
-    try:
-        await asyncio.wait({done, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not done.done():
-            raise StoppedError("The answer was stopped.")
-        return done.result()
-    finally:
-        gone.cancel()
-        done.cancel()
-
-
-async def _gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _event(value: object) -> bytes:

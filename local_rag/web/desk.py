@@ -11,7 +11,7 @@ from local_rag.library import Library
 from local_rag.records import EVERYTHING, Answer, Filters, Passage, Turn
 from local_rag.web.answering import Question, answering, searching
 from local_rag.web.owner import Job
-from local_rag.web.site import Site
+from local_rag.web.site import Site, unless_gone
 
 
 class Desk:
@@ -52,8 +52,12 @@ class Desk:
         earlier: Sequence[Turn] = (),
         filters: Filters = EVERYTHING,
         on_text: Callable[[str], None] = lambda _text: None,
+        receive: Callable[[], Any] | None = None,
     ) -> Answer:
-        """Answer a question that goes on a conversation; `on_text` is called with the answer as it is written."""
+        """Answer a question that goes on a conversation; `on_text` is called with the answer as it is written.
+
+        `receive`, of a request, tells when whoever asked has gone away.
+        """
         loop = asyncio.get_running_loop()
 
         def tell(event: str, value: Any) -> None:
@@ -62,7 +66,7 @@ class Desk:
                     loop.call_soon_threadsafe(on_text, value)
 
         asked = Question(question, earlier=tuple(earlier), filters=filters)
-        answer: Answer = (await self._done(answering, asked, client, tell)).answer
+        answer: Answer = (await self._done(answering, asked, client, tell, receive)).answer
         return answer
 
     async def _done(
@@ -71,11 +75,13 @@ class Desk:
         question: Question,
         client: str,
         tell: Callable[[str, Any], None] = lambda _event, _value: None,
+        receive: Callable[[], Any] | None = None,
     ) -> Any:
         self.record(question.text, client=client)
         job = self._site.owner.submit(work(question), tell, client)
         try:
-            return await asyncio.wrap_future(job.result)
+            done = asyncio.wrap_future(job.result)
+            return await (unless_gone(receive, done) if receive else done)
         finally:
             self._site.owner.stop(job)
 

@@ -116,17 +116,10 @@ class Site:
     async def outcome(self, request: Request, work: Callable[[Library, Job], Any]) -> Any:
         """Do work on the library and return its result; it is stopped where whoever asked goes away."""
         job = self.owner.submit(work, client=client_of(request.scope))
-        done, gone = asyncio.wrap_future(job.result), asyncio.ensure_future(until_gone(request.receive))
         try:
-            await asyncio.wait({done, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not done.done():
-                raise StoppedError("The answer was stopped.")
-            return done.result()
+            return await unless_gone(request.receive, asyncio.wrap_future(job.result))
         finally:
-            gone.cancel()
             self.owner.stop(job)
-            with suppress(BaseException):
-                done.cancel() or done.exception()
 
     def audit(self, request: Request, question: str) -> None:
         """Write down who asked what, where the setting says so."""
@@ -160,6 +153,20 @@ def wants_json(request: Request) -> bool:
 def json_response(value: object, status: int = 200) -> Response:
     """Return records as JSON, as the command line prints it."""
     return Response(printable_json(value) + "\n", status, media_type=JSONResponse.media_type)
+
+
+async def unless_gone(receive: Callable[[], Any], done: asyncio.Future[Any]) -> Any:
+    """Wait for what was asked for; it is stopped where whoever asked goes away."""
+    gone = asyncio.ensure_future(until_gone(receive))
+    try:
+        await asyncio.wait({done, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not done.done():
+            raise StoppedError("The answer was stopped.")
+        return done.result()
+    finally:
+        gone.cancel()
+        with suppress(BaseException):
+            done.cancel() or done.exception()
 
 
 async def until_gone(receive: Callable[[], Any]) -> None:
