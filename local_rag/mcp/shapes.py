@@ -75,8 +75,8 @@ class Rank(BaseModel):
     score: float
 
 
-class FoundPassage(BaseModel):
-    """A passage: `text` is quoted from the document, `generated_context` was written by a model."""
+class Text(BaseModel):
+    """A text and where it stands: `text` is quoted from the document, `generated_context` was written by a model."""
 
     id: str
     document: str
@@ -85,8 +85,13 @@ class FoundPassage(BaseModel):
     location: str
     text: str
     generated_context: str = ""
-    ranks: dict[str, Rank]
     changed_since_indexed: bool = False
+
+
+class FoundPassage(Text):
+    """A passage, with its ranks by list."""
+
+    ranks: dict[str, Rank]
     cut: bool = Field(default=False, description="Whether `text` is only its beginning; fetch the id for all of it.")
 
 
@@ -99,21 +104,13 @@ class SearchResults(BaseModel):
     note: str | None = None
 
 
-class Fetched(BaseModel):
+class Fetched(Text):
     """What `fetch` gives: a text as it was indexed, from `start` to `end` of the document's characters."""
 
-    id: str
-    document: str
-    title: str
-    headings: list[str]
-    location: str
-    text: str
-    generated_context: str = ""
     start: int
     end: int
     length: int = Field(description="The characters of the whole document.")
     next: int | None = Field(default=None, description="The offset at which to go on; null at the end.")
-    changed_since_indexed: bool = False
 
 
 class ListedDocument(BaseModel):
