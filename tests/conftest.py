@@ -66,3 +66,13 @@ def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "ireland.md").write_text("# Leave in Ireland\n\n## Parental leave\n\nParents get 26 weeks at half pay.\n")
     (folder / "boat.txt").write_text("The boat leaves the harbour at seven. It carries twelve people.\n")
     return folder
+
+
+@pytest.fixture
+def folder(documents: Path) -> Path:
+    """The folder of a library of the three documents, as a server finds it."""
+    from tests.support import served  # needs an extra
+
+    library = documents.parent / "lib"
+    served.index(documents, library)
+    return library

@@ -13,14 +13,6 @@ FACES = {"/v1/chat/completions": chat_face}
 
 
 @pytest.fixture
-def folder(documents: Path) -> Path:
-    """The folder of a library of the three documents."""
-    library = documents.parent / "lib"
-    served.index(documents, library)
-    return library
-
-
-@pytest.fixture
 def client(folder: Path) -> Iterator[TestClient]:
     with served.client(folder, faces=FACES) as opened:
         yield opened

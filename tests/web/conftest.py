@@ -1,4 +1,4 @@
-"""A library of three documents, and a client of its server."""
+"""A client of the server of a library of three documents."""
 
 import os
 from collections.abc import Iterator
@@ -8,14 +8,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.support import served
-
-
-@pytest.fixture
-def folder(documents: Path) -> Path:
-    """The folder of a library of the three documents."""
-    library = documents.parent / "lib"
-    served.index(documents, library)
-    return library
 
 
 @pytest.fixture
