@@ -245,7 +245,7 @@ class Store:
 
     def documents_without_a_plan(self, plan: str) -> list[StoredDocument]:
         """Return live documents of which is not known yet, under this plan, which contexts they want."""
-        return self._documents("live AND context_plan <> ?", plan)
+        return self._documents("id IN (SELECT id FROM documents WHERE live AND context_plan <> ?)", plan)
 
     def _documents(self, where: str, *parameters: str) -> list[StoredDocument]:
         """Return the documents that meet a condition of ours, in the order of their paths."""

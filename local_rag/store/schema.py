@@ -105,6 +105,14 @@ CREATE INDEX chunks_by_context ON chunks (context_key) WHERE context_key IS NOT 
 ALTER TABLE chunks ADD COLUMN kind TEXT NOT NULL DEFAULT 'chunk';
 CREATE UNIQUE INDEX document_rows ON chunks (document_id) WHERE kind = 'document';
 """,
+    # 9: what was said of the same content, or of the same path before, and which documents nothing was said of or lack
+    # a plan, is found without passing over all texts.
+    """
+CREATE INDEX context_plans ON documents (context_plan, live) WHERE live;
+CREATE INDEX untold_documents ON documents (context_plan, live, told) WHERE live AND told IS NULL;
+CREATE INDEX documents_by_content ON documents (sha256);
+CREATE INDEX superseded_paths ON documents (path) WHERE NOT live;
+""",
 )
 SCHEMA_VERSION = len(STEPS)
 

@@ -37,8 +37,10 @@ def told_before(store: Store, document: StoredDocument) -> tuple[str, bool]:
     Both may be superseded documents, which the store keeps until the next run. Empty where nothing was said.
     """
     row = store.connection.execute(
-        "SELECT told, sha256 = ?1 AND split_key = ?2 AND title = ?3 AS same FROM documents "
-        "WHERE told IS NOT NULL AND id <> ?4 AND (same OR path = ?5) ORDER BY same DESC, id DESC LIMIT 1",
+        "SELECT told, 1 AS same, id FROM documents "
+        "WHERE sha256 = ?1 AND split_key = ?2 AND title = ?3 AND told IS NOT NULL AND id <> ?4 "
+        "UNION ALL SELECT told, 0, id FROM documents WHERE path = ?5 AND NOT live AND told IS NOT NULL AND id <> ?4 "
+        "ORDER BY same DESC, id DESC LIMIT 1",
         (document.sha256, document.split_key, document.title, document.id, document.path),
     ).fetchone()
     return (str(row[0]), bool(row[1])) if row else ("", False)
