@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 
 from local_rag.cli.opening import open_library
-from local_rag.cli.options import Command, library_options, model_option
+from local_rag.cli.options import Command, has_own_process, library_options, model_option
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import describe_contexts, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError
@@ -64,7 +64,8 @@ def command(
 
     Only what is new or changed costs anything. Stop it at any time: the same command goes on where it stopped.
     """
-    give_way()  # who searches meanwhile should not notice
+    if has_own_process(click.get_current_context()):
+        give_way()  # who searches meanwhile should not notice
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         try:
             report = opened.index(paths, renew_contexts=renew_contexts, progress=progress)

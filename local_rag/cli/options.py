@@ -24,6 +24,11 @@ class Invocation:
     parts: Any = None
 
 
+def has_own_process(ctx: click.Context) -> bool:
+    """Say whether this process is there for nothing but the command, which may then close the network to it."""
+    return isinstance(ctx.obj, Invocation) and ctx.obj.seal
+
+
 class Command(click.Command):
     """A command that reaches nothing but this machine."""
 
@@ -31,7 +36,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Close the network before anything is done."""
-        if isinstance(ctx.obj, Invocation) and ctx.obj.seal:
+        if has_own_process(ctx):
             close(self.allowed(ctx))
         return super().invoke(ctx)
 

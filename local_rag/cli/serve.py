@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from local_rag.cli.opening import current_parts
-from local_rag.cli.options import Command, Invocation, allowed_network, library_options, model_option
+from local_rag.cli.options import Command, allowed_network, has_own_process, library_options, model_option
 from local_rag.errors import LibraryError, LocalRagError
 from local_rag.library import Library
 from local_rag.offline import close, is_loopback
@@ -96,8 +96,7 @@ def command(
         if opens:  # before the network is closed, which is closed to children too
             browser = [sys.executable, "-m", "webbrowser", address]
             subprocess.Popen(browser, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        started = click.get_current_context().obj
-        if isinstance(started, Invocation) and started.seal:
+        if has_own_process(click.get_current_context()):
             close(allowed_network(library))
         click.echo(f"Answering on {address}")
         tls = Tls(tls_cert, tls_key) if tls_cert and tls_key else None

@@ -32,10 +32,10 @@ def count_rows(store: Store) -> dict[str, int]:
 
 
 def count_context_kinds(store: Store) -> dict[str, int]:
-    """Count the contexts that the chunks of live documents have, by kind."""
+    """Count the contexts that the chunks of live documents have, by kind; those of whole documents are not counted."""
     rows = store.connection.execute(
         "SELECT contexts.kind, count(*) FROM chunks JOIN documents ON documents.id = document_id "
-        "JOIN contexts ON contexts.key = context_key WHERE live GROUP BY contexts.kind"
+        "JOIN contexts ON contexts.key = context_key WHERE live AND chunks.kind = 'chunk' GROUP BY contexts.kind"
     )
     return {str(kind): int(count) for kind, count in rows}
 
@@ -73,7 +73,7 @@ def document_states(store: Store, *, start: int, count: int) -> list[DocumentSta
 def count_missing_contexts(store: Store, plan: str) -> int:
     """Count the chunks of live documents whose context, under this plan, is not written yet."""
     row = store.connection.execute(
-        "SELECT count(*) FROM chunks JOIN documents ON documents.id = document_id WHERE live AND "
+        "SELECT count(*) FROM documents CROSS JOIN chunks ON documents.id = document_id WHERE live AND "
         "(context_plan <> ? OR NOT EXISTS (SELECT 1 FROM contexts WHERE contexts.key = context_key))",
         (plan,),
     ).fetchone()
@@ -94,7 +94,7 @@ def is_unfinished(store: Store, live: Index | None) -> bool:
     if live.manifest["fingerprint"]["context"] not in SITUATED:
         return False
     row = store.connection.execute(
-        "SELECT 1 FROM chunks JOIN documents ON documents.id = document_id LEFT JOIN contexts "
+        "SELECT 1 FROM documents CROSS JOIN chunks ON documents.id = document_id LEFT JOIN contexts "
         "ON contexts.key = context_key WHERE live AND (contexts.key IS NULL OR context_plan = '') LIMIT 1"
     ).fetchone()
     return row is not None
