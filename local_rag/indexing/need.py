@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 
 from local_rag.keys import recipe
 from local_rag.records import Chunk, heading_path
@@ -98,11 +99,18 @@ def terms_of(title: str, text: str) -> Terms:
     written: dict[str, str] = {}
     weights: dict[str, float] = {}
     for term, weight in _terms(f"{title}\n{text}"):
-        key = " ".join(keyword_tokens(term)) if weight == 1 else term.lower()
-        if key and len(term) <= _TERM_CHARACTERS:
+        if len(term) > _TERM_CHARACTERS:
+            continue
+        if key := _stems(term) if weight == 1 else term.lower():
             written.setdefault(key, term)
             weights[key] = max(weight, weights.get(key, 0))
     return Terms(written, weights)
+
+
+@lru_cache(maxsize=1 << 16)
+def _stems(word: str) -> str:
+    """Return the keyword tokens of a word; the words of a library are few and come again and again."""
+    return " ".join(keyword_tokens(word))
 
 
 def _terms(text: str) -> Iterator[tuple[str, float]]:
@@ -122,7 +130,7 @@ def _terms(text: str) -> Iterator[tuple[str, float]]:
 
 def _name(run: list[str]) -> Iterator[tuple[str, float]]:
     """Yield the name that a run of words is, without the article or other small word that begins it, and its years."""
-    while run and not run[0][0].isdigit() and not keyword_tokens(run[0]):
+    while run and not run[0][0].isdigit() and len(run[0]) <= _TERM_CHARACTERS and not _stems(run[0]):
         run = run[1:]
     name = " ".join(run).replace(" &", " & ")
     if _LETTERS.search(name) or re.search(r"[^\W\d]\d|\d[^\W\d]", name):

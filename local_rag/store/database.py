@@ -273,17 +273,16 @@ class Store:
             self.connection.execute("UPDATE documents SET context_plan = ? WHERE id = ?", (plan, document_id))
 
     def put_context(self, key: str, text: str, kind: str) -> None:
-        """Store a finished context; what was made of the documents that want it is to be made again."""
+        """Store a finished context; if it is another than before, the documents that want it are to be made again."""
+        if self.connection.execute("SELECT text, kind FROM contexts WHERE key = ?", (key,)).fetchone() == (text, kind):
+            return
         with self.transaction():
             self.connection.execute(
                 "INSERT OR REPLACE INTO contexts (key, text, kind, checksum) VALUES (?, ?, ?, ?)",
                 (key, text, kind, crc32(kind, text)),
             )
-            self.connection.execute(
-                "UPDATE made SET plan = '' WHERE plan <> '' AND document_id IN "
-                "(SELECT document_id FROM chunks WHERE context_key = ?)",
-                (key,),
-            )
+            wanted = "document_id IN (SELECT document_id FROM chunks WHERE context_key = ?)"
+            self.connection.execute(f"UPDATE made SET plan = '' WHERE plan <> '' AND {wanted}", (key,))  # noqa: S608
 
     def known_vectors(self, keys: Iterable[str]) -> set[str]:
         """Return those keys whose vector is stored."""

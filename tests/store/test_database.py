@@ -302,3 +302,6 @@ def test_a_document_is_made_again_when_its_contexts_are_others(store: Store) -> 
     assert documents_to_make(store, "plan") == []
     store.put_context("c", "Written again.", "llm")
     assert documents_to_make(store, "plan") == [document]
+    mark_made(store, [document], "plan")
+    store.put_context("c", "Written again.", "llm")
+    assert documents_to_make(store, "plan") == [], "the same context changes nothing"
