@@ -90,8 +90,9 @@ def ask(address: str, question: str) -> dict[str, Any]:
     request = urllib.request.Request(f"{address}ask", data, {"accept": "application/json"})  # noqa: S310
     with urllib.request.urlopen(request, timeout=600) as answer:  # noqa: S310
         found: dict[str, Any] = json.load(answer)
-        # How long it took and where it is kept are no part of the answer.
-        return {name: value for name, value in found.items() if name not in {"seconds", "conversation"}}
+        # How long it took and where it is kept are no part of the answer. The odds differ in their second decimal with
+        # what of the prompt was read before, since the sums are then taken in another order.
+        return {name: value for name, value in found.items() if name not in {"seconds", "conversation", "log_odds"}}
 
 
 def at_once(address: str, seconds: float, questions: Sequence[str]) -> dict[str, Any]:
