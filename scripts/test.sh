@@ -11,5 +11,5 @@ ruff format --check .
 mypy
 lint-imports --no-logo
 scripts/fetch_axe.sh
-# -rs: what was skipped is printed with its reason, the browser's tests among it.
-pytest -rs "$@"
+# What was skipped is printed with its reason, the browser's tests among it, and what took longest.
+pytest -rs --durations=20 "$@"
