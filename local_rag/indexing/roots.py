@@ -22,6 +22,7 @@ class Roots:
             if path.is_relative_to(store.folder):
                 raise LibraryError(f"{path} is the folder of the library itself; name the folder of the documents.")
         self._known = asked | self._devices.keys()
+        self._root_of_folder: dict[Path, Path | None] = {}
         self._held: dict[Path, list[Path]] = {}
         for name in documents:
             if (root := self.root_of(Path(name))) is not None:
@@ -35,7 +36,12 @@ class Roots:
 
     def root_of(self, document: Path) -> Path | None:
         """Return the innermost root that holds a document."""
-        return next((path for path in (document, *document.parents) if path in self._known), None)
+        if document in self._known:
+            return document
+        folder = document.parent
+        if folder not in self._root_of_folder:
+            self._root_of_folder[folder] = next((path for path in document.parents if path in self._known), None)
+        return self._root_of_folder[folder]
 
     def may_be_gone(self, document: StoredDocument) -> bool:
         """Say whether a document that is not found is gone: its root is looked at and can be reached."""
