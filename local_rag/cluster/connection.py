@@ -5,6 +5,7 @@ import os
 import secrets
 import socket
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from local_rag.offline import is_loopback
 
 TOKEN_VARIABLE = "LOCAL_RAG_CLUSTER_TOKEN_FILE"  # noqa: S105  the name of a variable
 _CONNECT_SECONDS = 5.0
-_depth = 0  # of connections of this process, which Ray has one of
+_users, _connection = 0, contextlib.ExitStack()  # of the one connection that Ray has for a process
 
 
 def token_file() -> Path:
@@ -104,26 +105,29 @@ def log(message: str) -> None:
 def connected(address: str) -> Iterator[Any]:
     """Connect to a cluster and yield the module `ray`; raise ClusterError where that fails.
 
-    What Ray prints goes to the log, since stdout is for results. Connections of one process may lie in each other.
+    What Ray prints goes to the log, since stdout is for results. Those of one process share a connection, which the
+    last one ends, in whatever order they do.
     """
-    global _depth  # noqa: PLW0603  Ray itself keeps one connection for a process
+    global _users, _connection  # noqa: PLW0603  Ray itself keeps one connection for a process
     host, port = head_of(address)
     private_addresses(host)
     os.environ.update(ray_environment(host))
     ray = import_ray()
-    if _depth == 0:
+    if not _users:
         require_reachable(host, port)
-    with contextlib.ExitStack() as stack:
-        if _depth == 0:
+        with contextlib.ExitStack() as stack:
             printed = stack.enter_context(log_file().open("a", encoding="utf-8"))
             stack.enter_context(contextlib.redirect_stdout(printed))
             stack.callback(ray.shutdown)
             _connect(ray, f"{host}:{port}")
-        _depth += 1
-        try:
-            yield ray
-        finally:
-            _depth -= 1
+            _connection = stack.pop_all()
+    _users += 1
+    try:
+        yield ray
+    finally:
+        _users -= 1
+        if not _users:
+            _connection.close()
 
 
 def require_reachable(host: str, port: int) -> None:
@@ -137,15 +141,33 @@ def require_reachable(host: str, port: int) -> None:
         ) from None
 
 
+@contextlib.contextmanager
+def _stderr_to(descriptor: int) -> Iterator[None]:
+    """Send all that is written on stderr elsewhere, also by native code."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    os.dup2(descriptor, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)
+
+
 def _connect(ray: Any, address: str) -> None:
-    with contextlib.redirect_stderr(sys.stdout):
+    with tempfile.TemporaryFile("w+", errors="replace") as told:
         try:
-            ray.init(address=address, logging_level="ERROR", log_to_driver=False, configure_logging=False)
+            with _stderr_to(told.fileno()):
+                ray.init(address=address, logging_level="ERROR", log_to_driver=False, configure_logging=False)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            told.seek(0)
+            printed = told.read()  # by Ray's native code, the only one to say why
+            log(printed.strip())
             reason = str(error).strip().splitlines()
             hint = (
                 f"the token in {token_file()} is not that of the cluster"
-                if "nauthenticated" in str(error)
+                if "nauthenticated" in f"{error}{printed}"
                 else "this machine must have joined it: `local-rag cluster start --join`"
             )
             raise ClusterError(

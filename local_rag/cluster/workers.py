@@ -52,7 +52,7 @@ class RayWorkers:
         if context_model is not None:
             self._names["context"] = context_model.name
         self._opened = load_embedder, open_engine
-        self._driver: Driver[Any, Any] | None = None
+        self._drivers = list[Driver[Any, Any]]()
         self._own: dict[str, str] = {}
         self.counts = Counts()
         self.given_up: dict[str, str] = {}
@@ -60,7 +60,7 @@ class RayWorkers:
     @property
     def machines(self) -> int:
         """Return how many workers are there now."""
-        return self._driver.at_work if self._driver else 0
+        return self._drivers[-1].at_work if self._drivers else 0
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
         """Read files here as bytes, which need not lie where the machines can see them; they are parsed there."""
@@ -130,8 +130,8 @@ class RayWorkers:
             machines = stack.enter_context(RayMachines(ray, method, fitting, self._own, log))
             machines.require_same()
             driver = Driver[Any, Any](machines, log)
-            before, self._driver = self._driver, driver
-            stack.callback(setattr, self, "_driver", before)
+            self._drivers.append(driver)
+            stack.callback(self._drivers.remove, driver)  # not always the last one: reading may end before embedding
             yield driver, len(machines.places())
 
 
