@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import resource
-import shutil
 import statistics
 import sys
 import tempfile
@@ -78,13 +77,19 @@ def no_engine(path: Path, **_options: object) -> Iterator[Any]:
 
 
 @contextmanager
+def state_folder() -> Iterator[None]:
+    """Have a token and a folder of our own: one for all clusters, since Ray reads the token once in a process."""
+    with tempfile.TemporaryDirectory(prefix="lr", ignore_cleanup_errors=True) as state:
+        os.environ |= {"LOCAL_RAG_CLUSTER_STATE": state, "LOCAL_RAG_CLUSTER_TOKEN_FILE": f"{state}/token"}
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        make_token()
+        os.environ |= ray_environment("127.0.0.1")
+        yield
+
+
+@contextmanager
 def machines(count: int, cores: int) -> Iterator[str]:
     """Start so many machines of Ray on loopback; yield the address of their head."""
-    state = Path(tempfile.mkdtemp(prefix="lr"))
-    os.environ |= {"LOCAL_RAG_CLUSTER_STATE": str(state), "LOCAL_RAG_CLUSTER_TOKEN_FILE": str(state / "token")}
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    make_token()
-    os.environ |= ray_environment("127.0.0.1")
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": cores, "object_store_memory": 200 << 20}
@@ -95,7 +100,6 @@ def machines(count: int, cores: int) -> Iterator[str]:
         yield cluster.address
     finally:
         cluster.shutdown()
-        shutil.rmtree(state, ignore_errors=True)
 
 
 def fake_jobs(count: int, chunks: int = 8) -> Iterator[ContextJob]:
@@ -180,14 +184,15 @@ def main() -> None:
     parser.add_argument("--fake-chunks", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    embed_model, context_model = find_for_index(Settings(profile=arguments.profile))
+    embed_model, context_model = find_for_index(Settings(profile=arguments.profile, context="llm"))
     if context_model is None:
         sys.exit("The profile has no model that writes contexts; name another with --profile.")
     models, found = (embed_model, context_model), dict[str, Any]()
-    if arguments.only != "driver":
-        found["overhead"] = measure_overhead(arguments.folder, models, arguments.chunks, arguments.rounds)
-    if arguments.only != "overhead":
-        found["contexts_a_second_by_actors"] = measure_driver(models, arguments.fake_chunks, arguments.actors)
+    with state_folder():
+        if arguments.only != "driver":
+            found["overhead"] = measure_overhead(arguments.folder, models, arguments.chunks, arguments.rounds)
+        if arguments.only != "overhead":
+            found["contexts_a_second_by_actors"] = measure_driver(models, arguments.fake_chunks, arguments.actors)
     print(json.dumps(found, indent=1))
 
 
