@@ -5,7 +5,6 @@ import os
 import secrets
 import socket
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -156,14 +155,14 @@ def _stderr_to(descriptor: int) -> Iterator[None]:
 
 
 def _connect(ray: Any, address: str) -> None:
-    with tempfile.TemporaryFile("w+", errors="replace") as told:
+    with log_file().open("a+", encoding="utf-8", errors="replace") as told:
+        begins = told.seek(0, os.SEEK_END)
         try:
             with _stderr_to(told.fileno()):
                 ray.init(address=address, logging_level="ERROR", log_to_driver=False, configure_logging=False)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            told.seek(0)
+            told.seek(begins)
             printed = told.read()  # by Ray's native code, the only one to say why
-            log(printed.strip())
             reason = str(error).strip().splitlines()
             hint = (
                 f"the token in {token_file()} is not that of the cluster"
