@@ -72,6 +72,8 @@ def document_states(store: Store, *, start: int, count: int) -> list[DocumentSta
 
 def count_missing_contexts(store: Store, plan: str) -> int:
     """Count the chunks of live documents whose context, under this plan, is not written yet."""
+    # CROSS JOIN, here and below, has SQLite go through the documents first, by an index that has their plans: from the
+    # chunks it would pass over a document's text for each of them.
     row = store.connection.execute(
         "SELECT count(*) FROM documents CROSS JOIN chunks ON documents.id = document_id WHERE live AND "
         "(context_plan <> ? OR NOT EXISTS (SELECT 1 FROM contexts WHERE contexts.key = context_key))",
