@@ -2,6 +2,18 @@
 
 import numpy as np
 
+_GROUP = 64  # scores of which the highest is looked at first
+
+
+def contenders(scores: np.ndarray, top: int) -> np.ndarray:
+    """Return the rows, ascending, whose scores are above 0 and may be among the best: those are few in a long array.
+
+    So many groups of rows as are wanted have a score that reaches the bound; no row below it can be among the best.
+    """
+    groups = scores[: len(scores) // _GROUP * _GROUP].reshape(-1, _GROUP).max(axis=1)
+    bound = np.partition(groups, -top)[-top] if len(groups) > top else 0.0
+    return np.flatnonzero(scores >= bound if bound > 0 else scores > 0)
+
 
 def best_rows(rows: np.ndarray, scores: np.ndarray, top: int, order: np.ndarray | None) -> list[tuple[int, float]]:
     """Return the rows with the best scores, best first; of equal ones those of the lowest order, then the first."""
