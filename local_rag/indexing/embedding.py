@@ -9,7 +9,7 @@ from contextlib import closing
 
 import numpy as np
 
-from local_rag.indexing.vectors import embedded_text, embedder_identity, vector_keys
+from local_rag.indexing.vectors import default_chunk_tokens, embedded_text, embedder_identity, vector_keys
 from local_rag.indexing.work import EmbeddingJob, Note, Workers
 from local_rag.keys import key_of
 from local_rag.records import SITUATED, WRITTEN, InstalledModel, heading_path
@@ -37,6 +37,7 @@ class Embedding:
     ) -> None:
         self._store, self._workers, self._settings, self._model = store, workers, settings, embed_model
         self._situated = settings.context in SITUATED
+        self._chunk_tokens = settings.chunk_tokens or default_chunk_tokens(embed_model)  # no chunk has more
         shaped = index_recipe(KEYWORDS, VECTORS)
         self.plan = key_of(embedder_identity(embed_model), embed_model.int8, settings.context, context_plan, shaped)
         self._lacking: dict[int, set[str]] = {}  # vectors that are being made, by document
@@ -87,7 +88,8 @@ class Embedding:
         passages = []
         for stored in index_rows:
             headings, context, text = self._parts(stored)
-            passages.append((embedded_text(headings, text, model=self._model), context))
+            tokens = self._chunk_tokens if stored.kind == "chunk" else None
+            passages.append((embedded_text(headings, text, model=self._model, text_tokens=tokens), context))
         possible = [vector_keys(self._model, *passage) for passage in passages]
         known = self._store.known_vectors(key for some in possible for key in some)
         keys = [next((key for key in some if key in known), some[-1]) for some in possible]

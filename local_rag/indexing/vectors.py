@@ -35,15 +35,22 @@ def default_chunk_tokens(model: InstalledModel) -> int:
 
 
 def embedded_text(
-    headings: str, text: str, *, model: InstalledModel, headings_tokens: int = TUNING.headings_tokens
+    headings: str,
+    text: str,
+    *,
+    model: InstalledModel,
+    headings_tokens: int = TUNING.headings_tokens,
+    text_tokens: int | None = None,
 ) -> str:
     """Put headings before a chunk, cut so that the whole fits the embedder's input.
 
-    The chunk itself is never cut: the splitter keeps it within its share.
+    The chunk itself is never cut: the splitter keeps it within its share. `text_tokens` are the most that it may have,
+    where they are known: it is counted only where the headings might not fit beside so many.
     """
-    tokenizer = tokenizer_of(model)
-    room = input_tokens(model) - len(tokenizer.encode(text, add_special_tokens=False).ids)
-    room = max(0, min(room, headings_tokens))
+    tokenizer, room = tokenizer_of(model), input_tokens(model)
+    if text_tokens is None or text_tokens + headings_tokens > room:
+        text_tokens = len(tokenizer.encode(text, add_special_tokens=False).ids)
+    room = max(0, min(room - text_tokens, headings_tokens))
     encoding = tokenizer.encode(headings, add_special_tokens=False)
     if len(encoding.ids) > room:
         headings = headings[: encoding.offsets[room - 1][1]] if room else ""

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,6 +33,7 @@ def tokenizer_of(model: InstalledModel) -> Any:
     return load_tokenizer(model.path / TOKENIZER_FILE)
 
 
+@cache
 def input_tokens(model: InstalledModel) -> int:
     """Return how many tokens of text the embedder takes beside its special tokens and passage prefix."""
     tokenizer = tokenizer_of(model)
