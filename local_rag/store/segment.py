@@ -1,7 +1,7 @@
 """A segment: the indexes of some documents in a folder, which never changes; and the merging of segments.
 
 `chunk_ids.npy` says which chunk each row is; the rows of a document follow each other. `documents.npy` holds for each
-document its id, the version of its rows and its first row. `vectors.npy`, `near.faiss` where there are many, and
+document its id, the version of its rows and its first row. `vectors.npy`, `codes.faiss` where there are many, and
 `keywords/` are what is searched. The manifest holds size and SHA-256 of each file.
 """
 
@@ -23,6 +23,7 @@ from local_rag.store.postings import Postings, merge_postings
 from local_rag.store.vector_index import VectorPart, blend_neighbours, open_near, write_near
 
 _PIECE = 8192  # vectors that are copied at a time
+_CODES = "codes.faiss"
 
 
 class Segment:
@@ -63,7 +64,7 @@ class Segment:
 
     def vector_part(self, alive: np.ndarray | None) -> VectorPart:
         """Return what is searched by vectors."""
-        near = self.folder / "near.faiss"
+        near = self.folder / _CODES
         return VectorPart(self.vectors, alive, open_near(near) if near.exists() else None)
 
     def alive_rows(self, alive: np.ndarray) -> np.ndarray:
@@ -81,7 +82,7 @@ def write_segment(folder: Path, documents: Sequence[DocumentRows], versions: Seq
     write_array(folder / "documents.npy", np.array(rows, dtype=np.int64).T)
     vectors = blend_neighbours(np.concatenate([one.vectors for one in documents]), documents_of)
     write_array(folder / "vectors.npy", vectors.astype(np.float32))
-    write_near(vectors, folder / "near.faiss")
+    write_near(vectors, folder / _CODES)
     tokens = [keyword_tokens(text) for one in documents for text in one.texts]
     Postings.build(tokens, documents_of).write(folder / "keywords")
     finish(folder, {})
@@ -105,7 +106,7 @@ def merge_segments(folder: Path, sources: Sequence[tuple[Segment, np.ndarray]]) 
         ),
         sources[0][0].vectors.shape[1:],
     )
-    write_near(open_array(folder / "vectors.npy"), folder / "near.faiss")
+    write_near(open_array(folder / "vectors.npy"), folder / _CODES)
     merge_postings([(segment.postings, alive) for segment, alive in rows], folder / "keywords")
     finish(folder, {})
 

@@ -1,7 +1,7 @@
 """Dense search by inner product over normalised vectors, memory-mapped: exact, or by FAISS and exact where many are.
 
-Where a part is large, an inverted file of FAISS over 8-bit vectors finds more candidates than are asked for, and their
-exact products rank them. Among a part of the chunks the search is always exact.
+Where a part is large, FAISS passes over codes of two bits a number, a sixteenth of the vectors' size, for more
+candidates than are asked for, and their exact products rank them. Among a part of the chunks the search is always exact.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from local_rag.store.ranking import best_rows
 # What float32 products may be off by: whatever is so near to the last one is compared exactly.
 _ROUNDING = 1e-5
 _PIECE = 8192  # vectors that are looked at one by one at a time
-_SAMPLED, _ROUNDS = 40, 10  # vectors a list, and rounds, that lists are found with
+_SAMPLED = 4096  # vectors that codes are fitted to: FAISS takes no more
 _FEW = 4  # a part of the rows is gathered where it is a fourth of all, or less
 
 
@@ -34,16 +34,13 @@ VECTORS = VectorTuning()
 
 @dataclass(frozen=True, slots=True)
 class NearTuning:
-    """When and how FAISS is asked: chosen by scripts/measure/near.py.
+    """When and how FAISS is asked: chosen by scripts/measure/near.py, see docs/scale.md.
 
-    Parts of at least `least_rows` have an inverted file, of `lists` times the root of their number. Every `probed`th
-    list is looked at, and so many times the number asked for are compared exactly.
+    Parts of at least `least_rows` have codes. So many times the number asked for are compared exactly.
     """
 
     least_rows: int = 50_000
-    lists: float = 4.0
-    probed: int = 16
-    candidates: int = 3
+    candidates: int = 8
 
 
 NEAR = NearTuning()
@@ -112,10 +109,10 @@ class VectorIndex:
             if allowed is not None:
                 inside = allowed[np.searchsorted(allowed, first) : np.searchsorted(allowed, end)] - first
                 found, products = _among(part, question, inside)
-            elif part.near is None:
+            elif part.near is None or (near := self._near(part, question, top)) is None:
                 found, products = _all(part, question)
             else:
-                found, products = self._near(part, question, top), None
+                found, products = near, None
             if products is None:
                 products = exact_products(part.vectors, found, question).astype(np.float32)
             rows.append(found + first)
@@ -125,26 +122,25 @@ class VectorIndex:
             candidates = candidates[about >= np.partition(about, -top)[-top] - _ROUNDING]
         return best_rows(candidates, self._exact_scores(candidates, question), top, self._order)
 
-    def _near(self, part: VectorPart, question: np.ndarray, top: int) -> np.ndarray:
-        """Ask FAISS for rows that are alive."""
+    def _near(self, part: VectorPart, question: np.ndarray, top: int) -> np.ndarray | None:
+        """Ask FAISS for rows, and return those that are alive; None where too few are."""
         import faiss
 
-        lists = faiss.extract_index_ivf(part.near)
-        bits, selector = None, None
-        if part.alive is not None:
-            bits = np.packbits(part.alive, bitorder="little")
-            selector = faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
-        how = faiss.SearchParametersIVF(sel=selector, nprobe=max(1, lists.nlist // self._tuning.probed))  # type: ignore[call-arg]
+        total = len(part.vectors)
+        wanted = self._tuning.candidates * top
+        if part.alive is not None:  # FAISS knows nothing of it: so many more are asked for as are gone
+            wanted = wanted * total // max(1, int(np.count_nonzero(part.alive)))
         # One question gives threads nothing to share out: a second one only delays the first. The number is put back,
         # because torch's threads depend on it too.
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)
         try:
-            _, found = part.near.search(question.reshape(1, -1), self._tuning.candidates * top, params=how)
+            _, found = part.near.search(question.reshape(1, -1), min(wanted, total))
         finally:
             faiss.omp_set_num_threads(threads)
         rows: np.ndarray = np.sort(found[0][found[0] >= 0])
-        return rows
+        rows = rows if part.alive is None else rows[part.alive[rows]]
+        return rows if len(rows) >= min(top * self._tuning.candidates // 2, total) else None
 
     def _exact_scores(self, rows: np.ndarray, question: np.ndarray) -> np.ndarray:
         """Return the products of rows, float64, each the same whatever stands beside it."""
@@ -180,27 +176,29 @@ def exact_products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) 
 
 
 def write_near(vectors: np.ndarray, path: Path, tuning: NearTuning = NEAR) -> bool:
-    """Write FAISS's index of some vectors, where they are so many that one is worth while; say whether they are."""
-    if len(vectors) < tuning.least_rows:
+    """Write FAISS's codes of some vectors, where they are so many that it is worth while; say whether they are.
+
+    Product quantization of pairs of numbers to four bits: André, Kermarrec and Le Scouarnec, "Quicker ADC" (2019).
+    """
+    rows, dimension = vectors.shape
+    if rows < tuning.least_rows:
         return False
     import faiss
 
-    lists = int(tuning.lists * len(vectors) ** 0.5)
-    index = faiss.index_factory(vectors.shape[1], f"IVF{lists},SQ8", faiss.METRIC_INNER_PRODUCT)
-    sample = np.linspace(0, len(vectors) - 1, min(len(vectors), _SAMPLED * lists)).astype(np.int64)
-    faiss.extract_index_ivf(index).cp.niter = _ROUNDS
-    index.train(np.ascontiguousarray(vectors[sample]))
-    for start in range(0, len(vectors), _PIECE):
+    pairs = dimension // 2 if dimension % 2 == 0 else dimension
+    index = faiss.index_factory(dimension, f"PQ{pairs}x4fs", faiss.METRIC_INNER_PRODUCT)
+    index.train(np.ascontiguousarray(vectors[np.linspace(0, rows - 1, min(rows, _SAMPLED)).astype(np.int64)]))
+    for start in range(0, rows, _PIECE):
         index.add(np.ascontiguousarray(vectors[start : start + _PIECE]))
     path.write_bytes(faiss.serialize_index(index).data)  # a full disk is an OSError here; FAISS would carry on
     return True
 
 
 def open_near(path: Path) -> Any:
-    """Open a written index of FAISS, memory-mapped; raise DamagedLibraryError where it is not whole."""
+    """Open written codes; raise DamagedLibraryError where they are not whole."""
     import faiss
 
     try:
-        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
+        return faiss.read_index(str(path))
     except RuntimeError:  # for all that FAISS cannot read, and its words are not for users
         raise DamagedLibraryError(f"{path} is missing or damaged", REMEDY) from None
