@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.store.postings import Inverted, Postings
-from local_rag.store.ranking import best_rows
+from local_rag.store.ranking import best_rows, contenders
 from local_rag.store.scoring import (
     KEYWORDS,
     KeywordTuning,
@@ -71,18 +71,19 @@ def _word() -> re.Pattern[str]:
 
 
 def _words(text: str) -> Iterator[str]:
+    unspaced = _UNSPACED.search(text) is not None
     for match in _word().finditer(text):
         word = match.group().replace("\u2019", "'").removesuffix("'s")
-        runs = _UNSPACED.findall(word)
-        if runs:
+        if unspaced and (runs := _UNSPACED.findall(word)):
             for run in runs:
                 yield from (run[index : index + 2] for index in range(max(1, len(run) - 1)))
             word = _UNSPACED.sub(" ", word).strip()
             if not word:
                 continue
-        yield word.lower()
-        parts = _PART.findall(word)
-        if parts != [word] and word.isascii() and "'" not in word:
+        lower = word.lower()
+        yield lower
+        plain = word.isalpha() and word[1:] == lower[1:]  # most words: of one part
+        if not plain and word.isascii() and "'" not in word and (parts := _PART.findall(word)) != [word]:
             yield from (part.lower() for part in parts)
 
 
@@ -149,7 +150,7 @@ class KeywordIndex:
             return []
         scores = self._scores(term_weights(terms, weights))
         if allowed is None:
-            rows = np.flatnonzero(scores > 0)
+            rows = contenders(scores, top)
             scores = scores[rows]
         else:
             scores = scores[allowed]
