@@ -1,7 +1,8 @@
 """Dense search by inner product over normalised vectors, memory-mapped: exact, or by FAISS and exact where many are.
 
 Where a part is large, FAISS passes over codes of two bits a number, a sixteenth of the vectors' size, for more
-candidates than are asked for, and their exact products rank them. Among a part of the chunks the search is always exact.
+candidates than are asked for, and their exact products rank them. Among a part of the chunks the search is always
+exact.
 """
 
 from collections.abc import Sequence
