@@ -5,10 +5,10 @@
 Where only one of the two files is named, only that one is written. The README's table stands between two comments.
 For the page it reads eval-DATASET-CONTEXT[-NOTE].json (`local-rag eval DATASET --json`), tuning-*.json
 (tune_retrieval.py, tune_contexts.py, tune_reranker.py), worth-*.json (contexts.py), search-latency.json
-(bench_search.py), rerank-speed.json (bench_rerank.py) and grow-*.json (grow.py), whichever are there; for the table
-eval-codebases-llm.json,
-answers.json (counts by hand of `eval --answers`), index-handbook.json, contexts-*.json (bench_contextualize.py) and
-reliability-crash.json (crash_test.py). The questions in docs/measurements are hashes: the sets are not ours.
+(bench_search.py), rerank-speed.json (bench_rerank.py) and what growth_results.py reads, whichever are there; for the
+table eval-codebases-llm.json, answers.json (counts by hand of `eval --answers`), index-handbook.json, contexts-*.json
+(bench_contextualize.py) and reliability-crash.json (crash_test.py). The questions in docs/measurements are hashes: the
+sets are not ours.
 """
 
 import argparse
@@ -21,6 +21,8 @@ from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+from growth_results import table, write_growth
 
 from local_rag.evaluation.evaluate import compare_reports, load_report, stage_values
 from local_rag.evaluation.metrics import METRICS, paired_test
@@ -59,12 +61,6 @@ The three sets are public. Fetch them, lay them out as below and run `scripts/me
 """
 
 TITLES = {"mrr@10": "MRR@10", "ndcg@10": "nDCG@10"}
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def number(metric: str, value: float, sign: str = "") -> str:
@@ -178,30 +174,6 @@ def write_latency(report: dict[str, Any]) -> Iterator[str]:
         sizes = (f"{row[name]:.0f}" for name in ("memory_mb", "disk_mb", "build_seconds"))
         rows.append([f"{row['chunks']:,}", *stages, f"{row['load_seconds']:.2f}", *sizes])
     yield table(["chunks", "dense", "keyword", "fuse", "total", "load s", "memory MB", "disk MB", "build s"], rows)
-
-
-def write_growth(reports: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield what libraries of several sizes cost to keep."""
-    yield "## As a library grows"
-    yield (
-        "Varied copies of the pages in `corpus/`, with headings, vectors that cost nothing, 2 cores: each step is a "
-        "process of its own, whose start counts. The keyword order is compared with that of a library indexed from "
-        "nothing."
-    )
-    names = {
-        "chunks": "chunks",
-        "index_seconds": "index s",
-        "index_peak_mb": "peak MB",
-        "unchanged_seconds": "unchanged s",
-        "one_change_seconds": "one change s",
-        "one_removal_seconds": "one removal s",
-        "open_seconds": "open s",
-        "search_ms": "search ms",
-        "resident_mb": "memory MB",
-        "same_order": "same order",
-    }
-    rows = [[f"{round(one[name], 2):,}" for name in names] for one in sorted(reports, key=lambda one: one["chunks"])]
-    yield table(list(names.values()), rows)
 
 
 def write_rerank_speed(report: dict[str, Any]) -> Iterator[str]:
@@ -374,8 +346,7 @@ def write_page(output: Path, measurements: Path) -> None:
     for file, write in others:
         if (measurements / file).exists():
             parts += write(json.loads((measurements / file).read_text()))
-    if grown := [json.loads(path.read_text()) for path in measurements.glob("grow-*.json")]:
-        parts += write_growth(grown)
+    parts += write_growth(measurements)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text("\n\n".join(parts) + "\n")
 
