@@ -113,9 +113,7 @@ class VectorIndex:
             elif part.near is None or (near := self._near(part, question, top)) is None:
                 found, products = _all(part, question)
             else:
-                found, products = near, None
-            if products is None:
-                products = exact_products(part.vectors, found, question).astype(np.float32)
+                found, products = near, _products(part.vectors, near, question)
             rows.append(found + first)
             scores.append(products)
         candidates, about = np.concatenate(rows), np.concatenate(scores)
@@ -160,10 +158,17 @@ def _all(part: VectorPart, question: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return rows, products if part.alive is None else products[rows]
 
 
-def _among(part: VectorPart, question: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return those of some rows that are alive, with their products unless they are few."""
+def _among(part: VectorPart, question: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return those of some rows that are alive with their products, float32; the rest is not read where it is much."""
     rows = rows if part.alive is None else rows[part.alive[rows]]
-    return (rows, None) if len(rows) * _FEW < len(part.vectors) else (rows, (part.vectors @ question)[rows])
+    few = len(rows) * _FEW < len(part.vectors)
+    return rows, _products(part.vectors, rows, question) if few else (part.vectors @ question)[rows]
+
+
+def _products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) -> np.ndarray:
+    """Return the products of some rows, float32, off by as little as rounding makes them."""
+    pieces = [vectors[rows[start : start + _PIECE]] @ question for start in range(0, len(rows), _PIECE)]
+    return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)
 
 
 def exact_products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) -> np.ndarray:
