@@ -20,7 +20,7 @@ def search_keywords(
         raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
     situated = index.manifest.get("fingerprint", {}).get("context", "llm") in SITUATED
     terms, allowed = keyword_tokens(question), Filtering(StoreCatalogue(store)).allowed(filters)
-    rows = () if asks_for_documents(question) else store.document_rows().keys()
+    rows = () if asks_for_documents(question) else store.document_rows()
     ranking = without(rows, lambda count: index.keywords(terms, count, allowed), top)
     stored = store.chunks_by_id([chunk for chunk, _ in ranking])
     return [

@@ -1,7 +1,7 @@
 """Find passages: dense search and keyword search, fused, then reranked where there is a cross-encoder."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Protocol
@@ -47,8 +47,8 @@ class Shelf(Catalogue, Protocol):
     def chunks_by_id(self, ids: Sequence[int]) -> Mapping[int, StoredChunk]:
         """Return the chunks with these ids."""
 
-    def document_rows(self) -> Mapping[int, str]:
-        """Return the ids of all rows that stand for documents, with the paths of those."""
+    def document_rows(self) -> Collection[int]:
+        """Return the ids of all rows that stand for documents."""
 
 
 class Stopwatch:
@@ -87,7 +87,7 @@ class Searcher:
         self._store, self._settings, self._embedder = store, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
         self._filtering = Filtering(StoreCatalogue(store) if isinstance(store, Store) else store)
-        self._document_rows = store.document_rows().keys()
+        self._document_rows = store.document_rows()
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
     def load(self) -> None:

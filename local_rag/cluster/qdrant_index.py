@@ -130,11 +130,11 @@ class QdrantIndex:
         points = self._client.call("retrieve", self._collection, list(ids), with_payload=True)
         return {int(point.id): _stored_chunk(int(point.id), point.payload) for point in points}
 
-    def document_rows(self) -> Mapping[int, str]:
-        """Return the ids of all rows that stand for documents, with the paths of those."""
+    def document_rows(self) -> set[int]:
+        """Return the ids of all rows that stand for documents."""
         models = self._client.models
         rows = models.Filter(must=[models.FieldCondition(key="kind", match=models.MatchValue(value="document"))])
-        return {int(point.id): point.payload["path"] for point in self._scroll(self._collection, only=rows)}
+        return {int(point.id) for point in self._scroll(self._collection, only=rows, payload=False)}
 
     def version(self) -> str:
         """Return what is another one as soon as filters may pass other documents."""

@@ -34,6 +34,7 @@ from local_rag.library import Library
 from local_rag.models.choice import chosen
 from local_rag.records import Chunk, Progress
 from local_rag.store.database import Store
+from local_rag.store.document_rows import paths_of_document_rows
 
 POOL = 150  # the deepest recall that is reported
 
@@ -208,7 +209,7 @@ def rows_of_documents(dataset: Dataset, library: Library) -> dict[int, str]:
     """Return the document of each row that stands for a whole one: its id in the dataset, or its path."""
     names = {str(document.document.path): document.id for document in dataset.documents}
     with library.reading() as store:
-        return {key: names.get(path, path) for key, path in store.document_rows().items()}
+        return {key: names.get(path, path) for key, path in paths_of_document_rows(store).items()}
 
 
 class Ranker:

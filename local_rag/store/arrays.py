@@ -1,6 +1,7 @@
 """Arrays in files of NumPy's own format: written a piece at a time, read memory-mapped."""
 
 import io
+import mmap
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -63,3 +64,13 @@ def open_array(path: Path, *, mapped: bool = True) -> np.ndarray:
     except (FileNotFoundError, ValueError, EOFError, SyntaxError):  # NumPy's words are not for users
         raise DamagedLibraryError(f"{path} is missing or damaged", REMEDY) from None
     return np.asarray(array)
+
+
+def give_back(array: np.ndarray) -> None:
+    """Let the system take back the memory of a mapped array that was read; it is read again where it is wanted."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray) and not isinstance(owner, np.memmap):
+        owner = owner.base
+    mapped = getattr(owner, "_mmap", None)
+    if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)

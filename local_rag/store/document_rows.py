@@ -17,6 +17,12 @@ def documents_without_row(store: Store) -> list[StoredDocument]:
     return [StoredDocument(*row) for row in found]
 
 
+def paths_of_document_rows(store: Store) -> dict[int, str]:
+    """Return the path of the document that each such row stands for, superseded ones too."""
+    query = "SELECT chunks.id, path FROM chunks JOIN documents ON documents.id = document_id "
+    return dict(store.connection.execute(f"{query} WHERE chunks.kind = 'document'").fetchall())
+
+
 def put_document_rows(store: Store, rows: Iterable[tuple[int, Chunk]]) -> None:
     """Store rows, each with the id of its document."""
     query = (

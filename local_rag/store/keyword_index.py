@@ -14,8 +14,10 @@ from local_rag.store.postings import Inverted, Postings
 from local_rag.store.ranking import best_rows, contenders
 from local_rag.store.scoring import (
     KEYWORDS,
+    Collection,
     KeywordTuning,
     Statistics,
+    damping,
     inverse_document_frequency,
     saturation,
     term_weights,
@@ -103,14 +105,12 @@ class KeywordIndex:
     ) -> None:
         """Search the chunks of each part that are alive, or all; of equal ones that of the lowest `order` is first."""
         self._tuning, self._order = tuning, order
-        self._parts, first = list[_Part](), 0
+        self._parts = list[_Part]()
         self._statistics = Statistics()
         for postings, alive in parts:
             blocks = None if alive is None else postings.alive_blocks(alive)
-            self._parts.append(_Part(postings, alive, blocks, first))
+            self._parts.append(_Part(_Side(postings.own, alive), _Side(postings.around, blocks), postings))
             self._statistics += postings.statistics(alive)
-            first += len(postings.block_of)
-        self._chunks = first
 
     @classmethod
     def build(
@@ -159,44 +159,82 @@ class KeywordIndex:
 
     def _scores(self, weight_of: Mapping[str, float]) -> np.ndarray:
         """Return the score of every chunk, float64; 0 of those that are not alive."""
-        scores = np.zeros(self._chunks)
-        around = {part.first: np.zeros(len(part.postings.around.lengths)) for part in self._parts}
-        for term, weight in weight_of.items():
-            number = token_number(term)
-            places = [(part, place) for part in self._parts if (place := part.postings.place(number)) is not None]
-            own = [(part, *_holders(part.postings.own, place, part.alive)) for part, place in places]
-            blocks = [(part, *_holders(part.postings.around, place, part.blocks)) for part, place in places]
-            total = self._statistics
-            for lists, collection, share in ((own, total.own, 1.0), (blocks, total.around, self._tuning.around)):
-                holding = sum(len(found) for _, found, _ in lists)
-                idf = weight * share * inverse_document_frequency(collection.texts, holding)
-                for part, found, counts in lists:
-                    inverted = part.postings.own if lists is own else part.postings.around
-                    frequency, length = counts.astype(np.float64), inverted.lengths[found].astype(np.float64)
-                    values = idf * saturation(frequency, length, collection.average, self._tuning)
-                    if lists is own:
-                        scores[found + part.first] += values
-                    else:
-                        around[part.first][found] += values
-        for part in self._parts:
-            of_blocks = around[part.first]
-            if of_blocks.any():
-                scores[part.first : part.first + len(part.postings.block_of)] += of_blocks[part.postings.block_of]
-        return scores
+        numbers, total = [token_number(term) for term in weight_of], self._statistics
+        places = [[part.postings.place(number) for number in numbers] for part in self._parts]
+        own = self._side_scores([part.own for part in self._parts], places, weight_of, total.own, 1.0)
+        around = self._side_scores(
+            [part.around for part in self._parts], places, weight_of, total.around, self._tuning.around
+        )
+        for number, part in enumerate(self._parts):
+            own[number] += around[number][part.postings.block_of]
+            if part.own.alive is not None:
+                own[number][~part.own.alive] = 0
+        return np.concatenate([np.zeros(0), *own])
+
+    def _side_scores(
+        self,
+        sides: "Sequence[_Side]",
+        places: Sequence[Sequence[int | None]],
+        weight_of: Mapping[str, float],
+        collection: Collection,
+        share: float,
+    ) -> list[np.ndarray]:
+        """Return the scores of the texts of each part, their own or their surroundings'; the dead have some too."""
+        lists = [side.holders(of_part) for side, of_part in zip(sides, places, strict=True)]
+        weights = [
+            weight * share * inverse_document_frequency(collection.texts, sum(one[term].alive for one in lists))
+            for term, weight in enumerate(weight_of.values())
+        ]
+        return [
+            side.scores(of_part, weights, collection, self._tuning) for side, of_part in zip(sides, lists, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Holders:
+    """The texts that hold a token, ascending, how often each does, and how many of them are alive."""
+
+    texts: np.ndarray
+    counts: np.ndarray
+    alive: int
+
+
+@dataclass(slots=True, eq=False)
+class _Side:
+    """The texts of a part, or their surroundings, and which are alive, None for all."""
+
+    inverted: Inverted
+    alive: np.ndarray | None
+    _damping: np.ndarray | None = None
+
+    def holders(self, places: Sequence[int | None]) -> list[_Holders]:
+        """Return who holds each token, given as its place among the words; nobody where that is None."""
+        found = []
+        for place in places:
+            first, end = (0, 0) if place is None else map(int, self.inverted.starts[place : place + 2])
+            texts = self.inverted.texts[first:end]
+            alive = len(texts) if self.alive is None else int(np.count_nonzero(self.alive[texts]))
+            found.append(_Holders(texts, self.inverted.counts[first:end], alive))
+        return found
+
+    def scores(
+        self, lists: Sequence[_Holders], weights: Sequence[float], collection: Collection, tuning: KeywordTuning
+    ) -> np.ndarray:
+        """Add up what the tokens of a question bring to each text, in their order."""
+        if self._damping is None:  # the same for every question
+            self._damping = damping(self.inverted.lengths.astype(np.float64), collection.average, tuning)
+        values = [
+            weight * saturation(one.counts.astype(np.float64), self._damping[one.texts])
+            for one, weight in zip(lists, weights, strict=True)
+        ]
+        texts = np.concatenate([one.texts for one in lists])
+        return np.bincount(texts, weights=np.concatenate(values), minlength=len(self._damping))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """Postings, which of their chunks and blocks are alive, and the id of the first chunk."""
+    """Postings with their chunks and their surroundings."""
 
+    own: _Side
+    around: _Side
     postings: Postings
-    alive: np.ndarray | None
-    blocks: np.ndarray | None
-    first: int
-
-
-def _holders(inverted: Inverted, place: int, alive: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the texts alive that hold a token, and how often each does."""
-    span = slice(int(inverted.starts[place]), int(inverted.starts[place + 1]))
-    found, counts = inverted.texts[span], inverted.counts[span]
-    return (found, counts) if alive is None else (found[alive[found]], counts[alive[found]])

@@ -105,9 +105,15 @@ def statistics_of(documents: Iterable[Sequence[PostingRow]], tuning: KeywordTuni
     return total
 
 
-def saturation(frequency: _Number, length: _Number, average: float, tuning: KeywordTuning) -> _Number:
-    """Return what a token that stands so often in a text of a length adds to its score, before it is weighted."""
-    part: _Number = frequency / (tuning.k1 * ((1 - tuning.b) + tuning.b * length / average) + frequency)
+def damping(length: _Number, average: float, tuning: KeywordTuning) -> _Number:
+    """Return what stands against the frequency of a token in a text of a length."""
+    against: _Number = tuning.k1 * ((1 - tuning.b) + tuning.b * length / average)
+    return against
+
+
+def saturation(frequency: _Number, damping: _Number) -> _Number:
+    """Return what a token that stands so often in a text adds to its score, before it is weighted."""
+    part: _Number = frequency / (damping + frequency)
     return part
 
 
@@ -138,7 +144,7 @@ def chunk_vector(row: PostingRow, statistics: Statistics, tuning: KeywordTuning 
     ):
         for token, frequency in counts.items():
             number = token_number(token, _NUMBER_BITS) + offset
-            part = saturation(float(frequency), float(length), collection.average, tuning)
+            part = saturation(float(frequency), damping(float(length), collection.average, tuning))
             vector[number] = vector.get(number, 0.0) + part
     return vector
 

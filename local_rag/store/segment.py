@@ -7,7 +7,7 @@ document its id, the version of its rows and its first row. `vectors.npy`, `code
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from local_rag.errors import DamagedLibraryError
 from local_rag.files import file_sha256, flush
-from local_rag.store.arrays import REMEDY, open_array, write_array, write_pieces
+from local_rag.store.arrays import REMEDY, give_back, open_array, write_array, write_pieces
 from local_rag.store.index import DocumentRows
 from local_rag.store.keyword_index import keyword_tokens
 from local_rag.store.postings import Postings, merge_postings
@@ -99,16 +99,19 @@ def merge_segments(folder: Path, sources: Sequence[tuple[Segment, np.ndarray]]) 
     write_pieces(
         folder / "vectors.npy",
         np.float32,
-        (
-            segment.vectors[start : start + _PIECE][alive[start : start + _PIECE]]
-            for segment, alive in rows
-            for start in range(0, segment.rows, _PIECE)
-        ),
+        (piece for segment, alive in rows for piece in _vectors_alive(segment, alive)),
         sources[0][0].vectors.shape[1:],
     )
     write_near(open_array(folder / "vectors.npy"), folder / _CODES)
     merge_postings([(segment.postings, alive) for segment, alive in rows], folder / "keywords")
     finish(folder, {})
+
+
+def _vectors_alive(segment: Segment, alive: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the vectors that are alive, some at a time, in memory that their number does not fill."""
+    for start in range(0, segment.rows, _PIECE):
+        yield segment.vectors[start : start + _PIECE][alive[start : start + _PIECE]]
+        give_back(segment.vectors)
 
 
 def finish(folder: Path, manifest: Mapping[str, Any]) -> None:

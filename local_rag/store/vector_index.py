@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import DamagedLibraryError
-from local_rag.store.arrays import REMEDY, open_array, write_array
+from local_rag.store.arrays import REMEDY, give_back, open_array, write_array
 from local_rag.store.ranking import best_rows
 
 # What float32 products may be off by: whatever is so near to the last one is compared exactly.
@@ -196,6 +196,7 @@ def write_near(vectors: np.ndarray, path: Path, tuning: NearTuning = NEAR) -> bo
     index.train(np.ascontiguousarray(vectors[np.linspace(0, rows - 1, min(rows, _SAMPLED)).astype(np.int64)]))
     for start in range(0, rows, _PIECE):
         index.add(np.ascontiguousarray(vectors[start : start + _PIECE]))
+        give_back(vectors)
     path.write_bytes(faiss.serialize_index(index).data)  # a full disk is an OSError here; FAISS would carry on
     return True
 

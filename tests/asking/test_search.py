@@ -27,8 +27,8 @@ class FakeStore:
         self._missing = missing
         self.asked: list[int] = []
 
-    def document_rows(self) -> dict[int, str]:
-        return {}
+    def document_rows(self) -> set[int]:
+        return set()
 
     def chunks_by_id(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
         self.asked += ids

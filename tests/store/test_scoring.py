@@ -11,6 +11,7 @@ from local_rag.store.scoring import (
     KeywordTuning,
     Statistics,
     chunk_vector,
+    damping,
     even_blocks,
     inverse_document_frequency,
     posting_rows,
@@ -90,8 +91,9 @@ def test_documents_are_cut_into_even_blocks() -> None:
 def test_rare_tokens_and_short_texts_weigh_more() -> None:
     assert inverse_document_frequency(100, 1) > inverse_document_frequency(100, 50) > 0
     tuning = KeywordTuning()
-    assert saturation(2.0, 10.0, 10.0, tuning) > saturation(1.0, 10.0, 10.0, tuning)
-    assert saturation(1.0, 5.0, 10.0, tuning) > saturation(1.0, 20.0, 10.0, tuning)
+    short, usual, long = (damping(length, 10.0, tuning) for length in (5.0, 10.0, 20.0))
+    assert saturation(2.0, usual) > saturation(1.0, usual)
+    assert saturation(1.0, short) > saturation(1.0, long)
 
 
 def test_numbers_of_tokens_stay_what_they_are() -> None:

@@ -36,7 +36,7 @@ class SummingUp(QuickWorkers):
 
 def rows_of(library: Library) -> set[int]:
     with closing(Store(library.folder)) as store:
-        return set(store.document_rows())
+        return store.document_rows()
 
 
 @pytest.fixture
