@@ -43,8 +43,11 @@ Ranking = list[tuple[int, float]]
 
 
 def without(rows: Collection[int], search: Callable[[int], Ranking], top: int) -> Ranking:
-    """Return the best `top` of a ranked list without some rows, asking for as many more as it takes."""
-    wanted = top
+    """Return the best `top` of a ranked list without some rows, asking for as many more as it takes.
+
+    Twice as many are asked for at once: that costs hardly more, and a second search as much as the first.
+    """
+    wanted = 2 * top if rows else top
     while True:
         found = search(wanted)
         kept = [one for one in found if one[0] not in rows]
