@@ -5,7 +5,8 @@ candidates than are asked for, and their exact products rank them. Among a part 
 exact.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,20 +124,12 @@ class VectorIndex:
 
     def _near(self, part: VectorPart, question: np.ndarray, top: int) -> np.ndarray | None:
         """Ask FAISS for rows, and return those that are alive; None where too few are."""
-        import faiss
-
         total = len(part.vectors)
         wanted = self._tuning.candidates * top
         if part.alive is not None:  # FAISS knows nothing of it: so many more are asked for as are gone
             wanted = wanted * total // max(1, int(np.count_nonzero(part.alive)))
-        # One question gives threads nothing to share out: a second one only delays the first. The number is put back,
-        # because torch's threads depend on it too.
-        threads = faiss.omp_get_max_threads()
-        faiss.omp_set_num_threads(1)
-        try:
+        with _one_thread():
             _, found = part.near.search(question.reshape(1, -1), min(wanted, total))
-        finally:
-            faiss.omp_set_num_threads(threads)
         rows: np.ndarray = np.sort(found[0][found[0] >= 0])
         rows = rows if part.alive is None else rows[part.alive[rows]]
         return rows if len(rows) >= min(top * self._tuning.candidates // 2, total) else None
@@ -181,6 +174,22 @@ def exact_products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) 
     return np.concatenate(pieces) if pieces else np.zeros(0)
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let FAISS compute in one thread: there is little to share out, and beside other programs threads wait in vain.
+
+    The number is put back, because torch's threads depend on it too.
+    """
+    import faiss
+
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(threads)
+
+
 def write_near(vectors: np.ndarray, path: Path, tuning: NearTuning = NEAR) -> bool:
     """Write FAISS's codes of some vectors, where they are so many that it is worth while; say whether they are.
 
@@ -193,10 +202,11 @@ def write_near(vectors: np.ndarray, path: Path, tuning: NearTuning = NEAR) -> bo
 
     pairs = dimension // 2 if dimension % 2 == 0 else dimension
     index = faiss.index_factory(dimension, f"PQ{pairs}x4fs", faiss.METRIC_INNER_PRODUCT)
-    index.train(np.ascontiguousarray(vectors[np.linspace(0, rows - 1, min(rows, _SAMPLED)).astype(np.int64)]))
-    for start in range(0, rows, _PIECE):
-        index.add(np.ascontiguousarray(vectors[start : start + _PIECE]))
-        give_back(vectors)
+    with _one_thread():
+        index.train(np.ascontiguousarray(vectors[np.linspace(0, rows - 1, min(rows, _SAMPLED)).astype(np.int64)]))
+        for start in range(0, rows, _PIECE):
+            index.add(np.ascontiguousarray(vectors[start : start + _PIECE]))
+            give_back(vectors)
     path.write_bytes(faiss.serialize_index(index).data)  # a full disk is an OSError here; FAISS would carry on
     return True
 

@@ -39,6 +39,7 @@ def write_growth(measurements: Path) -> Iterator[str]:
         )
         reports.sort(key=lambda one: int(one["chunks"]))
         yield table(list(_GROWTH.values()), [[_figure(one[name]) for name in _GROWTH] for one in reports])
+        yield from (one["note"] for one in reports if "note" in one)
         if (measurements / "grow.png").exists():
             yield "![Each figure against the number of chunks](measurements/grow.png)"
     if (path := measurements / "near.json").exists():
