@@ -223,12 +223,10 @@ class _Side:
         """Add up what the tokens of a question bring to each text, in their order."""
         if self._damping is None:  # the same for every question
             self._damping = damping(self.inverted.lengths.astype(np.float64), collection.average, tuning)
-        values = [
-            weight * saturation(one.counts.astype(np.float64), self._damping[one.texts])
-            for one, weight in zip(lists, weights, strict=True)
-        ]
-        texts = np.concatenate([one.texts for one in lists])
-        return np.bincount(texts, weights=np.concatenate(values), minlength=len(self._damping))
+        scores = np.zeros(len(self._damping))
+        for one, weight in zip(lists, weights, strict=True):  # one at a time: a long question has many long lists
+            scores[one.texts] += weight * saturation(one.counts.astype(np.float64), self._damping[one.texts])
+        return scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
