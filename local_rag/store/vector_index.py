@@ -36,7 +36,7 @@ VECTORS = VectorTuning()
 
 @dataclass(frozen=True, slots=True)
 class NearTuning:
-    """When and how FAISS is asked: chosen by scripts/measure/near.py, see docs/scale.md.
+    """When and how FAISS is asked: chosen by scripts/measure/near.py, see docs/results.md.
 
     Parts of at least `least_rows` have codes. So many times the number asked for are compared exactly.
     """
@@ -111,10 +111,10 @@ class VectorIndex:
             if allowed is not None:
                 inside = allowed[np.searchsorted(allowed, first) : np.searchsorted(allowed, end)] - first
                 found, products = _among(part, question, inside)
-            elif part.near is None or (near := self._near(part, question, top)) is None:
+            elif part.near is None:
                 found, products = _all(part, question)
             else:
-                found, products = near, _products(part.vectors, near, question)
+                found, products = self._near(part, question, top)
             rows.append(found + first)
             scores.append(products)
         candidates, about = np.concatenate(rows), np.concatenate(scores)
@@ -122,17 +122,19 @@ class VectorIndex:
             candidates = candidates[about >= np.partition(about, -top)[-top] - _ROUNDING]
         return best_rows(candidates, self._exact_scores(candidates, question), top, self._order)
 
-    def _near(self, part: VectorPart, question: np.ndarray, top: int) -> np.ndarray | None:
-        """Ask FAISS for rows, and return those that are alive; None where too few are."""
+    def _near(self, part: VectorPart, question: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
+        """Ask FAISS for rows, and return those that are alive with their products; all rows where too few are."""
         total = len(part.vectors)
         wanted = self._tuning.candidates * top
         if part.alive is not None:  # FAISS knows nothing of it: so many more are asked for as are gone
             wanted = wanted * total // max(1, int(np.count_nonzero(part.alive)))
-        with _one_thread():
+        with one_thread():
             _, found = part.near.search(question.reshape(1, -1), min(wanted, total))
         rows: np.ndarray = np.sort(found[0][found[0] >= 0])
         rows = rows if part.alive is None else rows[part.alive[rows]]
-        return rows if len(rows) >= min(top * self._tuning.candidates // 2, total) else None
+        if len(rows) < min(top * self._tuning.candidates // 2, total):
+            return _all(part, question)
+        return rows, _products(part.vectors, rows, question)
 
     def _exact_scores(self, rows: np.ndarray, question: np.ndarray) -> np.ndarray:
         """Return the products of rows, float64, each the same whatever stands beside it."""
@@ -175,7 +177,7 @@ def exact_products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) 
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Let FAISS compute in one thread: there is little to share out, and beside other programs threads wait in vain.
 
     The number is put back, because torch's threads depend on it too.
@@ -202,7 +204,7 @@ def write_near(vectors: np.ndarray, path: Path, tuning: NearTuning = NEAR) -> bo
 
     pairs = dimension // 2 if dimension % 2 == 0 else dimension
     index = faiss.index_factory(dimension, f"PQ{pairs}x4fs", faiss.METRIC_INNER_PRODUCT)
-    with _one_thread():
+    with one_thread():
         index.train(np.ascontiguousarray(vectors[np.linspace(0, rows - 1, min(rows, _SAMPLED)).astype(np.int64)]))
         for start in range(0, rows, _PIECE):
             index.add(np.ascontiguousarray(vectors[start : start + _PIECE]))

@@ -25,13 +25,14 @@ from grow import paragraphs  # noqa: E402
 
 from local_rag.models.load import load_embedder  # noqa: E402  found only after the line above
 from local_rag.models.registry import resolve  # noqa: E402
-from local_rag.store.vector_index import NearTuning, VectorIndex, VectorPart, open_near, write_near  # noqa: E402
+from local_rag.store.vector_index import NearTuning, VectorIndex, VectorPart, one_thread, open_near, write_near  # noqa: E402
 
 _POOL, _QUESTIONS = 150, 250
 _JITTER = 0.6
 _WORDS = 110  # of a passage
 _CANDIDATES = (2, 4, 8, 16)
-_OTHERS = ("IVF2048,SQ8", "HNSW32,SQ8", "RaBitQ", "SQ8")
+# Other indexes of FAISS, with what they are told when they are asked.
+_OTHERS = {"IVF2048,SQ8": {"nprobe": 256}, "HNSW32,SQ8": {"efSearch": 8 * _POOL}, "RaBitQ": {}, "SQ8": {}}
 
 Search = Callable[[np.ndarray], "set[int]"]
 
@@ -97,24 +98,22 @@ def compare(vectors: np.ndarray, questions: np.ndarray, folder: Path) -> list[di
         part = VectorPart(vectors, None, near)
         index = VectorIndex([part], tuning=NearTuning(candidates=candidates))
         tell(f"pairs in 4 bits, {candidates} times as many compared", searching(index), built)
-    for name in _OTHERS:
+    for name, told in _OTHERS.items():
         started = time.perf_counter()
         other = faiss.index_factory(vectors.shape[1], name, faiss.METRIC_INNER_PRODUCT)
         other.train(vectors[:: max(1, len(vectors) // 80_000)])
         other.add(vectors)
         built = time.perf_counter() - started
-        space = faiss.ParameterSpace()
-        if name.startswith(("HNSW", "IVF")):
-            space.set_index_parameter(other, *(("efSearch", 8 * _POOL) if name.startswith("HNSW") else ("nprobe", 256)))
+        for parameter, value in told.items():
+            faiss.ParameterSpace().set_index_parameter(other, parameter, value)
 
         def search(question: np.ndarray, other: Any = other) -> set[int]:
             found = np.sort(other.search(question.reshape(1, -1), 8 * _POOL)[1][0])
             found = found[found >= 0]
             return set(found[np.argsort(-(vectors[found] @ question))[:_POOL]].tolist())
 
-        faiss.omp_set_num_threads(1)
-        tell(f"{name}, 8 times as many compared", search, built)
-        faiss.omp_set_num_threads(2)
+        with one_thread():
+            tell(f"{name}, 8 times as many compared", search, built)
     return rows
 
 
