@@ -9,7 +9,7 @@ from contextlib import closing
 
 import numpy as np
 
-from local_rag.indexing.vectors import default_chunk_tokens, embedded_text, embedder_identity, vector_keys
+from local_rag.indexing.vectors import chunk_tokens, embedded_text, embedder_identity, vector_keys
 from local_rag.indexing.work import EmbeddingJob, Note, Workers
 from local_rag.keys import key_of
 from local_rag.records import SITUATED, WRITTEN, InstalledModel, heading_path
@@ -37,7 +37,7 @@ class Embedding:
     ) -> None:
         self._store, self._workers, self._settings, self._model = store, workers, settings, embed_model
         self._situated = settings.context in SITUATED
-        self._chunk_tokens = settings.chunk_tokens or default_chunk_tokens(embed_model)  # no chunk has more
+        self._chunk_tokens = chunk_tokens(settings, embed_model)  # no chunk has more
         shaped = index_recipe(KEYWORDS, VECTORS)
         self.plan = key_of(embedder_identity(embed_model), embed_model.int8, settings.context, context_plan, shaped)
         self._lacking: dict[int, set[str]] = {}  # vectors that are being made, by document

@@ -26,7 +26,7 @@ from local_rag.indexing.fingerprint import make_fingerprint
 from local_rag.indexing.given_up import notes_of
 from local_rag.indexing.pace import until_publish
 from local_rag.indexing.summaries import document_plan, is_summary, rows_of, rows_to_put, with_summary
-from local_rag.indexing.vectors import default_chunk_tokens
+from local_rag.indexing.vectors import chunk_tokens
 from local_rag.indexing.work import Workers
 from local_rag.keys import key_of
 from local_rag.llama.generator import Vocabulary
@@ -202,18 +202,18 @@ class Indexer:
     def splitting(self) -> Splitting:
         """Return how documents are split; raise LibraryError where the embedder cannot take such chunks."""
         room = input_tokens(self._embed_model)
-        chunk_tokens = self._settings.chunk_tokens or default_chunk_tokens(self._embed_model)
-        if chunk_tokens > room:
+        most_tokens = chunk_tokens(self._settings, self._embed_model)
+        if most_tokens > room:
             raise LibraryError(
-                f"A chunk of {chunk_tokens} tokens does not fit {self._embed_model.name}, which takes {room}; "
+                f"A chunk of {most_tokens} tokens does not fit {self._embed_model.name}, which takes {room}; "
                 f"use `--chunk-tokens {room}` or less."
             )
-        if self._settings.overlap >= chunk_tokens:
+        if self._settings.overlap >= most_tokens:
             raise LibraryError(
-                f"The overlap must be smaller than the chunks of {chunk_tokens} tokens; lower `--overlap`."
+                f"The overlap must be smaller than the chunks of {most_tokens} tokens; lower `--overlap`."
             )
         tokenizer = self._embed_model.path / TOKENIZER_FILE
-        return Splitting(tokenizer, chunk_tokens, self._settings.overlap, self._settings.chunker)
+        return Splitting(tokenizer, most_tokens, self._settings.overlap, self._settings.chunker)
 
     @staticmethod
     def split_key(splitting: Splitting) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from local_rag.keys import key_of, recipe
 from local_rag.models.embedder import Embedder, input_tokens, tokenizer_of
 from local_rag.records import InstalledModel
+from local_rag.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ def default_chunk_tokens(model: InstalledModel) -> int:
     The rest leaves room for title and headings.
     """
     return min(256, input_tokens(model) * 4 // 7)
+
+
+def chunk_tokens(settings: Settings, model: InstalledModel) -> int:
+    """Return how large chunks are at most: as the settings say, or by default."""
+    return settings.chunk_tokens or default_chunk_tokens(model)
 
 
 def embedded_text(
