@@ -92,11 +92,11 @@ class Asking:
 
     def figures(self) -> dict[str, Any]:
         """Return what came of the questions asked so far, and forget it."""
-        tenths = quantiles(self.milliseconds, n=100)
+        hundredths = quantiles(self.milliseconds, n=100)
         told = {
             "searches": len(self.milliseconds),
             "median_ms": median(self.milliseconds),
-            "p95_ms": tenths[94],
+            "p95_ms": hundredths[94],
             "longest_ms": max(self.milliseconds),
             "errors": len(self.errors),
             "mixed": self.mixed,
