@@ -228,7 +228,7 @@ def plot(files: Sequence[Path], to: Path) -> None:
     from matplotlib import pyplot
 
     rows = sorted((json.loads(path.read_text()) for path in files), key=lambda row: row["chunks"])
-    names = [name for name in rows[0] if name != "chunks"]
+    names = [name for name in rows[0] if name not in ("chunks", "same_order", "note")]
     _, axes = pyplot.subplots(-(-len(names) // 2), 2, figsize=(9, 14), squeeze=False)
     for name, axis in zip(names, axes.flat, strict=False):
         axis.plot([row["chunks"] for row in rows], [row[name] for row in rows], marker="o")

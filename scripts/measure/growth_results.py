@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tables import table
+
 _GROWTH = {
     "chunks": "chunks",
     "index_seconds": "index s",
@@ -20,12 +22,6 @@ _GROWTH = {
     "resident_mb": "memory MB",
     "same_order": "same order",
 }
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def write_growth(measurements: Path) -> Iterator[str]:

@@ -22,7 +22,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from growth_results import table, write_growth
+from growth_results import write_growth
+from tables import table
 
 from local_rag.evaluation.evaluate import compare_reports, load_report, stage_values
 from local_rag.evaluation.metrics import METRICS, paired_test
