@@ -8,7 +8,7 @@ import csv
 import hashlib
 import os
 import re
-import shutil
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -225,14 +225,15 @@ def glibc_tags(glibc: str) -> list[str]:
 
 def zig_compiler(glibc: str, folder: Path) -> dict[str, str]:
     """Write the commands that compile for an older glibc with zig; return them as environment variables."""
-    if shutil.which("python-zig") is None and not _has("ziglang"):
+    if not _has("ziglang"):
         text = f"For glibc {glibc} llama.cpp has to be compiled with zig, which is not installed"
         raise BundleError("platform", f"{text}; run `pip install ziglang`, or leave out --glibc.")
     folder.mkdir(parents=True, exist_ok=True)
+    # The program itself: where pip builds a wheel, Python no longer finds the package.
+    zig, target = _distribution("ziglang").locate_file("ziglang/zig"), f"{os.uname().machine}-linux-gnu.{glibc}"
     for name in ("cc", "c++"):
         program = folder / name
-        target = f"{os.uname().machine}-linux-gnu.{glibc}"
-        program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m ziglang {name} -target {target} \"$@\"\n")
+        program.write_text(f"#!/bin/sh\nexec {shlex.quote(str(zig))} {name} -target {target} \"$@\"\n")
         program.chmod(0o755)
     return {"CC": str(folder / "cc"), "CXX": str(folder / "c++")}
 
