@@ -24,6 +24,8 @@ if __package__:
 else:  # beside the parts, where no package is
     import importlib.util
 
+    sys.dont_write_bytecode = True  # what Python leaves there would not belong to the bundle
+
     def _load(name: str) -> Any:
         found = importlib.util.spec_from_file_location(name, Path(__file__).resolve().with_name(f"{name}.py"))
         assert found is not None

@@ -8,8 +8,10 @@ library; `local-rag bundle verify` runs the same checks. Ends with 0: whole, 1: 
 
 import sys
 
-if __name__ == "__main__" and not sys.flags.isolated:
-    del sys.path[0]  # the folder of the bundle, whose files must not pass for modules of the standard library
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True  # what Python leaves beside the parts would not belong to the bundle
+    if not sys.flags.isolated:
+        del sys.path[0]  # the folder of the bundle, whose files must not pass for modules of the standard library
 
 import argparse
 import hashlib

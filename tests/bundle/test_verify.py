@@ -54,10 +54,11 @@ def test_a_whole_bundle_is_whole_and_said_to_be_unsigned(bundle: Path, run: Run)
 
 def test_it_is_checked_beside_the_parts_too_without_the_program(bundle: Path, tmp_path: Path) -> None:
     # Files that would be imported in place of the standard library's, were the folder of the bundle looked into.
-    command = [sys.executable, "-B", str(bundle / "verify.py"), "--json"]
+    command = [sys.executable, str(bundle / "verify.py"), "--json"]
     (tmp_path / "elsewhere").mkdir()
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path / "elsewhere", env={}, check=False)
-    assert (done.returncode, json.loads(done.stdout)["ok"]) == (0, True)
+    for _ in range(2):  # the first run leaves nothing beside the parts
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path / "elsewhere", env={}, check=False)
+        assert (done.returncode, json.loads(done.stdout)["ok"]) == (0, True)
     (bundle / "argparse.py").write_text("raise SystemExit('run')")
     done = subprocess.run(command, capture_output=True, text=True, cwd=bundle, env={}, check=False)
     assert (done.returncode, json.loads(done.stdout)["problems"][0]["file"]) == (1, "argparse.py")
