@@ -233,7 +233,7 @@ def zig_compiler(glibc: str, folder: Path) -> dict[str, str]:
     zig, target = _distribution("ziglang").locate_file("ziglang/zig"), f"{os.uname().machine}-linux-gnu.{glibc}"
     for name in ("cc", "c++"):
         program = folder / name
-        program.write_text(f"#!/bin/sh\nexec {shlex.quote(str(zig))} {name} -target {target} \"$@\"\n")
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(str(zig))} {name} -target {target} "$@"\n')
         program.chmod(0o755)
     return {"CC": str(folder / "cc"), "CXX": str(folder / "c++")}
 
