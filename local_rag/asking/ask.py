@@ -1,6 +1,5 @@
 """Ask: find passages, select what to read of them, and answer from that or say that they do not hold the answer."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -92,18 +91,17 @@ class Asker:
         return Found(found, self._before if first.follows else None)
 
     def read(self, question: str, found: Found) -> Reading:
-        """Read the likely sources; where they do not hold the answer, read more of what was found, once."""
+        """Read the likely sources.
+
+        More of what was found, read where these do not hold the answer, was measured on 7 questions of corpus/: it
+        raises the odds of those that nothing answers as well, and no further answer was right.
+        """
         answerer, way = self._open_answerer(), self._way
         several = asks_for_several(question) or asks_for_documents(question)
         budget = None if way.whole else answerer.usual_tokens
-        tokens = budget and int(budget * (_SEVERAL if several else 1))
         sources = select(found.lists, near=way.near, several=several, diverse=way.diverse)
-        reading = answerer.read(question, sources, prompt_tokens=tokens, before=found.before)
-        if answerer.holds(reading) or not tokens:
-            return reading
-        more = select(found.lists, near=0.0, several=several, diverse=way.diverse)
-        further = answerer.read(question, more, prompt_tokens=2 * tokens, before=found.before)
-        return max(reading, further, key=lambda one: -math.inf if one.log_odds is None else one.log_odds)
+        tokens = budget and int(budget * (_SEVERAL if several else 1))
+        return answerer.read(question, sources, prompt_tokens=tokens, before=found.before)
 
     def ask(
         self,

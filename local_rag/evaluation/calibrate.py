@@ -5,7 +5,6 @@ document held out of what was found: the first should be answered, the second sh
 another document says most of what its chunk says.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +45,6 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
     model = find(library.settings, "answer")
     with library.calibrating() as (store, answerer, asker):
         chunks = choose_chunks(documents_of_library(store), _DRAFTS_PER_QUESTION * count)
-        answerer.threshold = math.inf  # so that all is read that could make it answer
         kept, odds = list[str](), list[tuple[float, float]]()
         for document, chunk, question in draft(chunks, answerer.generator, progress):
             if len(odds) == count:

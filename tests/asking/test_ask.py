@@ -1,4 +1,4 @@
-"""Asking: parts, rephrasings, a second reading, look-alikes, and what is counted; with fakes for search and model."""
+"""Asking: parts, rephrasings, refusals, look-alikes, and what is counted; with fakes for search and model."""
 
 import math
 from collections.abc import Sequence
@@ -52,16 +52,13 @@ def test_each_part_of_a_question_is_searched_beside_the_whole() -> None:
     ]
 
 
-def test_more_is_read_once_where_the_likely_sources_do_not_hold_the_answer() -> None:
+def test_where_what_is_read_does_not_hold_the_answer_the_closest_are_named() -> None:
     found = [passage(number, f"{number} " + "word " * 60, path=f"{number}.md") for number in range(9)]
-    generator = FakeGenerator(lambda _: "Seven [1].", lambda prompt: "\n3 word" in prompt)
-    answer = ask(FakeSearch(*found), generator, "When?")
-    assert answer.answered
-    assert len(answer.read) > 3
-    assert len(generator.prompts) == 3, "two checks and the answer"
-    refused = ask(FakeSearch(*found), FakeGenerator(lambda _: "x", lambda _: False), "When?")
+    generator = FakeGenerator(lambda _: "x", lambda _: False)
+    refused = ask(FakeSearch(*found), generator, "When?")
     assert (refused.text, refused.passages) == (REFUSAL, tuple(found))
     assert refused.closest == refused.read[:3]
+    assert len(generator.prompts) == 1, "nothing is read twice"
 
 
 def test_what_was_found_and_how_long_it_took_is_told() -> None:
