@@ -232,7 +232,9 @@ def plot(files: Sequence[Path], to: Path) -> None:
     _, axes = pyplot.subplots(-(-len(names) // 2), 2, figsize=(9, 14), squeeze=False)
     for name, axis in zip(names, axes.flat, strict=False):
         axis.plot([row["chunks"] for row in rows], [row[name] for row in rows], marker="o")
-        axis.set(title=name, xscale="log", ylim=(0, None))
+        axis.set(title=name.replace("_", " "), xlabel="chunks", xlim=(0, None), ylim=(0, None))
+    for axis in axes.flat[len(names) :]:
+        axis.axis("off")
     pyplot.tight_layout()
     pyplot.savefig(to)
 
