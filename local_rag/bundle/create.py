@@ -22,6 +22,7 @@ from local_rag.bundle.plan import Item, item_of
 from local_rag.bundle.rehearse import rehearse
 from local_rag.bundle.sbom import write_sbom
 from local_rag.files import folder_bytes
+from local_rag.keys import key_of
 from local_rag.llama.probe import run_probe
 from local_rag.machine import free_bytes
 from local_rag.models.load import prepare
@@ -126,7 +127,7 @@ def _gather_wheels(contents: Contents, temporary: Path, tell: Tell, *, fetching:
     llama = packages.pop(wheels.LLAMA)
     tags = wheels.glibc_tags(packing.glibc) if packing.glibc else []
     cache = packing.cache / "wheels"
-    kept = packing.cache / f"llama-{llama}-{PYTHON}-glibc{packing.glibc or 'here'}"
+    kept = packing.cache / f"llama-{llama}-{PYTHON}-glibc{packing.glibc or 'here'}-{key_of(wheels.PORTABLE)[:8]}"
     if not fetching:
         known = wheels.find_wheels(packages, cache, tags)
         known |= dict.fromkeys([wheels.LLAMA], path) if (path := next(kept.glob("*.whl"), None)) else {}

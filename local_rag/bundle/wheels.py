@@ -25,7 +25,8 @@ CONVERSION = ("torch", "sentence-transformers", "transformers", "onnx", "onnxscr
 FETCHING = ("pip",)  # only `models pull` calls it
 EXTRAS = ("serve",)
 LLAMA, PROGRAM = "llama-cpp-python", "local-rag"
-PORTABLE = "-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON"
+# Without OpenMP, whose library a machine need not have; measured as fast, also beside a busy program.
+PORTABLE = "-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DGGML_OPENMP=OFF"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
 _CHECKOUT = Path(__file__).parents[2]
 
