@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 from local_rag.asking.budget import reading_budget
 from local_rag.asking.citations import CitationCheck, most_similar_source
-from local_rag.asking.prompt import MAX_ANSWER_TOKENS, REQUEST, check_prompt, closing_prompt, sources_prompt
+from local_rag.asking.prompt import (
+    MAX_ANSWER_TOKENS,
+    REQUEST,
+    Excerpts,
+    check_prompt,
+    closing_prompt,
+    sources_prompt,
+    whole_texts,
+)
 from local_rag.asking.support import check_support
 from local_rag.llama.generator import Generator, Request
 from local_rag.models.reranker import Reranker
@@ -76,16 +84,17 @@ class Answerer:
         passages: Sequence[Passage],
         *,
         prompt_tokens: int | None = None,
+        excerpts: Excerpts = whole_texts,
         before: Turn | None = None,
     ) -> Reading:
         """Read the best passages that fit, `passages` being ordered best first, and judge whether they hold the answer.
 
-        They fit into a prompt of `prompt_tokens`, or with None into all the model can read. `before` is the turn that a
-        follow-up follows.
+        They fit into a prompt of `prompt_tokens`, or with None into all the model can read; of those that do the
+        `excerpts` are read. `before` is the turn that a follow-up follows.
         """
         room, model = self.generator.context_tokens, self.generator.model
         limit = min(prompt_tokens or room, room - MAX_ANSWER_TOKENS)
-        prefix, used = sources_prompt(question, passages, model=model, limit=limit, before=before)
+        prefix, used = sources_prompt(question, passages, model=model, limit=limit, excerpts=excerpts, before=before)
         return Reading(question, prefix, used, self.log_odds(question, prefix) if used else None)
 
     def holds(self, reading: Reading) -> bool:

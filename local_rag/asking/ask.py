@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Protocol
 
 from local_rag.asking.answer import Answerer, Reading
+from local_rag.asking.excerpt import LINES, LINES_OF_SEVERAL, excerpts
 from local_rag.asking.expand import OWN_WEIGHT, fuse_passages, rephrase
 from local_rag.asking.look_alikes import look_alikes
-from local_rag.asking.parts import asks_for_several, split_question
+from local_rag.asking.parts import HOW_TO, asks_for_several, split_question
+from local_rag.asking.prompt import whole_texts
 from local_rag.asking.rewrite import require_rewriter, rewrite
 from local_rag.asking.search import Trace
 from local_rag.asking.select import select, take_turns
@@ -17,6 +20,7 @@ from local_rag.models.reranker import Reranker
 from local_rag.records import Answer, Passage, Turn
 
 _SEVERAL = 1.5  # times as much is read for a question that asks for several things
+_WIDER = 4  # times as far below the best may score what only lines are read of
 
 
 class Search(Protocol):
@@ -91,7 +95,7 @@ class Asker:
         return Found(found, self._before if first.follows else None)
 
     def read(self, question: str, found: Found) -> Reading:
-        """Read the likely sources.
+        """Read the likely lines of the likely sources; for steps, which are many lines, all of the likeliest sources.
 
         More of what was found, read where these do not hold the answer, was measured on 7 questions of corpus/: it
         raises the odds of those that nothing answers as well, and no further answer was right.
@@ -99,9 +103,14 @@ class Asker:
         answerer, way = self._open_answerer(), self._way
         several = asks_for_several(question) or asks_for_documents(question)
         budget = None if way.whole else answerer.usual_tokens
-        sources = select(found.lists, near=way.near, several=several, diverse=way.diverse)
         tokens = budget and int(budget * (_SEVERAL if several else 1))
-        return answerer.read(question, sources, prompt_tokens=tokens, before=found.before)
+        near, read = way.near, whole_texts
+        if way.reranker and not way.whole and not HOW_TO.match(question):
+            asked = f"{found.before.question} {question}" if found.before else question
+            lines = LINES_OF_SEVERAL if several else LINES
+            near, read = _WIDER * near, partial(excerpts, asked, reranker=way.reranker, lines=lines)
+        sources = select(found.lists, near=near, several=several, diverse=way.diverse)
+        return answerer.read(question, sources, prompt_tokens=tokens, excerpts=read, before=found.before)
 
     def ask(
         self,

@@ -3,7 +3,7 @@
 import itertools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from local_rag.asking.select import join_neighbours
 from local_rag.errors import QuestionError
@@ -11,6 +11,7 @@ from local_rag.llama.generator import Vocabulary
 from local_rag.records import Passage, Turn, heading_path
 
 MAX_ANSWER_TOKENS = 300
+Excerpts = Callable[[Sequence[Passage]], Sequence[tuple[Passage, str]]]  # which passages to read, and what of each
 
 # No example of an answer stands here: a small model repeats it as if it were one.
 _SYSTEM = (
@@ -44,14 +45,25 @@ def check_prompt(question: str) -> str:
     return CHECK_WHETHER if _ASKS_WHETHER.match(question) else CHECK
 
 
+def whole_texts(passages: Sequence[Passage]) -> list[tuple[Passage, str]]:
+    """Let all passages be read, and all of each."""
+    return [(passage, passage.text) for passage in passages]
+
+
 def sources_prompt(
-    question: str, passages: Sequence[Passage], *, model: Vocabulary, limit: int, before: Turn | None = None
+    question: str,
+    passages: Sequence[Passage],
+    *,
+    model: Vocabulary,
+    limit: int,
+    excerpts: Excerpts = whole_texts,
+    before: Turn | None = None,
 ) -> tuple[list[int], list[Passage]]:
     """Return the prompt up to the question, in tokens, and the passages it holds.
 
     They are as many of the best as fit with the question into `limit` tokens, `passages` being ordered best first;
-    those that follow each other in their document become one. A follow-up is read behind the question `before` it.
-    Raises QuestionError for a question that leaves no room for any.
+    those that follow each other in their document become one. Of these the `excerpts` are read. A follow-up is read
+    behind the question `before` it. Raises QuestionError for a question that leaves no room for any.
     """
     head = model.tokenize(f"{model.chat_frame(_SYSTEM)[0]}Sources:\n\n", special=True)
     asked = model.tokenize(f"{_recalled(before)}Question: {' '.join(question.split())}\n")
@@ -59,25 +71,25 @@ def sources_prompt(
     room = limit - len(head) - len(asked) - closing
     used = list[Passage]()
     for passage in passages:
-        length = len(model.tokenize(_source(len(used) + 1, passage)))
+        length = len(model.tokenize(_source(len(used) + 1, passage, passage.text)))
         if length <= room:
             room -= length
             used.append(passage)
         elif used:
             break
     if before and not used:
-        return sources_prompt(question, passages, model=model, limit=limit)
-    used = join_neighbours(used)
-    sources = [model.tokenize(_source(number, passage)) for number, passage in enumerate(used, start=1)]
+        return sources_prompt(question, passages, model=model, limit=limit, excerpts=excerpts)
+    read = excerpts(join_neighbours(used))
+    sources = [model.tokenize(_source(number, *one)) for number, one in enumerate(read, start=1)]
     tokens = [*head, *itertools.chain.from_iterable(sources)]
     if len(asked) > limit // 2 and not used:
         raise QuestionError(f"A question of {len(asked)} tokens leaves no room for passages; ask in fewer words.")
-    return tokens + asked, used
+    return tokens + asked, [passage for passage, _ in read]
 
 
-def _source(number: int, passage: Passage) -> str:
+def _source(number: int, passage: Passage, text: str) -> str:
     heading = " ".join(heading_path(passage.title, tuple(dict.fromkeys(passage.headings))).split())
-    return f"[{number}] {heading}\n{_summary(passage)}{quote(passage.text)}\n\n"
+    return f"[{number}] {heading}\n{_summary(passage)}{quote(text)}\n\n"
 
 
 def _summary(passage: Passage) -> str:

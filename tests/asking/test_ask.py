@@ -8,16 +8,16 @@ import pytest
 
 from local_rag import Library
 from local_rag.asking.answer import REFUSAL, Answerer
-from local_rag.asking.ask import Asker, Way
+from local_rag.asking.ask import Asker, Found, Way
 from local_rag.asking.expand import fuse_passages, rephrase
 from local_rag.asking.look_alikes import look_alikes
 from local_rag.asking.search import Trace
 from local_rag.library import Parts
 from local_rag.llama.generator import never
-from local_rag.records import Answer, Citation, Passage
+from local_rag.records import Answer, Citation, Passage, Turn
 from local_rag.store.usage import Usage, usage_of
 from tests.conftest import Run
-from tests.fakes import FakeEmbedder, FakeGenerator, generating
+from tests.fakes import FakeEmbedder, FakeGenerator, FakeReranker, generating
 
 
 def passage(key: int, text: str, *, path: str = "a.md", title: str = "") -> Passage:
@@ -125,3 +125,21 @@ def test_questions_are_counted_unless_that_is_off(documents: Path, run: Run, mon
     assert run("ask", "When does the boat leave?", parts=parts).exit_code == 0
     assert usage_of(Path(".local-rag")).questions == 2
     assert usage_of(Path("nowhere")) == Usage()
+
+
+def test_with_a_reranker_the_likeliest_lines_are_read_unless_more_is_asked_for() -> None:
+    text = "One. Two. Three. The boat leaves at seven. Five. Six. Seven. Eight. Nine. Ten. Eleven. Twelve. Last."
+    before = Turn("Where is it?", "Here.")
+    reranker = FakeReranker(lambda question, text: float("boat" in text and question.startswith("Where is it? ")))
+
+    def prompt(way: Way, question: str) -> str:
+        generator = FakeGenerator(lambda _: "At seven [1].")
+        asker = Asker(FakeSearch(), lambda: Answerer(generator, 0.0), way, before)
+        return generator.model.detokenize(list(asker.read(question, Found([[passage(1, text)]], before)).prefix))
+
+    assert text in prompt(Way(), "When?")
+    assert text in prompt(Way(reranker=reranker, whole=True), "When?")
+    assert text in prompt(Way(reranker=reranker), "How do I get there?"), "all of the steps"
+    read = prompt(Way(reranker=reranker), "When?")
+    assert "Three. The boat leaves at seven. Five." in read
+    assert "Last." not in read
