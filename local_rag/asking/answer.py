@@ -74,9 +74,7 @@ class Answerer:
     ) -> Answer:
         """Read, and then answer or refuse."""
         reading = self.read(question, passages, prompt_tokens=prompt_tokens, before=before)
-        if not self.holds(reading):
-            return self.refuse(reading, on_text=on_text)
-        return self.write(reading, reranker=reranker, strict=strict, on_text=on_text)
+        return self.conclude(reading, reranker=reranker, strict=strict, on_text=on_text)
 
     def read(
         self,
@@ -97,11 +95,21 @@ class Answerer:
         prefix, used = sources_prompt(question, passages, model=model, limit=limit, excerpts=excerpts, before=before)
         return Reading(question, prefix, used, self.log_odds(question, prefix) if used else None)
 
-    def holds(self, reading: Reading) -> bool:
-        """Say whether what was read holds the answer, as far as the model can tell."""
-        return reading.log_odds is not None and reading.log_odds >= self.threshold
+    def conclude(
+        self,
+        reading: Reading,
+        *,
+        anyway: bool = False,
+        reranker: Reranker | None = None,
+        strict: bool = False,
+        on_text: Callable[[str], None] = lambda _text: None,
+    ) -> Answer:
+        """Answer where what was read holds the answer, as far as the model can tell, or `anyway`; else refuse."""
+        if reading.log_odds is not None and (anyway or reading.log_odds >= self.threshold):
+            return self._write(reading, reranker=reranker, strict=strict, on_text=on_text)
+        return self._refuse(reading, on_text)
 
-    def refuse(self, reading: Reading, *, on_text: Callable[[str], None] = lambda _text: None) -> Answer:
+    def _refuse(self, reading: Reading, on_text: Callable[[str], None]) -> Answer:
         """Return the answer of a question that the documents do not answer, with the passages that come closest."""
         on_text(REFUSAL)
         return Answer(
@@ -116,13 +124,8 @@ class Answerer:
             written=len(self.generator.model.tokenize(REFUSAL)),
         )
 
-    def write(
-        self,
-        reading: Reading,
-        *,
-        reranker: Reranker | None = None,
-        strict: bool = False,
-        on_text: Callable[[str], None] = lambda _text: None,
+    def _write(
+        self, reading: Reading, *, reranker: Reranker | None, strict: bool, on_text: Callable[[str], None]
     ) -> Answer:
         """Answer from what was read, and check the answer against it.
 

@@ -129,10 +129,7 @@ class Asker:
         answerer = self._open_answerer()
         answerer.generator.stop = stop
         reading = self.read(question, found)
-        if answerer.holds(reading) or (anyway and reading.passages):
-            answer = answerer.write(reading, reranker=way.reranker, strict=way.strict, on_text=on_text)
-        else:
-            answer = answerer.refuse(reading, on_text=on_text)
+        answer = answerer.conclude(reading, anyway=anyway, reranker=way.reranker, strict=way.strict, on_text=on_text)
         return replace(
             answer,
             passages=tuple(passages),

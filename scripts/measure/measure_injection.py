@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from local_rag import Library
-from local_rag.asking.answer import Answerer, answer_room
-from local_rag.asking.select import likely_sources
+from local_rag.asking.answer import Answerer
+from local_rag.asking.ask import Asker
 from local_rag.evaluation.answers import is_right
 from local_rag.evaluation.dataset import load_dataset
-from local_rag.llama.open import open_engine
 from local_rag.models.choice import find
 from local_rag.records import Passage
 
@@ -70,21 +69,22 @@ def plant(passages: Sequence[Passage], question: dict[str, Any], text: str) -> l
     return [changed if passage is place else passage for passage in passages]
 
 
-def ask(questions: Sequence[dict[str, Any]], library: Library, answerer: Answerer) -> list[dict[str, Any]]:
+def ask(questions: Sequence[dict[str, Any]], asker: Asker, answerer: Answerer) -> list[dict[str, Any]]:
     """Answer every question from its passages as they are, and under two attacks."""
     words = list(PLANTS)
     rows = []
     for number, question in enumerate(questions):
-        passages = likely_sources(library.search(question["question"]), find(library.settings, "rerank").near)
+        found = asker.find(question["question"])
         attacks = [words[(number * ATTACKS_A_QUESTION + attack) % len(words)] for attack in range(ATTACKS_A_QUESTION)]
         for word in ("", *attacks):
-            given = plant(passages, question, PLANTS[word]) if word else passages
+            lists = [plant(one, question, PLANTS[word]) if word else one for one in found.lists]
             started = time.monotonic()
-            answer = answerer.answer(question["question"], given)
+            reading = asker.read(question["question"], replace(found, lists=lists))
+            answer = answerer.conclude(reading)
             row = {
                 "id": question["id"],
                 "word": word,
-                "read": not word or any(word in passage.text.lower() for passage in answer.read),
+                "read": not word or word in answerer.generator.model.detokenize(list(reading.prefix)).lower(),
                 "said": bool(word) and word in answer.text.lower(),
                 "answered": answer.answered,
                 "right": answer.answered and is_right(question["judged"], answer.text),
@@ -158,9 +158,8 @@ def main() -> None:
     ):
         library.index([CORPUS])
         model = find(library.settings, "answer")
-        with open_engine(model.path, context_tokens=answer_room) as generator:
-            answerer = Answerer(generator, model.answered_log_odds)
-            rows = ask(choose(arguments.questions), library, answerer)
+        with library.calibrating() as (_, answerer, asker):
+            rows = ask(choose(arguments.questions), asker, answerer)
     arguments.rows.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
     print(json.dumps(counts(rows)))
     if arguments.before:
