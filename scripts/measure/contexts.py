@@ -9,6 +9,8 @@ The ways are those of `index --context`, and some whose contexts no model writes
 - lead: the beginning of the first paragraph under the document's title;
 - auto-10, auto-25, auto-50: what `--context auto` says, for this share in percent of all chunks, most needed first;
 - perfect: what the dataset's `facts.jsonl` says, lines of {"document": id, "context"} or {"chunk": id, "context"}.
+  Where chunks have one, the questions all of whose golden chunks do are reported as the part `given`: more than
+  contexts for all chunks could bring, since no other chunk has one.
 
 Neighbours, surroundings and headings are in place as they always are. The ways that need no model share a library in
 --libraries, which each publishes anew, and each other way has its own for each model, so that a stopped run goes on
@@ -27,11 +29,11 @@ import re
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from local_rag import Library
 from local_rag.errors import LocalRagError
@@ -52,7 +54,7 @@ TERMS = 8
 LEAD_CHARACTERS = 300
 DEPTHS = (5, 10, 20, POOL)
 METRICS = (*(f"recall@{depth}" for depth in DEPTHS), "mrr@10")
-PARTS: tuple[Part, ...] = ("all", "choose", "report")
+PARTS: tuple[Part | Literal["given"], ...] = ("all", "choose", "report", "given")
 
 _WORD = re.compile(r"[^\W\d][\w'\u2019-]+|\d{3,}")
 
@@ -79,15 +81,19 @@ def lead(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
     return {key: contexts[document] for key, (document, _) in chunks.items()}
 
 
-def perfect(dataset: Dataset, chunks: Chunks, facts: Path | None = None) -> dict[int, str]:
-    """Give each chunk the context that the facts have for it, or else for its document."""
-    path = facts or dataset.folder / "facts.jsonl"
+def read_facts(path: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the contexts that a file of facts has for documents, and for chunks."""
     try:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
         of_document = {line["document"]: line["context"] for line in lines if "document" in line}
-        of_chunk = {line["chunk"]: line["context"] for line in lines if "chunk" in line}
+        return of_document, {line["chunk"]: line["context"] for line in lines if "chunk" in line}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LocalRagError(f"{path} holds no facts ({error}); name a file of them with --facts.") from None
+
+
+def perfect(dataset: Dataset, chunks: Chunks, facts: Path | None = None) -> dict[int, str]:
+    """Give each chunk the context that the facts have for it, or else for its document."""
+    of_document, of_chunk = read_facts(facts or dataset.folder / "facts.jsonl")
     names = {document.id: list(document.chunks) for document in dataset.documents}
     contexts = {}
     for key, (document, chunk) in chunks.items():
@@ -174,9 +180,10 @@ def measure(
     dataset: Dataset, way: str, folder: Path, *, rerank: bool, facts: Path | None, parts: Parts, **settings: Any
 ) -> dict[str, Any]:
     """Index a dataset in one way and ask its questions."""
+    given = given_questions(dataset, facts)
     clock = WritingTime(way)
-    given = way in GIVEN or way in SHARES
-    if given:
+    told = way in GIVEN or way in SHARES
+    if told:
         with Library(folder, parts=parts, context="auto" if way in SHARES else "headings", **settings) as library:
             chunks = index_dataset(dataset, library, clock)
             started = time.monotonic()
@@ -187,7 +194,7 @@ def measure(
             clock.seconds += time.monotonic() - started
         with Library(folder, parts=parts, context="llm", **settings) as library:
             give_contexts(library, contexts)
-    with Library(folder, parts=parts, context="llm" if given else way, **settings) as library:
+    with Library(folder, parts=parts, context="llm" if told else way, **settings) as library:
         if not dataset.documents:
             library.index([dataset.folder], progress=clock)
         report = evaluate(dataset, library, part="all", rerank=rerank, progress=clock)
@@ -198,7 +205,7 @@ def measure(
         "seconds_writing": seconds,
         "models": models,
         **{name: report[name] for name in ("chunks", "generated_contexts", "seconds_per_question", "per_question")},
-        "halves": {part: summary(rows) for part in PARTS if (rows := of_part(report["per_question"], part))},
+        "halves": {part: summary(rows) for part in PARTS if (rows := of_part(report["per_question"], part, given))},
     }
 
 
@@ -211,9 +218,19 @@ def _add_seconds(library: Path, seconds: float) -> float:
     return seconds
 
 
-def of_part(rows: Sequence[Mapping[str, Any]], part: Part) -> list[Mapping[str, Any]]:
-    """Return the rows of a half of the questions."""
+def of_part(
+    rows: Sequence[Mapping[str, Any]], part: Part | Literal["given"], given: Collection[str]
+) -> list[Mapping[str, Any]]:
+    """Return the rows of a half of the questions, or of those whose chunks were `given` contexts."""
+    if part == "given":
+        return [row for row in rows if row["question"] in given]
     return [row for row in rows if part in {"all", Question(row["question"]).part}]
+
+
+def given_questions(dataset: Dataset, facts: Path | None) -> set[str]:
+    """Return the questions all of whose golden chunks have a context of their own among the facts."""
+    of_chunk = read_facts(facts)[1] if facts else {}
+    return {one.text for one in dataset.questions if one.chunks and set(one.chunks) <= of_chunk.keys()}
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -237,11 +254,11 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def comparisons(ways: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def comparisons(ways: Mapping[str, Mapping[str, Any]], given: Collection[str]) -> Iterator[dict[str, Any]]:
     """Yield paired tests of each way against every other, by halves and stages: the second minus the first."""
     for (before, one), (after, other) in itertools.combinations(ways.items(), 2):
         for part in PARTS:
-            rows = [{"per_question": of_part(way["per_question"], part)} for way in (other, one)]
+            rows = [{"per_question": of_part(way["per_question"], part, given)} for way in (other, one)]
             if not rows[0]["per_question"]:
                 continue
             stages = compare_reports(*rows)["stages"]
@@ -315,7 +332,7 @@ def main() -> None:
                 "profile": arguments.profile,
                 "candidates": arguments.candidates,
                 "ways": ways,
-                "comparisons": list(comparisons(ways)),
+                "comparisons": list(comparisons(ways, given_questions(dataset, arguments.facts))),
             }
             arguments.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     except LocalRagError as error:

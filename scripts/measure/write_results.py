@@ -260,16 +260,22 @@ def write_worth(reports: Sequence[dict[str, Any]]) -> Iterator[str]:
         "Neighbours, surroundings and headings are in place in all ways. `auto` is what `index --context auto` writes, "
         "without a model: what sets a document apart, for chunks that can be mistaken; `auto-25` is that for a quarter "
         "of all chunks, those that need it most. `lead` is the beginning of each document for all its chunks, "
-        "`perfect` what a perfect writer would say, from the facts that the look-alike set was made of. p is of a "
-        "paired test against `headings`."
+        "`perfect` what a perfect writer would say, from the facts that the look-alike set was made of, or by hand. p "
+        "is of a paired test against `headings`."
     )
     shown = ("recall@5", "recall@10", "recall@20", "mrr@10")
     for report in reports:
-        part = "report" if "report" in next(iter(report["ways"].values()))["halves"] else "all"
+        halves = next(iter(report["ways"].values()))["halves"]
+        part = next(part for part in ("given", "report", "all") if part in halves)
         ways = {name: way["halves"][part] for name, way in report["ways"].items()}
         first = next(iter(ways.values()))
-        yield f"### {report['dataset']}"
-        yield f"{first['questions']} questions."
+        yield f"### {report['dataset']}" + (", contexts by hand" if part == "given" else "")
+        yield f"{first['questions']} questions." + (
+            " For all their right chunks somebody who had not seen the questions wrote a context by hand, and for few "
+            "others: contexts for all chunks can bring no more than that."
+            if part == "given"
+            else ""
+        )
         tests = {
             (one["way"], one["against"]): one["stages"] for one in report["comparisons"] if one["part"] == part
         } | {

@@ -50,6 +50,20 @@ def measured(script: Any, dataset: Dataset, folder: Path, way: str, generator: F
     return script.measure(dataset, way, library, rerank=False, facts=None, parts=with_fakes, profile="tiny")
 
 
+def test_questions_whose_chunks_all_were_given_contexts_are_reported_by_themselves(
+    script: Any, dataset: Dataset, tmp_path: Path
+) -> None:
+    facts = tmp_path / "facts.jsonl"
+    facts.write_text("".join(json.dumps({"chunk": f"scan-{n}.md#1", "context": "Of Lindum."}) + "\n" for n in (2, 3)))
+    given = script.given_questions(dataset, facts)
+    assert given == {"How often does the contractor come to Lindum?", "How often does the contractor come to Pellow?"}
+    settings = {"rerank": False, "facts": facts, "parts": parts(FakeGenerator()), "profile": "tiny"}
+    ways = {way: script.measure(dataset, way, tmp_path / "library", **settings) for way in ("headings", "perfect")}
+    assert [way["halves"]["given"]["questions"] for way in ways.values()] == [2, 2]
+    assert "given" in {one["part"] for one in script.comparisons(ways, given)}
+    assert script.given_questions(dataset, None) == set(), "where documents were, or nothing"
+
+
 def test_given_contexts_are_those_of_the_chunks_and_no_model_writes(
     script: Any, dataset: Dataset, tmp_path: Path
 ) -> None:
@@ -113,7 +127,7 @@ def test_ways_are_compared_by_halves(script: Any, dataset: Dataset, tmp_path: Pa
     for way in ways.values():
         assert sum(half["questions"] for part, half in way["halves"].items() if part != "all") == 3
         assert way["halves"]["all"]["ideal_reranking"]["recall@5"] == 100
-    tests = [test for test in script.comparisons(ways) if test["part"] == "all"]
+    tests = [test for test in script.comparisons(ways, ()) if test["part"] == "all"]
     assert [(test["way"], test["against"]) for test in tests] == [
         ("headings", "none"), ("perfect", "none"), ("perfect", "headings"),
     ]  # fmt: skip
