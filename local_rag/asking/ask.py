@@ -39,7 +39,7 @@ class Way:
 
     `near` as in records.InstalledModel. The model reads as much as it can with `whole`, and as much as it reads in some
     seconds without.
-    `reranker`, `strict` as in Answerer.write, `diverse` as in select. With `expand` the question is searched in other
+    `reranker`, `strict` as in Answerer.conclude, `diverse` as in select. With `expand` the question is searched in other
     words too, and the lists are fused with the constant `rrf_k`. A follow-up to the turns in `rewrite` is searched also
     as the model writes it anew.
     """
@@ -108,7 +108,7 @@ class Asker:
         if way.reranker and not way.whole and not HOW_TO.match(question):
             asked = f"{found.before.question} {question}" if found.before else question
             lines = LINES_OF_SEVERAL if several else LINES
-            near, read = _WIDER * near, partial(excerpts, asked, reranker=way.reranker, lines=lines)
+            near, read = _WIDER * near, partial(excerpts, asked, reranker=way.reranker, lines=lines, of_each=several)
         sources = select(found.lists, near=near, several=several, diverse=way.diverse)
         return answerer.read(question, sources, prompt_tokens=tokens, excerpts=read, before=found.before)
 

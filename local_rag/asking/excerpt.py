@@ -16,20 +16,25 @@ _ROW = "|"
 Span = tuple[int, int]
 
 
-def excerpts(question: str, passages: Sequence[Passage], reranker: Reranker, lines: int) -> list[tuple[Passage, str]]:
+def excerpts(
+    question: str, passages: Sequence[Passage], *, reranker: Reranker, lines: int, of_each: bool = False
+) -> list[tuple[Passage, str]]:
     """Return passages with their most likely sentences and lines and the neighbours of these; others are left out.
 
-    `lines` are taken of all together, those that the cross-encoder scores highest. A row of a table brings the head of
-    its table. A passage that stands for a whole document stays whole.
+    `lines` are taken of all together, those that the cross-encoder scores highest; with `of_each` first the best of
+    each passage. A row of a table brings the head of its table. A passage that stands for a whole document stays whole.
     """
     found = [[] if passage.kind == "document" else split_lines(passage.text) for passage in passages]
     places = [(number, place) for number, spans in enumerate(found) for place in range(len(spans))]
     texts = [_with_headings(passages[number], found[number][place]) for number, place in places]
     scores = reranker.score(question, texts) if texts else []
-    best = sorted(zip(scores, places, strict=True), key=lambda one: -one[0])[:lines]
+    best = [place for _, place in sorted(zip(scores, places, strict=True), key=lambda one: -one[0])]
+    if of_each:
+        firsts = dict(reversed(best))
+        best.sort(key=lambda one: firsts[one[0]] != one[1])
     read = list[tuple[Passage, str]]()
     for number, (passage, spans) in enumerate(zip(passages, found, strict=True)):
-        chosen = [place for _, (other, place) in best if other == number]
+        chosen = [place for other, place in best[:lines] if other == number]
         if chosen:
             read.append((passage, _excerpt(passage.text, spans, chosen)))
         elif passage.kind == "document":

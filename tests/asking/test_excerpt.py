@@ -36,7 +36,7 @@ def read(lines: int, *texts: str, wanted: str) -> list[str]:
         assert text.startswith("Sailing > Boats\n")
         return float(wanted in text)
 
-    read = excerpts("?", [passage(*one) for one in enumerate(texts)], FakeReranker(score), lines)
+    read = excerpts("?", [passage(*one) for one in enumerate(texts)], reranker=FakeReranker(score), lines=lines)
     assert all(text in texts[one.chunk_id] for one, part in read for text in part.split("\n\u2026\n"))
     return [text for _, text in read]
 
@@ -85,6 +85,18 @@ def test_a_passage_without_a_likely_line_is_not_read() -> None:
     assert read(1, "Nothing.", "The fee is 40.", wanted="fee") == ["The fee is 40."]
 
 
+def test_of_a_question_for_several_things_each_passage_is_read() -> None:
+    passages = [passage(1, "Fee one. Fee two."), passage(2, "Nothing.")]
+
+    def places(lines: int, *, of_each: bool) -> list[str]:
+        reranker = FakeReranker(lambda _, text: float("Fee" in text))
+        return [one.path for one, _ in excerpts("?", passages, reranker=reranker, lines=lines, of_each=of_each)]
+
+    assert places(2, of_each=False) == ["1.md"]
+    assert places(2, of_each=True) == ["1.md", "2.md"]
+    assert places(1, of_each=True) == ["1.md"], "no more lines than are to be read"
+
+
 def test_what_stands_for_a_whole_document_stays_whole() -> None:
     whole = replace(passage(1, TEXT), kind="document")
-    assert excerpts("?", [whole], FakeReranker(lambda *_: 0.0), 1) == [(whole, TEXT)]
+    assert excerpts("?", [whole], reranker=FakeReranker(lambda *_: 0.0), lines=1) == [(whole, TEXT)]
