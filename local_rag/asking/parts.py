@@ -8,7 +8,7 @@ _FEWEST_WORDS = 3  # of a part that is a question of its own
 _LONG = 12  # words, of a question that with an "and" asks for more than one thing
 HOW_TO = re.compile(
     r"\s*(?:how\s+to|how\s+(?:do|can|could|should|would|must|may)\s+(?:i|we|you|one|they|people|someone|somebody)|"
-    r"what\s+(?:do|should|must)\s+(?:i|we|you|one)\s+do|what\s+(?:to\s+do|are\s+the\s+steps)|steps|walk\s+me|"
+    r"what\s+(?:do|should|must)\s+(?:i|we|you|one)\s+(?:have\s+to\s+)?do|what\s+(?:to\s+do|are\s+the\s+steps)|steps|walk\s+me|"
     r"instructions)\b",
     re.IGNORECASE,
 )

@@ -43,6 +43,7 @@ def test_a_question_for_several_things_has_a_part_for_each(question: str, parts:
         "both",
         "",
         "How do I open the door and close it again, and where do I find the key to the room on the right?",
+        "What do I have to do before I land at the station, and who must be told when it is done?",
     ],
 )
 def test_a_question_for_one_thing_stays_whole(question: str) -> None:
