@@ -91,20 +91,33 @@ class FakeGenerator:
         self._reply, self._holds = reply, holds
         self.stop: Callable[[], bool] = never
         self.prompts: list[str] = []
+        self._idle = True
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Token]:
-        for request in requests:
-            for token in self.model.tokenize(self._reply(self._text(request))):
-                if self.stop():
-                    raise StoppedError("The answer was stopped.")
-                yield Token(request.key, token)
-            yield Token(request.key, None, whole=True)
+        with self._busy():
+            for request in requests:
+                for token in self.model.tokenize(self._reply(self._text(request))):
+                    if self.stop():
+                        raise StoppedError("The answer was stopped.")
+                    yield Token(request.key, token)
+                yield Token(request.key, None, whole=True)
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[str, list[int], bool]]:
-        for request in requests:
-            yield request.key, self.model.tokenize(self._reply(self._text(request))), True
+        with self._busy():
+            for request in requests:
+                yield request.key, self.model.tokenize(self._reply(self._text(request))), True
+
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        assert self._idle, "the engine generates for one caller at a time"
+        self._idle = False
+        try:
+            yield
+        finally:
+            self._idle = True
 
     def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray:
+        assert self._idle, "the engine generates for one caller at a time"
         says = "Y" if self._holds(self._text(Request("", prefix, suffix, 1))) else "N"
         probabilities = np.full(256, -30.0)
         probabilities[ord(says)] = -0.01

@@ -39,9 +39,9 @@ class Way:
 
     `near` as in records.InstalledModel. The model reads as much as it can with `whole`, and as much as it reads in some
     seconds without.
-    `reranker`, `strict` as in Answerer.conclude, `diverse` as in select. With `expand` the question is searched in other
-    words too, and the lists are fused with the constant `rrf_k`. A follow-up to the turns in `rewrite` is searched also
-    as the model writes it anew.
+    `reranker`, `strict` as in Answerer.conclude, `diverse` as in select. With `expand` the question is searched in
+    other words too, and the lists are fused with the constant `rrf_k`. A follow-up to the turns in `rewrite` is
+    searched also as the model writes it anew.
     """
 
     near: float = 0.0

@@ -5,6 +5,7 @@ document held out of what was found: the first should be answered, the second sh
 another document says most of what its chunk says.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,12 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
     with library.calibrating() as (store, answerer, asker):
         chunks = choose_chunks(documents_of_library(store), _DRAFTS_PER_QUESTION * count)
         kept, odds = list[str](), list[tuple[float, float]]()
-        for document, chunk, question in draft(chunks, answerer.generator, progress):
+        # A batch is drafted to its end before its questions are asked: the same model does both, one after the other.
+        batches = (
+            list(draft(chunks[begun : begun + count], answerer.generator, progress))
+            for begun in range(0, len(chunks), count)
+        )
+        for document, chunk, question in itertools.chain.from_iterable(batches):
             if len(odds) == count:
                 break
             if not reason_to_drop(question, chunk.text, kept):

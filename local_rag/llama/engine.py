@@ -116,7 +116,11 @@ class SharedPrefixEngine:
             self._context = None
 
     def stream(self, requests: Iterable[Request]) -> Generator[Token]:
-        """Yield every token as it is generated, and for each request one last `Token` with None."""
+        """Yield every token as it is generated, and for each request one last `Token` with None.
+
+        Nothing else is asked of the engine before the last of them is there, or the generator closed.
+        """
+        self._require_idle()
         waiting = iter(requests)
         request = next(waiting, None)
         try:
@@ -142,6 +146,7 @@ class SharedPrefixEngine:
 
     def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray:
         """Return the log probabilities of the next token after a prompt, shape (vocabulary,)."""
+        self._require_idle()
         if not self._admit(Request(key="", prefix=prefix, suffix=suffix, max_tokens=1)):
             raise ModelError("The prompt is longer than the model's context.")
         active = self._active[-1]
@@ -154,6 +159,10 @@ class SharedPrefixEngine:
         shifted = logits - logits.max()
         probabilities: np.ndarray = shifted - np.log(np.exp(shifted).sum())
         return probabilities
+
+    def _require_idle(self) -> None:
+        if self._active:
+            raise RuntimeError("The engine is still generating; read that to its end or close it first.")
 
     def _clear(self) -> None:
         """Leave no half-evaluated sequence behind, however a run ended: by itself, by Ctrl-C, by a closed generator."""

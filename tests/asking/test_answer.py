@@ -80,6 +80,17 @@ def test_low_odds_give_the_fixed_sentence_and_nothing_else() -> None:
     assert len(generator.prompts) == 1, "what it would have answered is not asked"
 
 
+def test_the_next_question_is_answered_where_nobody_listened_to_the_last() -> None:
+    answerer = Answerer(says("At seven [1]."), 0.0)
+
+    def hang_up(_text: str) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError) as kept:
+        answerer.answer("When?", [passage("It leaves at seven.")], on_text=hang_up)
+    assert answerer.answer("When?", [passage("It leaves at seven.")]).answered, kept
+
+
 def test_the_threshold_is_in_log_odds() -> None:
     sure, nine = says("At nine [1]."), [passage("nine")]
     odds = Answerer(sure, 0.0).answer("When?", nine).log_odds

@@ -160,6 +160,16 @@ def test_an_abandoned_run_leaves_the_engine_usable(engine: SharedPrefixEngine) -
     assert first == again
 
 
+def test_nothing_else_is_asked_of_an_engine_that_generates(engine: SharedPrefixEngine) -> None:
+    stream, request = engine.stream(requests(engine.model)), requests(engine.model)[0]
+    next(stream)
+    with pytest.raises(RuntimeError, match="still generating"):
+        engine.log_probabilities(request.prefix, request.suffix)
+    with pytest.raises(RuntimeError, match="still generating"):
+        next(engine.stream([request]))
+    assert len([token for token in stream if token.token is None]) == len(requests(engine.model)), "goes on unharmed"
+
+
 def test_one_sequence_is_enough(tiny_llama: LlamaModel) -> None:
     engine = SharedPrefixEngine(tiny_llama, context_tokens=512, settings=EngineSettings(sequences=1, batch_tokens=32))
     other = requests(tiny_llama, "Short. ", first_key=10)
