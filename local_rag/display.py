@@ -96,6 +96,14 @@ def answer_as_dict(answer: Answer) -> dict[str, Any]:
     }
 
 
+def changed_citations(answer: Answer) -> list[str]:
+    """Say of each citation that the check changed, or gave to a sentence without one, what it is now."""
+    return [
+        f"A sentence cites [{new}] instead of [{old}], since that fits it better."
+        for old, new in answer.changed_citations
+    ]
+
+
 def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, ...]:
     """Return a passage for people: its place and headings, what its document says of itself, how it begins, why."""
     snippet = " ".join(passage.text.split())

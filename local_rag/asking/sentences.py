@@ -82,8 +82,8 @@ def _nearest(found: Sequence[tuple[int, ...]], place: int) -> tuple[int, ...]:
 
 
 def with_citations(sentence: Sentence, numbers: Sequence[int]) -> str:
-    """Return a sentence's text with other citations in the place of its own, none where there are no numbers."""
+    """Return a sentence's text with other citations in the place of its own or behind it, none for no numbers."""
     others = f" [{', '.join(map(str, numbers))}]" if numbers else ""
-    pieces = [others if cited else text for text, cited in find_citations(iter([sentence.text]))]
+    pieces = [others if cited else text for text, cited in find_citations(iter([sentence.text.rstrip()]))]
     space = sentence.text[len(sentence.text.rstrip()) :]
-    return "".join(pieces) + space
+    return "".join(pieces) + ("" if sentence.own else others) + space

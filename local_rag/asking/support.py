@@ -38,34 +38,44 @@ def check_support(
     """Say of each sentence of an answer what of it does not occur in the passages that it cites by their numbers.
 
     Where the answer cites nothing, all passages count. What the question says is taken as said. With a cross-encoder
-    a sentence that cites one passage is made to cite another one that it clearly fits better. `removed` are numbers
-    that named no source, each behind the length of the text before it.
+    a sentence that cites one passage is made to cite another one that it clearly fits better, and one that cites none
+    and of which something is missing where its neighbour's citation points, one that it fits better and that has all
+    of it. `removed` are numbers that named no source, each behind the length of the text before it.
     """
-    sources, found, changes, parts = list(map(source_of, passages)), list[SentenceSupport](), [], list[str]()
-    begun = 0
-    for sentence in cited_sentences(text):
-        ended = begun + len(sentence.text)
+    sources, changes = list(map(source_of, passages)), list[tuple[int, int]]()
+
+    def missing(sentence: Sentence, numbers: Sequence[int]) -> tuple[str, ...]:
+        cited = [sources[number - 1] for number in numbers if 1 <= number <= len(sources)] or sources
+        return tuple(dict.fromkeys(fact.text for fact in missing_facts(question, sentence.text, cited)))
+
+    def moved(sentence: Sentence, scores: Sequence[float]) -> Sentence:
+        lacking = missing(sentence, sentence.citations)
+        if not (sentence.own or lacking) or len(sentence.citations) != 1 or sentence.citations[0] > len(scores):
+            return sentence
+        (cited,) = sentence.citations
+        best = max(range(1, len(scores) + 1), key=lambda number: scores[number - 1])
+        # What lacks a number or name of the sentence never takes the place of what has it.
+        margin, allowed = (_CLEARLY_BETTER, set(lacking)) if sentence.own else (0.0, set[str]())
+        if scores[best - 1] <= scores[cited - 1] + margin or not set(missing(sentence, (best,))) <= allowed:
+            return sentence
+        changes.append((cited, best))
+        return replace(sentence, text=with_citations(sentence, (best,)), citations=(best,))
+
+    before = cited_sentences(text)
+    scores = [_scores(sentence, passages, reranker) for sentence in before]
+    after = [moved(*pair) if pair[0].own else pair[0] for pair in zip(before, scores, strict=True)]
+    # A sentence without a citation stands on what its neighbour cites now.
+    after = cited_sentences("".join(sentence.text for sentence in after))
+    after = [pair[0] if pair[0].own else moved(*pair) for pair in zip(after, scores, strict=True)]
+    found, begun = list[SentenceSupport](), 0
+    for old, new, fits in zip(before, after, scores, strict=True):
+        ended = begun + len(old.text)
         gone = tuple(number for place, number in removed if begun < place <= ended or place == begun == 0)
         begun = ended
-        scores = _scores(sentence, passages, reranker)
-
-        def missing(numbers: Sequence[int], words: str = sentence.text) -> tuple[str, ...]:
-            cited = [sources[number - 1] for number in numbers if 1 <= number <= len(sources)] or sources
-            return tuple(dict.fromkeys(fact.text for fact in missing_facts(question, words, cited)))
-
-        checked, lacking = sentence, missing(sentence.citations)
-        if sentence.own and len(sentence.citations) == 1 and sentence.citations[0] <= len(scores):
-            (cited,) = sentence.citations
-            best = max(range(1, len(scores) + 1), key=lambda number: scores[number - 1])
-            better = scores[best - 1] > scores[cited - 1] + _CLEARLY_BETTER
-            # What lacks a number or name of the sentence never takes the place of what has it.
-            if better and set(there := missing((best,))) <= set(lacking):
-                checked, lacking = replace(sentence, text=with_citations(sentence, (best,)), citations=(best,)), there
-                changes.append((cited, best))
-        parts.append(checked.text)
-        score = max((scores[number - 1] for number in checked.citations if number <= len(scores)), default=None)
-        found.append(SentenceSupport(checked.text.strip(), not lacking, lacking, score, checked.citations, gone))
-    return Supported("".join(parts), tuple(found), tuple(dict.fromkeys(changes)))
+        lacking = missing(new, new.citations)
+        score = max((fits[number - 1] for number in new.citations if number <= len(fits)), default=None)
+        found.append(SentenceSupport(new.text.strip(), not lacking, lacking, score, new.citations, gone))
+    return Supported("".join(sentence.text for sentence in after), tuple(found), tuple(dict.fromkeys(changes)))
 
 
 def _scores(sentence: Sentence, passages: Sequence[Passage], reranker: Reranker | None) -> list[float]:

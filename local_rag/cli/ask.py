@@ -9,7 +9,7 @@ import click
 from local_rag.cli.options import Command, filter_options, json_option, library_options, model_option, search_options
 from local_rag.cli.running import ask_server, require_question
 from local_rag.cli.search import NOTHING_PASSES, passage_as_text, place_as_text
-from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
+from local_rag.display import answer_as_dict, changed_citations, display_path, one_line, printable, printable_json
 from local_rag.records import Answer, Filters, Passage
 from local_rag.wire import from_plain
 
@@ -115,8 +115,7 @@ def _odds(answer: Answer) -> str:
 
 def remarks(answer: Answer, *, strict: bool) -> Iterator[str]:
     """Yield what to know of an answer, a line each: changed citations, other documents, sentences without support."""
-    for old, new in answer.changed_citations:
-        yield f"Citation [{old}] changed to [{new}], which fits its sentence better."
+    yield from changed_citations(answer)
     if answer.look_alikes:
         about = answer.citations[0].passage
         others = "; ".join(f"{one.title} ({display_path(one.location)})" for one in answer.look_alikes)

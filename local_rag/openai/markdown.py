@@ -2,7 +2,7 @@
 
 import re
 
-from local_rag.display import one_line
+from local_rag.display import changed_citations, one_line
 from local_rag.records import Answer, Passage
 
 # What Markdown or HTML could take for markup in a title or a path.
@@ -12,10 +12,7 @@ _LONGEST = 300
 
 def sources_as_markdown(answer: Answer) -> str:
     """Return what follows the text of an answer: changed citations, and its sources or the closest passages."""
-    blocks = [
-        f"\n\nCitation [{old}] changed to [{new}], which fits its sentence better."
-        for old, new in answer.changed_citations
-    ]
+    blocks = [f"\n\n{line}" for line in changed_citations(answer)]
     if answer.citations:
         lines = [f"- [{citation.number}] {_place(citation.passage)}" for citation in answer.citations]
         blocks.append("\n\nSources:\n\n" + "\n".join(lines))

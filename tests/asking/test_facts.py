@@ -164,6 +164,24 @@ def test_a_citation_never_moves_to_what_lacks_a_number() -> None:
     assert (found.text, found.changes) == ("Boats leave at 7:00 [1].", ())
 
 
+def test_a_sentence_without_citation_gets_one_where_its_neighbours_lacks_what_it_says() -> None:
+    passages = [passage("Bread costs 4 euro."), passage("Boats leave at 7:00.")]
+    found = check_support("?", "Boats leave at 7:00. Bread costs 4 euro [1].", passages, FakeReranker(fits))
+    assert found.text == "Boats leave at 7:00. [2] Bread costs 4 euro [1]."
+    assert [one.citations for one in found.sentences] == [(2,), (1,)]
+    for text in ("Boats leave at 8:00. Bread costs 4 euro [1].", "Boats leave at 7:00 [1]. Bread costs 5 euro."):
+        found = check_support("?", text, passages, FakeReranker(lambda *_: 0.0))
+        assert (found.text, found.changes) == (text, ()), "it stands nowhere, or fits no better"
+        assert not found.sentences[0].supported
+
+
+def test_a_sentence_without_citation_stands_on_what_its_neighbour_is_made_to_cite() -> None:
+    passages = [passage("Bread is baked."), passage("Boats leave at 7:00, in winter at 9:00.")]
+    found = check_support("?", "In winter at 9:00. Boats leave at 7:00 [1].", passages, FakeReranker(fits))
+    assert found.text == "In winter at 9:00. Boats leave at 7:00 [2]."
+    assert [(one.citations, one.supported) for one in found.sentences] == [((2,), True), ((2,), True)]
+
+
 def test_strict_leaves_out_what_is_unsupported_and_refuses_where_nothing_is_left() -> None:
     source, pieces = [passage("It leaves at 7:00.")], list[str]()
     half = Answerer(FakeGenerator(lambda _prompt: "It leaves at 7:00 [1]. It costs 26 euro [1]."), 0.0)
