@@ -202,8 +202,8 @@ class Answer:
     and `written` the tokens of the answer's text; `closest` the best of it where there is no answer. `log_odds` are
     those the model gives to the sources holding the answer, None when there was no source; below `threshold` there
     is no answer. `support` has one record a sentence, `changed_citations` the numbers that the check replaced in
-    `text`, or on which a sentence without one stood, each with the new one. `look_alikes` are passages that read much like what is cited, of documents that
-    the question may have meant as well.
+    `text`, or on which a sentence without one stood, each with the new one. `look_alikes` are passages that read much
+    like what is cited, of documents that the question may have meant as well.
     """
 
     question: str

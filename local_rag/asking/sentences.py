@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from local_rag.asking.citations import find_citations
 
@@ -71,9 +71,15 @@ def cited_sentences(text: str) -> list[Sentence]:
     """
     parts = split_sentences(text)
     found = [tuple(dict.fromkeys(n for _, numbers in find_citations(iter([part])) for n in numbers)) for part in parts]
+    return inherit_citations([Sentence(part, own, bool(own)) for part, own in zip(parts, found, strict=True)])
+
+
+def inherit_citations(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Let those that cite nothing stand on what their neighbours cite."""
+    found = [sentence.citations if sentence.own else () for sentence in sentences]
     return [
-        Sentence(part, own or _nearest(found, place), bool(own))
-        for place, (part, own) in enumerate(zip(parts, found, strict=True))
+        replace(sentence, citations=sentence.citations if sentence.own else _nearest(found, place))
+        for place, sentence in enumerate(sentences)
     ]
 
 

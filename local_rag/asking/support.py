@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from local_rag.asking.facts import missing_facts, source_of
 from local_rag.asking.search import reranked_text
-from local_rag.asking.sentences import Sentence, cited_sentences, with_citations
+from local_rag.asking.sentences import Sentence, cited_sentences, inherit_citations, with_citations
 from local_rag.models.reranker import Reranker
 from local_rag.records import Passage, SentenceSupport
 
@@ -64,8 +64,7 @@ def check_support(
     before = cited_sentences(text)
     scores = [_scores(sentence, passages, reranker) for sentence in before]
     after = [moved(*pair) if pair[0].own else pair[0] for pair in zip(before, scores, strict=True)]
-    # A sentence without a citation stands on what its neighbour cites now.
-    after = cited_sentences("".join(sentence.text for sentence in after))
+    after = inherit_citations(after)  # what the neighbour cites now
     after = [pair[0] if pair[0].own else moved(*pair) for pair in zip(after, scores, strict=True)]
     found, begun = list[SentenceSupport](), 0
     for old, new, fits in zip(before, after, scores, strict=True):

@@ -143,6 +143,15 @@ def test_no_text_is_too_odd(question: str, answer: str, source: str) -> None:
     assert found.text == "".join(split_sentences(answer))
 
 
+@given(st.lists(st.sampled_from([" [1]", " [2]", "[Source 1]", ".", "\n", "7 boats", "9 cats", "So"]), max_size=12))
+def test_however_citations_move_each_sentence_keeps_its_words(pieces: list[str]) -> None:
+    answer, passages = "".join(pieces), [passage("9 cats."), passage("7 boats.")]
+    found = check_support("?", answer, passages, FakeReranker(lambda _, text: 9.0 if "7" in text else 0.0))
+    words = [re.sub(r"\[(?:Source )?\d\]|\s", "", text) for text in (found.text, answer)]
+    assert words[0] == words[1]
+    assert len(found.sentences) == len(split_sentences(answer))
+
+
 def fits(sentence: str, text: str) -> float:
     return 9.0 if text.partition(" ")[0] in sentence else 0.0
 
