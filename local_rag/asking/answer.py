@@ -5,17 +5,15 @@ taken apart: the model is first asked whether the sources hold the answer, and t
 threshold; only then does it answer. Both prompts share the sources as their prefix, so that the check costs little.
 """
 
-import codecs
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from local_rag.asking.budget import reading_budget
 from local_rag.asking.citations import CitationCheck, most_similar_source
 from local_rag.asking.prompt import (
     MAX_ANSWER_TOKENS,
-    REQUEST,
     Excerpts,
     check_prompt,
     closing_prompt,
@@ -23,7 +21,8 @@ from local_rag.asking.prompt import (
     whole_texts,
 )
 from local_rag.asking.support import check_support
-from local_rag.llama.generator import Generator, Request
+from local_rag.asking.write import write_answer
+from local_rag.llama.generator import Generator
 from local_rag.models.reranker import Reranker
 from local_rag.records import Answer, Citation, Passage, Turn
 
@@ -136,7 +135,7 @@ class Answerer:
         used = reading.passages
         check, text = CitationCheck(len(used)), ""
         tell = (lambda _text: None) if strict else on_text
-        for piece in check(self._generate(reading)):
+        for piece in check(write_answer(reading.question, reading.prefix, self.generator)):
             text += piece
             tell(piece)
         cited = check.cited
@@ -179,12 +178,3 @@ class Answerer:
             return sum(math.exp(log_probabilities[model.tokenize(word)[0]]) for word in words)
 
         return math.log(chance(["Yes", "yes", " Yes", " yes"]) / chance(["No", "no", " No", " no"]))
-
-    def _generate(self, reading: Reading) -> Iterator[str]:
-        """Yield the answer's text as it is generated; a token may end in the midst of a character."""
-        model, decoder = self.generator.model, codecs.getincrementaldecoder("utf-8")("replace")
-        request = Request("answer", reading.prefix, closing_prompt(REQUEST, model), MAX_ANSWER_TOKENS)
-        for event in self.generator.stream([request]):
-            piece = b"" if event.token is None else model.piece(event.token)
-            if text := decoder.decode(piece, final=event.token is None):
-                yield text

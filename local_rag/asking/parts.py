@@ -39,8 +39,18 @@ _BOUNDARY = re.compile(
 def split_question(question: str) -> list[str]:
     """Return the parts of a question that asks for several things, at most three; none where it asks for one.
 
-    Two questions in a row are two parts, and so are two joined by "and". Where two things are compared, each part
-    leaves out the other one. What is asked for in steps stays whole.
+    Besides those of `split_clauses` these are the question for each of two things that it compares.
+    """
+    plain = " ".join(question.split()).rstrip(" ?.!")
+    if HOW_TO.match(plain) or not _COMPARES.search(plain):
+        return split_clauses(question)
+    return split_clauses(question) or _compared(plain.split())
+
+
+def split_clauses(question: str) -> list[str]:
+    """Return the questions that are asked in one, at most three; none where that is one.
+
+    Two questions in a row are two, and so are two joined by "and". What is asked for in steps stays whole.
     """
     text = " ".join(question.split())
     if HOW_TO.match(text):
@@ -48,11 +58,8 @@ def split_question(question: str) -> list[str]:
     sentences = [part for part in _SENTENCE.split(text) if len(part.split()) >= _FEWEST_WORDS]
     if len(sentences) > 1:
         return sentences[:MOST_PARTS]
-    plain = text.rstrip(" ?.!")
-    clauses = _clauses(plain)
-    if len(clauses) > 1:
-        return clauses[:MOST_PARTS]
-    return _compared(plain.split()) if _COMPARES.search(plain) else []
+    clauses = _clauses(text.rstrip(" ?.!"))
+    return clauses[:MOST_PARTS] if len(clauses) > 1 else []
 
 
 def asks_for_several(question: str) -> bool:

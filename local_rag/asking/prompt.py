@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
+from local_rag.asking.parts import split_clauses
 from local_rag.asking.select import join_neighbours
 from local_rag.errors import QuestionError
 from local_rag.llama.generator import Vocabulary
@@ -45,6 +46,15 @@ def check_prompt(question: str) -> str:
     return CHECK_WHETHER if _ASKS_WHETHER.match(question) else CHECK
 
 
+def answer_requests(question: str) -> list[str]:
+    """Return how the model is asked to answer: for each of the questions that are asked in one by itself.
+
+    Asked for all of them at once a small model forgets one.
+    """
+    parts = [f"{part[:1].upper()}{part[1:].rstrip(' ?')}?" for part in split_clauses(question)]
+    return [f"Answer only this part of the question: {part}\n{REQUEST}" for part in parts] or [REQUEST]
+
+
 def whole_texts(passages: Sequence[Passage]) -> list[tuple[Passage, str]]:
     """Let all passages be read, and all of each."""
     return [(passage, passage.text) for passage in passages]
@@ -67,7 +77,8 @@ def sources_prompt(
     """
     head = model.tokenize(f"{model.chat_frame(_SYSTEM)[0]}Sources:\n\n", special=True)
     asked = model.tokenize(f"{_recalled(before)}Question: {' '.join(question.split())}\n")
-    closing = max(len(closing_prompt(request, model)) for request in (CHECK, CHECK_WHETHER, REQUEST))
+    requests = answer_requests(question)
+    closing = max(len(closing_prompt(request, model)) for request in (CHECK, CHECK_WHETHER, *requests))
     room = limit - len(head) - len(asked) - closing
     used = list[Passage]()
     for passage in passages:

@@ -34,12 +34,15 @@ class NarrowGenerator(FakeGenerator):
     st.lists(st.integers(0, 400), min_size=1, max_size=30),
     st.integers(1, 900),
     st.one_of(st.none(), st.integers(1, 4000)),
+    st.sampled_from(["", "Who is it, and when does it leave"]),
 )
-def test_every_request_fits(context_tokens: int, sizes: list[int], asked: int, prompt_tokens: int | None) -> None:
+def test_every_request_fits(
+    context_tokens: int, sizes: list[int], asked: int, prompt_tokens: int | None, words: str
+) -> None:
     passages = [Passage(n, "a.md", "", "x" * size, "", "", (), None, 1, 2, 0.5) for n, size in enumerate(sizes)]
     generator = NarrowGenerator(lambda _prompt: "Yes.", context_tokens=context_tokens)
     try:
-        answer = Answerer(generator, 0.0).answer("?" * asked, passages, prompt_tokens=prompt_tokens)
+        answer = Answerer(generator, 0.0).answer(words + "?" * asked, passages, prompt_tokens=prompt_tokens)
     except QuestionError:
         return
-    assert generator.requests == bool(answer.read)
+    assert generator.requests == (2 if words else 1) * bool(answer.read)
