@@ -17,6 +17,7 @@ import numpy as np
 from local_rag.errors import ModelError, StoppedError
 from local_rag.llama.generator import Counts, Request, Token, common_prefix, never
 from local_rag.llama.model import LlamaModel, cannot_share, native
+from local_rag.llama.places import Active, Resident
 from local_rag.machine import Neighbours, physical_cores
 
 
@@ -28,34 +29,6 @@ class EngineSettings:
     batch_tokens: int = 512
     flash_attention: bool = True
     threads: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class _Resident:
-    """A prefix in the KV cache; `put` of its tokens were put into a batch, `ready` of them are evaluated."""
-
-    sequence: int
-    tokens: Sequence[int]
-    put: int
-    ready: int
-    users: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class _Active:
-    """A request under way."""
-
-    request: Request
-    resident: _Resident
-    sequence: int = -1
-    done: int = 0
-    generated: int = 0
-    next_token: int | None = None
-    row: int = -1
-
-    @property
-    def position(self) -> int:
-        return self.request.start + self.done + self.generated
 
 
 class SharedPrefixEngine:
@@ -105,8 +78,8 @@ class SharedPrefixEngine:
         self._memory = llama.llama_get_memory(self._context)
         self._batch = llama.llama_batch_init(batch_tokens, 0, 1)
         self._free = list(range(ids))
-        self._residents: list[_Resident] = []
-        self._active: list[_Active] = []
+        self._residents: list[Resident] = []
+        self._active: list[Active] = []
 
     def close(self) -> None:
         """Free the KV cache."""
@@ -189,10 +162,10 @@ class SharedPrefixEngine:
             return False
         resident.users += 1
         self.counts.prompt += request.start + len(request.suffix)
-        self._active.append(_Active(request, resident))
+        self._active.append(Active(request, resident))
         return True
 
-    def _make_resident(self, prefix: Sequence[int], need: int) -> _Resident | None:
+    def _make_resident(self, prefix: Sequence[int], need: int) -> Resident | None:
         """Find room for a prefix; its beginning is taken from the resident that shares most of it."""
         complete = [resident for resident in self._residents if resident.ready == len(resident.tokens)]
         donor = max(complete, key=lambda resident: common_prefix(resident.tokens, prefix), default=None)
@@ -211,14 +184,14 @@ class SharedPrefixEngine:
         else:
             if not self._make_room(len(prefix) + need, keep=donor):
                 return None
-            resident = _Resident(self._free.pop(), prefix, shared, shared)
+            resident = Resident(self._free.pop(), prefix, shared, shared)
             self._residents.append(resident)
             if donor:
                 for sequence in self._held_by(resident):
                     self._share(donor, sequence, shared)
         return resident
 
-    def _make_room(self, need: int, keep: _Resident | None) -> bool:
+    def _make_room(self, need: int, keep: Resident | None) -> bool:
         """Drop unused prefixes, oldest first, until `need` cells and two sequences are free."""
         while True:
             used = sum(len(resident.tokens) for resident in self._residents) + sum(
@@ -232,17 +205,17 @@ class SharedPrefixEngine:
                 return False
             self._drop(idle)
 
-    def _drop(self, resident: _Resident) -> None:
+    def _drop(self, resident: Resident) -> None:
         for sequence in self._held_by(resident):
             native().llama_memory_seq_rm(self._memory, sequence, -1, -1)
         self._free.append(resident.sequence)
         self._residents.remove(resident)
 
-    def _held_by(self, resident: _Resident) -> list[int]:
+    def _held_by(self, resident: Resident) -> list[int]:
         """Return the sequences that hold a prefix."""
         return [resident.sequence, *([resident.sequence + self._second] if self._second else [])]
 
-    def _share(self, resident: _Resident, sequence: int, end: int) -> None:
+    def _share(self, resident: Resident, sequence: int, end: int) -> None:
         """Let a sequence begin with the first `end` tokens of a prefix."""
         memory, llama = self._memory, native()
         llama.llama_memory_seq_cp(memory, resident.sequence, sequence, 0, end)
@@ -251,14 +224,14 @@ class SharedPrefixEngine:
         if held != (0 if end else -1, end - 1):
             raise cannot_share(self.model.path)
 
-    def _release(self, active: _Active) -> None:
+    def _release(self, active: Active) -> None:
         if active.sequence >= 0:
             native().llama_memory_seq_rm(self._memory, active.sequence, -1, -1)
             self._free.append(active.sequence)
         active.resident.users -= 1
         self._active = [other for other in self._active if other is not active]
 
-    def _step(self) -> list[_Active]:
+    def _step(self) -> list[Active]:
         """Evaluate one batch; return the requests that now have logits to sample from."""
         self._batch.n_tokens = 0
         ready = []
@@ -283,7 +256,7 @@ class SharedPrefixEngine:
             resident.ready = resident.put
         return ready
 
-    def _put_suffix(self, active: _Active) -> None:
+    def _put_suffix(self, active: Active) -> None:
         """Put what still fits of a request's suffix behind a copy of its prefix."""
         if active.sequence < 0:
             active.sequence = self._free.pop()
@@ -293,7 +266,7 @@ class SharedPrefixEngine:
             active.done += 1
             self.counts.suffix += 1
 
-    def _put_prefix(self, resident: _Resident) -> None:
+    def _put_prefix(self, resident: Resident) -> None:
         """Fill the batch with a prefix, also beyond what is asked for yet: a full batch costs least a token."""
         while resident.put < len(resident.tokens) and self._batch.n_tokens < self._batch_tokens:
             self._put(resident.tokens[resident.put], resident.put, resident.sequence)
@@ -345,7 +318,7 @@ class SharedPrefixEngine:
         size = self.model.vocabulary_size
         return np.ctypeslib.as_array(ctypes.cast(pointer, ctypes.POINTER(ctypes.c_float)), shape=(size,))
 
-    def _sample(self, active: _Active) -> Iterator[Token]:
+    def _sample(self, active: Active) -> Iterator[Token]:
         """Choose the likeliest token; end the request on an end token or at its limit."""
         token = int(self._logits(active.row).argmax())
         key = active.request.key
