@@ -32,9 +32,10 @@ def excerpts(
     if of_each:
         firsts = dict(reversed(best))
         best.sort(key=lambda one: firsts[one[0]] != one[1])
+    best = best[:lines]
     read = list[tuple[Passage, str]]()
     for number, (passage, spans) in enumerate(zip(passages, found, strict=True)):
-        chosen = [place for other, place in best[:lines] if other == number]
+        chosen = [place for other, place in best if other == number]
         if chosen:
             read.append((passage, _excerpt(passage.text, spans, chosen)))
         elif passage.kind == "document":

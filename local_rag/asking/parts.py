@@ -41,10 +41,10 @@ def split_question(question: str) -> list[str]:
 
     Besides those of `split_clauses` these are the question for each of two things that it compares.
     """
-    plain = " ".join(question.split()).rstrip(" ?.!")
-    if HOW_TO.match(plain) or not _COMPARES.search(plain):
-        return split_clauses(question)
-    return split_clauses(question) or _compared(plain.split())
+    clauses, plain = split_clauses(question), " ".join(question.split()).rstrip(" ?.!")
+    if clauses or HOW_TO.match(plain) or not _COMPARES.search(plain):
+        return clauses
+    return _compared(plain.split())
 
 
 def split_clauses(question: str) -> list[str]:

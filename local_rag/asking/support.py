@@ -49,14 +49,15 @@ def check_support(
         return tuple(dict.fromkeys(fact.text for fact in missing_facts(question, sentence.text, cited)))
 
     def moved(sentence: Sentence, scores: Sequence[float]) -> Sentence:
-        lacking = missing(sentence, sentence.citations)
-        if not (sentence.own or lacking) or len(sentence.citations) != 1 or sentence.citations[0] > len(scores):
+        if len(sentence.citations) != 1 or sentence.citations[0] > len(scores):
             return sentence
         (cited,) = sentence.citations
         best = max(range(1, len(scores) + 1), key=lambda number: scores[number - 1])
+        if scores[best - 1] <= scores[cited - 1] + (_CLEARLY_BETTER if sentence.own else 0.0):
+            return sentence
         # What lacks a number or name of the sentence never takes the place of what has it.
-        margin, allowed = (_CLEARLY_BETTER, set(lacking)) if sentence.own else (0.0, set[str]())
-        if scores[best - 1] <= scores[cited - 1] + margin or not set(missing(sentence, (best,))) <= allowed:
+        lacking, there = (set(missing(sentence, (number,))) for number in (cited, best))
+        if not (there <= lacking if sentence.own else lacking and not there):
             return sentence
         changes.append((cited, best))
         return replace(sentence, text=with_citations(sentence, (best,)), citations=(best,))
