@@ -8,39 +8,40 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
-from local_rag.asking.answer import Answerer, answer_room
-from local_rag.asking.ask import Asker, Way
-from local_rag.asking.chat import Conversation
-from local_rag.asking.follow_up import FollowUpTuning
-from local_rag.asking.search import Searcher, Trace
+from local_rag.answering.answerer import Answerer, answer_room
+from local_rag.answering.conversation import Conversation
+from local_rag.answering.pipeline import Asker, Way
 from local_rag.cluster.choice import indexes_of, live_index, own_passages, prune, publishing, workers_of
 from local_rag.cluster.hosts import network_of
 from local_rag.errors import DamagedLibraryError, LibraryError
+from local_rag.index.generations import Generations
+from local_rag.index.protocol import Indexes
 from local_rag.indexing.fingerprint import make_fingerprint, require_same, settings_of
 from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
 from local_rag.indexing.roots import roots_to_index
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.llama.generator import never
 from local_rag.llama.open import open_engine, open_vocabulary
+from local_rag.maintenance.clean import Cleaning, Removal, clean, find_documents, remove
+from local_rag.maintenance.documents import ListedDocument, list_documents
+from local_rag.maintenance.repair import repair_index, repair_store
+from local_rag.maintenance.roots import Root, list_roots, move_root
+from local_rag.maintenance.status import Status, collect_status
 from local_rag.models.choice import chosen, find, find_for_index, threshold_of
 from local_rag.models.embedder import Embedder, RememberingEmbedder
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.reranker import Reranker
 from local_rag.offline import close, set_switches
 from local_rag.records import EVERYTHING, Answer, Filters, InstalledModel, Passage, Progress, Turn
+from local_rag.retrieval.follow_ups import FollowUpTuning
+from local_rag.retrieval.search import Searcher, Trace
 from local_rag.settings import SETTINGS_FILE, Settings, index_settings, resolve_settings, said_now, was_written_by_index
+from local_rag.store.connect import remembered
 from local_rag.store.database import Store
-from local_rag.store.generation import Generations, remembered
 from local_rag.store.history import History
-from local_rag.store.index import Indexes
 from local_rag.store.lock import library_lock
 from local_rag.store.storage_errors import storage_errors
 from local_rag.store.usage import count_use
-from local_rag.upkeep.clean import Cleaning, Removal, clean, find_documents, remove
-from local_rag.upkeep.documents import ListedDocument, list_documents
-from local_rag.upkeep.moving import Root, list_roots, move_root
-from local_rag.upkeep.repair import repair_index, repair_store
-from local_rag.upkeep.status import Status, collect_status
 
 DEFAULT_FOLDER = Path(".local-rag")
 OnProgress = Callable[[Progress], None]

@@ -271,9 +271,9 @@ class ModelUse:
     the log odds, of an answer model's Yes to "do the sources say it?", below which a question counts as unanswered.
     `int8` says that with int8 weights it finds as much. `fused_weight` is the weight that the fused rank has beside a
     reranker's own; 0 where its order stands alone. What a reranker scores further than `near` below the best is not
-    read whole for an answer, and further than `asking.ask` widens it no line of it; 0 where that was not measured. What
-    it scores below `weak_below` hardly fits the question; None where that was not measured. A question less similar
-    than `new_subject_below`, by an embedder's cosine, to the one before it opens a new subject.
+    read whole for an answer, and further than `answering.pipeline` widens it no line of it; 0 where that was not
+    measured. What it scores below `weak_below` hardly fits the question; None where that was not measured. A question
+    less similar than `new_subject_below`, by an embedder's cosine, to the one before it opens a new subject.
     """
 
     context_length: int

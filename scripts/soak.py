@@ -24,9 +24,9 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from local_rag import Library  # noqa: E402  found only after the line above, as are the next ones
+from local_rag.index.generations import Generations  # noqa: E402
 from local_rag.models.registry import resolve  # noqa: E402
 from local_rag.store.database import Store  # noqa: E402
-from local_rag.store.generation import Generations  # noqa: E402
 from tests.fakes import EMBEDS_QUICKLY  # noqa: E402
 
 OUTPUT = ROOT / "docs" / "measurements" / "reliability-soak.json"

@@ -21,10 +21,10 @@ from click.testing import CliRunner
 from rooms import CHECKOUT, PACKAGE, docstring_of, numbered_floors, room_imports, wrong_arrows
 
 from local_rag.cli.main import cli
+from local_rag.maintenance.checks import memory_needed
 from local_rag.models.registry import ModelEntry, WheelSource, load_registry
 from local_rag.records import Role
 from local_rag.settings import SETTINGS_FILE, Settings
-from local_rag.upkeep.checks import memory_needed
 
 COMMAND = ".venv/bin/python scripts/write_docs.py"
 COLUMNS = 80
@@ -267,7 +267,7 @@ def answers() -> str:
 
 def states() -> str:
     """Return the table of states that `repair` follows, from its docstring."""
-    lines = docstring_of(PACKAGE / "upkeep" / "repair").splitlines()
+    lines = docstring_of(PACKAGE / "maintenance" / "repair").splitlines()
     return "\n".join(line for line in lines if line.startswith("|"))
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import StoppedError
+from local_rag.index.protocol import Allowed, Contents, DocumentRows
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import EmbeddingJob, LocalWorkers, Note, WrittenContext
 from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Token, never
 from local_rag.records import ContextKind, InstalledModel
-from local_rag.store.index import Allowed, Contents, DocumentRows
 
 _IN_FLIGHT = 4
 

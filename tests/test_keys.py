@@ -11,6 +11,10 @@ from typing import Any
 
 import pytest
 
+from local_rag.index.keyword_index import TOKENS_VERSION
+from local_rag.index.protocol import index_recipe
+from local_rag.index.scoring import KeywordTuning
+from local_rag.index.vector_index import VectorTuning
 from local_rag.indexing import contextualize
 from local_rag.indexing.contextualize import PROMPT, context_plan
 from local_rag.indexing.indexer import Indexer
@@ -18,10 +22,6 @@ from local_rag.indexing.vectors import EmbeddingTuning, embedder_identity, vecto
 from local_rag.keys import key_of, recipe
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel
-from local_rag.store.index import index_recipe
-from local_rag.store.keyword_index import TOKENS_VERSION
-from local_rag.store.scoring import KeywordTuning
-from local_rag.store.vector_index import VectorTuning
 
 MODEL = InstalledModel(
     name="minilm", role="embed", path=Path("minilm"), identity="weights", context_length=256, pooling="mean"

@@ -11,7 +11,7 @@ from local_rag.cli.running import ask_server, require_question
 from local_rag.cli.search import NOTHING_PASSES, passage_as_text, place_as_text
 from local_rag.display import answer_as_dict, changed_citations, display_path, one_line, printable, printable_json
 from local_rag.records import Answer, Filters, Passage
-from local_rag.wire import from_plain
+from local_rag.serialization import from_plain
 
 
 @click.command(cls=Command)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from local_rag.asking.chat import Conversation
+from local_rag.answering.conversation import Conversation
 from local_rag.cli.opening import open_library
 from local_rag.cli.options import Command, filter_options, json_option, library_options, model_option, search_options
 from local_rag.cli.search import NOTHING_PASSES, passage_as_text, place_as_text

@@ -8,8 +8,8 @@ import click
 from local_rag.bundle.installed import differences, receipt
 from local_rag.cli.options import Command, json_option, library_options
 from local_rag.display import one_line, printable_json
-from local_rag.upkeep.checks import check_bundle
-from local_rag.upkeep.doctor import diagnose
+from local_rag.maintenance.checks import check_bundle
+from local_rag.maintenance.doctor import diagnose
 
 _COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 

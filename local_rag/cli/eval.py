@@ -13,7 +13,7 @@ from local_rag.cli.options import Group, json_option, library_options, model_opt
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import printable, printable_json
 from local_rag.errors import DatasetError
-from local_rag.evaluation import history
+from local_rag.evaluation import runs
 from local_rag.evaluation.calibrate import calibrate as calibrate_library
 from local_rag.evaluation.contexts import measure_gain
 from local_rag.evaluation.dataset import Part, load_dataset
@@ -125,9 +125,9 @@ def run(
         json_path.write_text(json.dumps(report) + "\n", encoding="utf-8")
     if plot_path:
         plot([report, other] if other else [report], plot_path)
-    if not history.append(library, report):
+    if not runs.append(library, report):
         click.echo(f"{library} cannot be written, so that `eval history` will not know of this run.", err=True)
-    if missed := history.require_at_least(history.figures(report), wanted):
+    if missed := runs.require_at_least(runs.figures(report), wanted):
         click.echo(f"Lower than wanted: {'; '.join(missed)}.", err=True)
         raise click.exceptions.Exit(1)
 
@@ -167,15 +167,15 @@ def show_history(
     library: Path, plot_path: Path | None, names: tuple[str, ...], as_json: bool, **_settings: Any
 ) -> None:
     """List the evaluations of a library, oldest first."""
-    runs = history.load(library)
+    recorded = runs.load(library)
     if as_json:
-        click.echo(printable_json(runs))
-    elif runs:
-        print_history(runs)
+        click.echo(printable_json(recorded))
+    elif recorded:
+        print_history(recorded)
     else:
         click.echo(f"Nothing was measured with {library} yet; `local-rag eval DATASET` does.", err=True)
-    if plot_path and runs:
-        history.plot_history(runs, names or ("recall@5", "right", "refused"), plot_path)
+    if plot_path and recorded:
+        runs.plot_history(recorded, names or ("recall@5", "right", "refused"), plot_path)
 
 
 @command.command()

@@ -30,7 +30,7 @@ def command(library: Path, with_ask: bool, **settings: Any) -> None:
     # Not on top: this page of the help would wait for them.
     from importlib.metadata import version
 
-    from local_rag.mcp.greeting import Greeting
+    from local_rag.mcp.handshake import Greeting
     from local_rag.mcp.instructions import read_instructions
     from local_rag.mcp.stdio import Lines, greet, serve, take_standard_streams
 

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from local_rag.errors import LocalRagError
-from local_rag.wire import connect, environment, to_line
+from local_rag.serialization import to_line
+from local_rag.wire import connect, environment
 
 
 def require_question(question: str) -> None:

@@ -16,7 +16,7 @@ from local_rag.display import (
     provenance_as_text,
 )
 from local_rag.records import Filters, Passage
-from local_rag.wire import from_plain
+from local_rag.serialization import from_plain
 
 _TOP = 10
 NOTHING_PASSES = "No document that fits passes --in, --type, --since, --before and --tag; leave one of them away."

@@ -11,7 +11,7 @@ from local_rag.cli.eval_tables import gain_as_text
 from local_rag.cli.opening import open_library
 from local_rag.cli.options import Command, json_option, library_options
 from local_rag.display import describe_contexts, display_path, one_line, printable, printable_json
-from local_rag.upkeep.status import Status
+from local_rag.maintenance.status import Status
 
 _EXAMPLES = 5
 

@@ -8,10 +8,10 @@ from local_rag.cluster.qdrant_index import QdrantIndex
 from local_rag.cluster.qdrant_indexes import QdrantIndexes
 from local_rag.cluster.workers import RayWorkers
 from local_rag.errors import ClusterError, LibraryError
+from local_rag.index.protocol import Index, Indexes
 from local_rag.indexing.work import Workers
 from local_rag.settings import Settings
 from local_rag.store.database import Store
-from local_rag.store.index import Index, Indexes
 
 
 def workers_of(settings: Settings, usual: Callable[..., Workers]) -> Callable[..., Workers]:

@@ -14,11 +14,11 @@ import numpy as np
 
 from local_rag.cluster.engine import Client, NothingThereError
 from local_rag.errors import DamagedLibraryError
+from local_rag.index import scoring
+from local_rag.index.protocol import Allowed
+from local_rag.index.scoring import Statistics, question_vector, token_number
 from local_rag.records import UNKNOWN, Chunk, Provenance
-from local_rag.store import scoring
 from local_rag.store.database import StoredChunk
-from local_rag.store.index import Allowed
-from local_rag.store.scoring import Statistics, question_vector, token_number
 from local_rag.store.selection import DocumentFacts
 
 DENSE, WORDS = "dense", "words"  # the names of a point's vectors

@@ -18,12 +18,12 @@ from local_rag.cluster.engine import Client
 from local_rag.cluster.hosts import engine_of
 from local_rag.cluster.qdrant_index import DENSE, MANIFEST, WORDS, QdrantIndex, facts_of, payload_of
 from local_rag.errors import ClusterError
+from local_rag.index.keyword_index import keyword_tokens
+from local_rag.index.protocol import Contents, DocumentRows
+from local_rag.index.scoring import PostingRow, Statistics, chunk_vector, posting_rows, statistics_of, token_number
+from local_rag.index.vector_index import blend_neighbours
 from local_rag.store.database import Store
-from local_rag.store.index import Contents, DocumentRows
-from local_rag.store.keyword_index import keyword_tokens
-from local_rag.store.scoring import PostingRow, Statistics, chunk_vector, posting_rows, statistics_of, token_number
 from local_rag.store.selection import document_facts
-from local_rag.store.vector_index import blend_neighbours
 
 _POINTS = 128  # a request
 _PLACE_BITS = 24  # for a chunk's place in its document

@@ -13,9 +13,9 @@ from typing import Any
 
 from local_rag.evaluation.dataset import Dataset, Question
 from local_rag.evaluation.metrics import by_question, paired_test
+from local_rag.index.keyword_index import keyword_tokens
 from local_rag.library import Library
 from local_rag.records import Answer, Progress, Turn
-from local_rag.store.keyword_index import keyword_tokens
 
 _THOUSANDS = re.compile(r"(?<=\d)[,\u00a0\u202f ](?=\d{3}\b)")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")

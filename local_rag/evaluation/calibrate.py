@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_rag.asking.ask import Asker, Found
+from local_rag.answering.pipeline import Asker, Found
 from local_rag.errors import LibraryError
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
+from local_rag.index.keyword_index import keyword_tokens
 from local_rag.library import Library
 from local_rag.models.choice import find, with_threshold
 from local_rag.records import Chunk, Document, Passage, Progress
 from local_rag.store.connect import remembered_settings
 from local_rag.store.database import Store
-from local_rag.store.keyword_index import keyword_tokens
 
 _FEWEST = 8  # questions that say anything
 _DRAFTS_PER_QUESTION = 2

@@ -17,10 +17,10 @@ from local_rag.evaluation.dataset import Dataset, Question, Span, load_dataset
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
 from local_rag.evaluation.evaluate import POOL, Ranker, compare_reports, find_in_use
 from local_rag.library import Library, OnProgress, Parts
+from local_rag.maintenance.status import GAIN
 from local_rag.records import SITUATED, Chunk, Progress
 from local_rag.settings import Settings
 from local_rag.store.maintenance import copy_store
-from local_rag.upkeep.status import GAIN
 
 _DRAFTS_PER_QUESTION = 2
 _FEWEST = 4  # questions that say anything

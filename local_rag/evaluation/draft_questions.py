@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local_rag.asking.answer import Answerer, answer_room
+from local_rag.answering.answerer import Answerer, answer_room
 from local_rag.display import display_path
 from local_rag.errors import DatasetError, ReadError
 from local_rag.evaluation.dataset import write_dataset

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
-from local_rag.indexing.need import APART, TUNING, Terms, Told, distinguishing, needs, opening_of, terms_of
+from local_rag.index.keyword_index import keyword_tokens
+from local_rag.index.protocol import Index
+from local_rag.indexing.distinction import APART, TUNING, Terms, Told, distinguishing, needs, opening_of, terms_of
 from local_rag.keys import key_of
 from local_rag.records import Chunk
+from local_rag.store.comparisons import document_kind, documents_of, put_told, told_before, told_of, vectors_of
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.index import Index
-from local_rag.store.keyword_index import keyword_tokens
-from local_rag.store.told import document_kind, documents_of, put_told, told_before, told_of, vectors_of
 
 _NEAREST = 16  # chunks that are looked at for each chunk
 _COUNTED = 3  # of them for which a document counts as alike

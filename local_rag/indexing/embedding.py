@@ -1,7 +1,7 @@
 """Find out which vectors the documents want, have those made that are not stored, and hand out what is published.
 
-What a document wants is planned once, and again when it has changed: `store/made.py` remembers what is done. No step
-holds more than some documents at a time.
+What a document wants is planned once, and again when it has changed: `store/embedding_plans.py` remembers what is done.
+No step holds more than some documents at a time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,16 +9,16 @@ from contextlib import closing
 
 import numpy as np
 
+from local_rag.index.protocol import DocumentRows, index_recipe
+from local_rag.index.scoring import KEYWORDS
+from local_rag.index.vector_index import VECTORS
 from local_rag.indexing.vectors import chunk_tokens, embedded_text, embedder_identity, vector_keys
 from local_rag.indexing.work import EmbeddingJob, Note, Workers
 from local_rag.keys import key_of
 from local_rag.records import SITUATED, WRITTEN, InstalledModel, heading_path
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
-from local_rag.store.index import DocumentRows, index_recipe
-from local_rag.store.made import Planned, mark_made, put_plans, vector_keys_of
-from local_rag.store.scoring import KEYWORDS
-from local_rag.store.vector_index import VECTORS
+from local_rag.store.embedding_plans import Planned, mark_made, put_plans, vector_keys_of
 
 _TOGETHER = 64  # documents that are planned, or done, in one commit
 _TOGETHER_CHUNKS = 1024

@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from local_rag.errors import LibraryError
+from local_rag.index.protocol import index_recipe
+from local_rag.index.scoring import KeywordTuning
+from local_rag.index.vector_index import VectorTuning
 from local_rag.indexing.contextualize import PROMPT
-from local_rag.indexing.need import APART
+from local_rag.indexing.distinction import APART
 from local_rag.indexing.vectors import embedder_identity
 from local_rag.records import InstalledModel
 from local_rag.settings import REMEMBERED, Settings
-from local_rag.store.index import index_recipe
-from local_rag.store.scoring import KeywordTuning
-from local_rag.store.vector_index import VectorTuning
 
 
 def make_fingerprint(

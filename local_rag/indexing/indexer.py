@@ -18,6 +18,7 @@ import numpy as np
 
 from local_rag.errors import LibraryError
 from local_rag.files import file_sha256
+from local_rag.index.protocol import Contents, Indexes
 from local_rag.indexing.changes import Changes, Found, compare_folders, size_and_time
 from local_rag.indexing.compare import APART_PLAN, compare, most_needed_first, situate, told_to
 from local_rag.indexing.contextualize import ContextJob, context_plan, plan_contexts
@@ -35,12 +36,17 @@ from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import SITUATED, InstalledModel, Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
+from local_rag.store.comparisons import documents_to_tell, forget_told
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.document_rows import put_document_rows
-from local_rag.store.index import Contents, Indexes
-from local_rag.store.made import count_chunks, count_made, documents_to_make, documents_wanting, made_versions
+from local_rag.store.embedding_plans import (
+    count_chunks,
+    count_made,
+    documents_to_make,
+    documents_wanting,
+    made_versions,
+)
 from local_rag.store.maintenance import count_missing_contexts, purge_superseded
-from local_rag.store.told import documents_to_tell, forget_told
 
 _FEW_CONTEXTS = 20  # not worth publishing a first generation without them
 _MANIFEST_FORMAT = 3

@@ -23,12 +23,12 @@ import numpy as np
 from local_rag.errors import ReadError, UnopenedError
 from local_rag.indexing.contextualize import ContextJob, context_room, write_contexts
 from local_rag.indexing.vectors import embed_with_contexts
-from local_rag.llama.calibrate import calibrate, stored_settings
 from local_rag.llama.engine import EngineSettings
 from local_rag.llama.generator import Counts, Generator
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.open import open_engine
 from local_rag.llama.optimize import fastest_file, file_for_many
+from local_rag.llama.tuning import calibrate, stored_settings
 from local_rag.machine import Neighbours, physical_cores
 from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256
-from local_rag.llama.calibrate import measure_rates, seconds_per_chunk
 from local_rag.llama.engine import EngineSettings
 from local_rag.llama.model import LlamaModel, llama_build, native
+from local_rag.llama.tuning import measure_rates, seconds_per_chunk
 from local_rag.machine import physical_cores
-from local_rag.models.memory import recall, remember
+from local_rag.models.measurements import recall, remember
 from local_rag.models.registry import default_models_directory
 from local_rag.records import InstalledModel
 

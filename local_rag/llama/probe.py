@@ -14,7 +14,7 @@ from local_rag.errors import ModelError
 from local_rag.llama.engine import SharedPrefixEngine
 from local_rag.llama.generator import Request
 from local_rag.llama.model import LlamaModel, llama_build, native
-from local_rag.models.memory import recall, remember
+from local_rag.models.measurements import recall, remember
 
 REBUILD = "rm -r .venv && scripts/setup.sh"
 PROGRAM = (sys.executable, "-P", "-m", "local_rag.llama.probe")

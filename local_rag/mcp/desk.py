@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from local_rag.errors import LocalRagError, StoppedError
 from local_rag.library import Library
 from local_rag.records import Answer, Filters, Passage
-from local_rag.wire import from_plain
+from local_rag.serialization import from_plain
 
 T = TypeVar("T")
 # Lets a running server of the library do a `search` or an `ask`; None where there is none that would.

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from typing import Any, cast
 
-from local_rag.mcp.greeting import Greeting
+from local_rag.mcp.handshake import Greeting
 
 _READ, _POLL_SECONDS = 64 * 1024, 0.02
 _LONGEST_LINE = 4 * 1024 * 1024

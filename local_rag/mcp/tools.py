@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from local_rag.asking.keyword_search import search_keywords
-from local_rag.asking.search import found_passage
 from local_rag.display import one_line, printable
 from local_rag.errors import LibraryError, ModelError, QuestionError
+from local_rag.index.generations import Generations
 from local_rag.indexing.changes import size_and_time
 from local_rag.library import Library
+from local_rag.maintenance.documents import list_documents as listed_documents
 from local_rag.mcp.desk import Desk
 from local_rag.mcp.fitting import MAX_FETCH, MAX_SEARCH, cost, fit_passages, fit_text
 from local_rag.mcp.shapes import (
@@ -38,9 +38,9 @@ from local_rag.mcp.shapes import (
     StatusArguments,
 )
 from local_rag.records import Filters, Passage, first_day
+from local_rag.retrieval.keyword_search import search_keywords
+from local_rag.retrieval.search import found_passage
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.generation import Generations
-from local_rag.upkeep.documents import list_documents as listed_documents
 
 _PAGE = 25  # documents
 _MOST_STALE, _MOST_FOLDERS, _LONGEST = 10, 20, 300

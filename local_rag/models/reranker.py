@@ -10,9 +10,9 @@ from typing import Protocol
 from local_rag.errors import ModelError
 from local_rag.machine import physical_cores
 from local_rag.models.embedder import tokenizer_of
-from local_rag.models.memory import TIMED_TEXT, recall, remember
+from local_rag.models.measurements import TIMED_TEXT, recall, remember
 from local_rag.models.onnx import Session
-from local_rag.records import InstalledModel
+from local_rag.records import InstalledModel, Passage
 
 ONNX_FILE = "model.onnx"
 _TEXT = TIMED_TEXT * 8
@@ -106,3 +106,8 @@ class CrossEncoderReranker:
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._half):
             scores = self.model.predict([(question, text) for text in texts], batch_size=16, show_progress_bar=False)
         return [float(score) for score in scores]
+
+
+def reranked_text(passage: Passage) -> str:
+    """Return what a reranker reads of a passage."""
+    return "\n".join(part for part in (passage.title, passage.context, passage.text) if part)

@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from local_rag.asking.chat import reply_to_greeting
+from local_rag.answering.conversation import reply_to_greeting
 from local_rag.display import one_line, passage_as_dict, printable_json
 from local_rag.errors import BusyError, LocalRagError, QuestionError
 from local_rag.library import DEFAULT_FOLDER, Library
-from local_rag.openai.chores import reply_to_chore
+from local_rag.openai.client_tasks import reply_to_chore
 from local_rag.openai.markdown import sources_as_markdown
-from local_rag.openai.orders import Order, read_order
+from local_rag.openai.requests import Order, read_order
 from local_rag.records import Answer, Turn
 
 IGNORED_HEADER = "x-local-rag-ignored"

@@ -4,12 +4,13 @@ import json
 import os
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from local_rag.errors import LibraryError
+from local_rag.index.protocol import Indexes
 from local_rag.machine import file_system, is_network
 from local_rag.store.schema import SCHEMA_VERSION, migrate, refuse_newer, schema_version
 from local_rag.store.storage_errors import storage_errors
@@ -99,3 +100,13 @@ def remembered_settings(folder: Path) -> dict[str, Any]:
             return {name: json.loads(value) for name, value in connection.execute("SELECT * FROM remembered")}
     except (sqlite3.Error, ValueError):
         return {}
+
+
+def remembered(folder: Path, indexes: Indexes) -> dict[str, Any]:
+    """Return the settings of the last `index`: from the store, or where that is damaged from the live index."""
+    if known := remembered_settings(folder):
+        return known
+    with suppress(LibraryError, OSError):
+        live = indexes.live()
+        return dict(live.manifest.get("settings", {})) if live else {}
+    return {}

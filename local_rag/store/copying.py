@@ -4,11 +4,11 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
+from local_rag.index.generations import SEGMENTS, Generations
+from local_rag.index.segment import read_manifest
 from local_rag.settings import SETTINGS_FILE
 from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import Store
-from local_rag.store.generation import SEGMENTS, Generations
-from local_rag.store.segment import read_manifest
 
 
 def copy_library(folder: Path, target: Path) -> None:

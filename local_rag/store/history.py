@@ -15,8 +15,8 @@ from pathlib import Path
 
 from local_rag.errors import LibraryError
 from local_rag.records import Answer
+from local_rag.serialization import from_plain, to_line
 from local_rag.store.storage_errors import storage_errors
-from local_rag.wire import from_plain, to_line
 
 HISTORY_FILE = "history.sqlite3"
 _TABLES = """

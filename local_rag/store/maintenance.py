@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from local_rag.index.older import OlderGeneration
+from local_rag.index.protocol import Index, Indexes
 from local_rag.records import SITUATED
 from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.index import Index, Indexes
-from local_rag.store.made import all_versions, is_made, mark_nothing_made
-from local_rag.store.older import OlderGeneration
+from local_rag.store.embedding_plans import all_versions, is_made, mark_nothing_made
 from local_rag.store.selection import chunk_ids_of
 
 _COUNTS = {

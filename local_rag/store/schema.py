@@ -82,7 +82,7 @@ CREATE TABLE provenance (
     tags TEXT NOT NULL                  -- JSON
 );
 """,
-    # 6: what was said of a document when it was first compared with others (indexing/need.py), NULL before.
+    # 6: what was said of a document when it was first compared with others (indexing/distinction.py), NULL before.
     """
 ALTER TABLE documents ADD COLUMN told TEXT;
 """,

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from local_rag.index.protocol import Allowed
 from local_rag.store.database import Store
-from local_rag.store.index import Allowed
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,15 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from local_rag.errors import BusyError, LocalRagError, QuestionError
-from local_rag.web.asking_pages import asking_routes
+from local_rag.serving.worker import Owner
 from local_rag.web.desk import Desk, Face
 from local_rag.web.guard import Guard, Limits, TooLargeError
-from local_rag.web.history import history_routes
-from local_rag.web.inspector import inspector_routes
-from local_rag.web.owner import Owner
-from local_rag.web.reading_pages import reading_routes
+from local_rag.web.pages.ask import asking_routes
+from local_rag.web.pages.base import Site, json_response, wants_json
+from local_rag.web.pages.documents import reading_routes
+from local_rag.web.pages.history import history_routes
+from local_rag.web.pages.inspect import inspector_routes
 from local_rag.web.shell import Shell
-from local_rag.web.site import Site, json_response, wants_json
 
 _STATUS: dict[type[Exception], int] = {QuestionError: 400, TooLargeError: 413, BusyError: 429}
 _STATIC = Path(__file__).parent / "static"

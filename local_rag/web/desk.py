@@ -9,9 +9,9 @@ from starlette.routing import BaseRoute
 
 from local_rag.library import Library
 from local_rag.records import EVERYTHING, Answer, Filters, Passage, Turn
-from local_rag.web.answering import Question, answering, searching
-from local_rag.web.owner import Job
-from local_rag.web.site import Site, unless_gone
+from local_rag.serving.requests import Question, answering, searching
+from local_rag.serving.worker import Job
+from local_rag.web.pages.base import Site, unless_gone
 
 
 class Desk:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from local_rag.store.keyword_index import keyword_tokens
+from local_rag.index.keyword_index import keyword_tokens
 
 _WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
 _SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?!\s|\Z)[^\n.!?]*)*[.!?]*")

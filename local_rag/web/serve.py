@@ -12,9 +12,9 @@ import uvicorn
 from local_rag.errors import LocalRagError
 from local_rag.library import Library
 from local_rag.offline import is_loopback
+from local_rag.serving.worker import Owner
 from local_rag.web.app import make_app
 from local_rag.web.desk import Face
-from local_rag.web.owner import Owner
 from local_rag.web.shell import Shell
 
 _GRACE_SECONDS = 3

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.errors import LocalRagError, QuestionError
-from local_rag.web.answering import Question, answering, searching
-from local_rag.web.site import Site
-from local_rag.wire import connect, environment, from_plain, is_private, socket_path, to_line
+from local_rag.serialization import from_plain, to_line
+from local_rag.serving.requests import Question, answering, searching
+from local_rag.web.pages.base import Site
+from local_rag.wire import connect, environment, is_private, socket_path
 
 _MAX_ORDER = 64 * 1024
 

@@ -18,12 +18,12 @@ from starlette.types import Receive, Scope, Send
 from local_rag.display import answer_as_dict, passage_as_dict, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.records import Passage
-from local_rag.web.answering import Answered, Question, answering
+from local_rag.serving.requests import Answered, Question, answering
 from local_rag.web.conversation import view_thread
 from local_rag.web.evidence import cards, view_answer
 from local_rag.web.filtering import as_fields
 from local_rag.web.guard import client_of
-from local_rag.web.site import Site, until_gone
+from local_rag.web.pages.base import Site, until_gone
 
 _PING_SECONDS = 10.0
 

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from local_rag.asking.fuse import reciprocal_rank_fusion
+from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.index.vector_index import VectorIndex, blend_neighbours
+from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.settings import Settings
-from local_rag.store.keyword_index import KeywordIndex, keyword_tokens
-from local_rag.store.vector_index import VectorIndex, blend_neighbours
 
 DIMENSION = 384
 CHUNK_WORDS = 100

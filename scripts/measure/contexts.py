@@ -40,14 +40,14 @@ from local_rag.errors import LocalRagError
 from local_rag.evaluation.dataset import Dataset, Part, Question, load_dataset
 from local_rag.evaluation.evaluate import POOL, compare_reports, evaluate, index_dataset, stage_values
 from local_rag.evaluation.metrics import recall
-from local_rag.indexing.need import Told
+from local_rag.index.keyword_index import keyword_tokens
+from local_rag.indexing.distinction import Told
 from local_rag.indexing.summaries import document_plan
 from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.models.choice import find
 from local_rag.records import Chunk, ContextMode, Progress
-from local_rag.store.keyword_index import keyword_tokens
-from local_rag.store.told import told_of
+from local_rag.store.comparisons import told_of
 
 MODES = get_args(ContextMode)
 TERMS = 8

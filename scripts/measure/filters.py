@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 from bench_search import DIMENSION, DOCUMENT_CHUNKS, QUESTION_WORDS, make_texts
 
-from local_rag.asking.search import Searcher
+from local_rag.index.generations import Generations
+from local_rag.index.protocol import Contents, DocumentRows
 from local_rag.records import EVERYTHING, Chunk, Document, Filters, Provenance
+from local_rag.retrieval.search import Searcher
 from local_rag.settings import Settings
 from local_rag.store.database import Store
-from local_rag.store.generation import Generations
-from local_rag.store.index import Contents, DocumentRows
 
 PASSING = 100  # of so many documents one passes
 WARM_UP = 5  # questions that are not counted

@@ -28,13 +28,13 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from local_rag.index.generations import Generations  # noqa: E402
+from local_rag.index.keyword_index import keyword_tokens  # noqa: E402
 from local_rag.library import Library, Parts  # noqa: E402  found only after the line above
 from local_rag.models.load import load_embedder  # noqa: E402
 from local_rag.models.registry import resolve  # noqa: E402
 from local_rag.records import InstalledModel  # noqa: E402
 from local_rag.store.database import Store  # noqa: E402
-from local_rag.store.generation import Generations  # noqa: E402
-from local_rag.store.keyword_index import keyword_tokens  # noqa: E402
 
 _SECTIONS = 16  # of a document
 _WORDS = (50, 95)  # of a section: a chunk each

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from local_rag import Library
-from local_rag.asking.answer import Answerer
-from local_rag.asking.ask import Asker
+from local_rag.answering.answerer import Answerer
+from local_rag.answering.pipeline import Asker
 from local_rag.evaluation.answers import is_right
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.models.choice import find

@@ -23,9 +23,9 @@ sys.path.insert(0, str(ROOT))
 
 from grow import paragraphs  # noqa: E402
 
+from local_rag.index.vector_index import NearTuning, VectorIndex, VectorPart, one_thread, open_near, write_near  # noqa: E402
 from local_rag.models.load import load_embedder  # noqa: E402  found only after the line above
 from local_rag.models.registry import resolve  # noqa: E402
-from local_rag.store.vector_index import NearTuning, VectorIndex, VectorPart, one_thread, open_near, write_near  # noqa: E402
 
 _POOL, _QUESTIONS = 150, 250
 _JITTER = 0.6

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local_rag.asking.support import check_support
 from local_rag.models.registry import resolve
 from local_rag.reading.read import read
 from local_rag.reading.split import Splitting
 from local_rag.records import Passage
+from local_rag.verification.check import check_support
 
 # The numbers of a list say nothing.
 _NUMBER = re.compile(r"(?!\d+\. [A-Z])(?<![\w.,:/-])(?!0\d)\d+(?:[.,]\d+)*(?![\w:/-])")

@@ -22,19 +22,19 @@ from other_prompts import INSTRUCTION, OPENING, TEXTS, cut_at_chunk, document_he
 from local_rag import Library
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.evaluation.evaluate import compare_reports, evaluate
+from local_rag.index.generations import Generations
 from local_rag.indexing.contextualize import MAX_TOKENS, WINDOW_TOKENS, ContextJob, context_room, repair_context
 from local_rag.indexing.indexer import Indexer, OpenVocabulary
 from local_rag.indexing.work import LocalWorkers, Note, WrittenContext
 from local_rag.keys import key_of
 from local_rag.library import Parts
-from local_rag.llama.calibrate import stored_settings
 from local_rag.llama.engine import EngineSettings
 from local_rag.llama.generator import Request, Vocabulary
 from local_rag.llama.optimize import fastest_file
+from local_rag.llama.tuning import stored_settings
 from local_rag.models.choice import find_for_index
 from local_rag.records import InstalledModel, Progress
 from local_rag.store.database import Store
-from local_rag.store.generation import Generations
 
 SHIPPED = "shipped"
 QUOTED_WORDS = 12  # at each end of a chunk

@@ -15,12 +15,13 @@ from statistics import fmean
 from typing import Any
 
 from local_rag import Library
-from local_rag.asking.search import rerank_passages, reranked_text
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.evaluation.evaluate import Ranker, index_dataset
 from local_rag.evaluation.metrics import METRICS, measure, paired_test
 from local_rag.models.load import load_reranker
 from local_rag.models.registry import resolve
+from local_rag.models.reranker import reranked_text
+from local_rag.retrieval.search import rerank_passages
 
 POOL, KEPT = 150, 20
 CANDIDATES = {"all": 0, "the first 75": 75, "the first 60": 60, "early exit": 0}

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from local_rag import Library
-from local_rag.asking.search import reranked_text
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.evaluation.evaluate import POOL, Ranker, index_dataset
 from local_rag.evaluation.metrics import METRICS, measure
 from local_rag.models.load import load_reranker
 from local_rag.models.registry import resolve
+from local_rag.models.reranker import reranked_text
 
 CANDIDATES = 60
 NOTE = (

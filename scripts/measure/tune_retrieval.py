@@ -19,19 +19,19 @@ from typing import Any
 import numpy as np
 
 from local_rag import Library
-from local_rag.asking.fuse import reciprocal_rank_fusion
 from local_rag.evaluation.dataset import Dataset, load_dataset
 from local_rag.evaluation.evaluate import POOL, Ranker, index_dataset
 from local_rag.evaluation.metrics import METRICS, measure
+from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.index.scoring import KeywordTuning
+from local_rag.index.vector_index import VectorIndex, VectorTuning, blend_neighbours
 from local_rag.indexing.vectors import EmbeddingTuning, embedded_text
 from local_rag.models.embedder import SentenceEmbedder
 from local_rag.models.registry import resolve
 from local_rag.records import heading_path
+from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
-from local_rag.store.keyword_index import KeywordIndex, keyword_tokens
-from local_rag.store.scoring import KeywordTuning
-from local_rag.store.vector_index import VectorIndex, VectorTuning, blend_neighbours
 
 EMBED_MODEL = "all-minilm-l6-v2"
 SHIPPED = Settings()

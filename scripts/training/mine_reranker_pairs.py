@@ -21,11 +21,11 @@ import click
 from reranker_code import doc_comment_items, python_items
 
 from local_rag.errors import ReadError
+from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.index.vector_index import VectorIndex
 from local_rag.models.embedder import SentenceEmbedder
 from local_rag.models.registry import resolve
 from local_rag.reading.read import read
-from local_rag.store.keyword_index import KeywordIndex, keyword_tokens
-from local_rag.store.vector_index import VectorIndex
 
 NEGATIVES = 16
 _PASSAGE_CHARACTERS = 1000

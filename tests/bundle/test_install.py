@@ -270,7 +270,7 @@ def test_a_wheel_that_leads_elsewhere_is_refused(tmp_path: Path, prefix: Path) -
 
 
 def test_doctor_says_what_differs_from_the_manifest(old: Path, prefix: Path) -> None:
-    from local_rag.upkeep.checks import check_bundle
+    from local_rag.maintenance.checks import check_bundle
 
     install(old, prefix)
     environment = prefix / "current"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from local_rag.asking.answer import REFUSAL
+from local_rag.answering.answerer import REFUSAL
 from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
 from tests.conftest import Run

@@ -13,7 +13,7 @@ import click
 import pytest
 
 import local_rag
-from local_rag.asking.answer import REFUSAL
+from local_rag.answering.answerer import REFUSAL
 from local_rag.cli.ask import remarks
 from local_rag.cli.main import COMMANDS, cli
 from local_rag.records import Answer, SentenceSupport

@@ -15,7 +15,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import version as versions
 
-from local_rag.mcp.greeting import HANDSHAKE_VERSIONS, MODERN_VERSION, Greeting
+from local_rag.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION, Greeting
 from local_rag.mcp.server import instructions_of, make_server
 from local_rag.mcp.stdio import Lines, Wire, greet, serve
 from tests.mcp.talking import ERAS, own_desk
@@ -145,7 +145,7 @@ def test_the_beginning_is_answered_here_and_nothing_else_is() -> None:
 
 def test_what_answers_the_beginning_imports_nothing_heavy() -> None:
     code = (
-        "import sys, local_rag.cli.mcp, local_rag.mcp.greeting, local_rag.mcp.instructions, local_rag.mcp.stdio\n"
+        "import sys, local_rag.cli.mcp, local_rag.mcp.handshake, local_rag.mcp.instructions, local_rag.mcp.stdio\n"
         "print({'mcp', 'anyio', 'starlette', 'rich', 'faiss', 'bm25s', 'onnxruntime', 'llama_cpp', 'torch'} "
         "& set(sys.modules))"
     )

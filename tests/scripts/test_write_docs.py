@@ -62,8 +62,8 @@ def test_a_page_without_its_comments_is_refused(tmp_path: Path) -> None:
 def test_arrows_up_and_to_a_neighbour_are_found() -> None:
     wrong = ROOMS["wrong_arrows"]
     assert list(wrong({"store": {"models": ["a.py"]}})) == ["`store` -> `models` (a.py)"]
-    assert list(wrong({"asking": {"indexing": ["a.py"]}})) == ["`asking` -> `indexing` (a.py)"]
-    assert list(wrong({"asking": {"store": ["a.py"]}, "records": {"errors": ["records.py"]}})) == []
+    assert list(wrong({"answering": {"indexing": ["a.py"]}})) == ["`answering` -> `indexing` (a.py)"]
+    assert list(wrong({"answering": {"store": ["a.py"]}, "records": {"errors": ["records.py"]}})) == []
 
 
 def test_imports_are_found_wherever_they_stand_but_those_for_types_alone() -> None:

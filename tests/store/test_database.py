@@ -13,7 +13,7 @@ from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.records import Chunk, Document, Provenance, Skipped
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
-from local_rag.store.made import Planned, documents_to_make, mark_made, put_plans
+from local_rag.store.embedding_plans import Planned, documents_to_make, mark_made, put_plans
 from local_rag.store.maintenance import (
     check_pages,
     count_rows,

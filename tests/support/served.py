@@ -14,10 +14,10 @@ from starlette.testclient import TestClient
 from local_rag.errors import StoppedError
 from local_rag.library import Library, Parts
 from local_rag.llama.generator import Request, Token
+from local_rag.serving.worker import Owner
 from local_rag.web.app import make_app
 from local_rag.web.desk import Face
 from local_rag.web.guard import App, Limits
-from local_rag.web.owner import Owner
 from local_rag.web.serve import allowed_hosts
 from local_rag.web.shell import Shell
 from tests.fakes import QUICK, FakeGenerator, generating

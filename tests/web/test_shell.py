@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.wire import connect, from_plain, socket_path
+from local_rag.serialization import from_plain
+from local_rag.wire import connect, socket_path
 from tests.conftest import Run
 from tests.support.served import QUESTION, index, parts, shell
 

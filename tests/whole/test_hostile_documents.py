@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from local_rag import Library
-from local_rag.asking.prompt import closing_prompt, quote, sources_prompt
+from local_rag.answering.prompt import closing_prompt, quote, sources_prompt
 from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
 from local_rag.errors import ModelError, ReadError

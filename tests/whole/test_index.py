@@ -8,10 +8,10 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import LibraryError
+from local_rag.index.generations import Generations
+from local_rag.index.segment import write_manifest
 from local_rag.records import InstalledModel, Progress
 from local_rag.store.database import Store
-from local_rag.store.generation import Generations
-from local_rag.store.segment import write_manifest
 from tests.fakes import EMBEDS_QUICKLY, QUICK, FakeEmbedder
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
-from local_rag.asking.support import check_support
 from local_rag.display import passage_as_dict, passage_as_lines
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import Note, WrittenContext
 from local_rag.records import Filters, Passage
 from local_rag.store.database import Store
 from local_rag.store.document_rows import documents_without_row
+from local_rag.verification.check import check_support
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeGenerator, QuickWorkers, generating
 

@@ -25,9 +25,9 @@ import numpy as np
 import pytest
 
 from local_rag import Library
+from local_rag.index.generations import Generation, Generations
+from local_rag.index.keyword_index import keyword_tokens
 from local_rag.library import Parts
-from local_rag.store.generation import Generation, Generations
-from local_rag.store.keyword_index import keyword_tokens
 from local_rag.store.schema import crc32
 from tests.fakes import EMBEDS_QUICKLY
 

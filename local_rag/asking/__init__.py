@@ -1,1 +1,0 @@
-"""Find passages for a question and answer from them."""

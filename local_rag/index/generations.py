@@ -1,0 +1,222 @@
+"""Publish generations of an index, each a list of segments and of the documents that are gone from them.
+
+A change costs what changed: a publish writes a segment for the documents that are new, and a generation that names it
+and all segments before. Segments of like sizes are merged, so that there are never many. Segments and generations are
+complete before they get their names and never change afterwards. `CURRENT` names the live generation and is replaced
+by an atomic rename, so that a reader sees the old generation or the new one, whole, and a killed publish leaves only
+folders that no generation names, which the next publish removes.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from local_rag.errors import DamagedLibraryError
+from local_rag.files import flush, folder_bytes, write_whole
+from local_rag.index.arrays import REMEDY, open_array, write_array
+from local_rag.index.keyword_index import KeywordIndex
+from local_rag.index.older import OlderGeneration, stamp_of
+from local_rag.index.protocol import Allowed, Contents
+from local_rag.index.segment import Segment, damaged_files, finish, read_manifest
+from local_rag.index.segments import BATCH_ROWS, NUMBERED, SegmentPart, Segments
+from local_rag.index.vector_index import VectorIndex
+
+SEGMENTS = "segments"
+# What numpy raises where an index file has changed since it was opened.
+_CHANGED = (IndexError, ValueError, OverflowError)
+
+
+class Generation:
+    """A published index in a folder: `documents.npy` in the order in which equals rank, `gone.npy` by segment."""
+
+    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+        self.stamp = stamp_of(folder)
+        self._vectors: VectorIndex | None = None
+
+    def segments(self) -> list[tuple[Segment, np.ndarray]]:
+        """Open the segments, and say which documents of each are alive."""
+        gone = open_array(self.folder / "gone.npy", mapped=False)
+        folder, found = self.folder.parent.parent / SEGMENTS, []
+        for name in self.manifest["segments"]:
+            segment = Segment(folder / name)
+            found.append((segment, ~np.isin(segment.documents, gone[gone[:, 0] == int(name), 1])))
+        return found
+
+    def open(self) -> None:
+        """Open both indexes, memory-mapped."""
+        try:
+            self._open()
+        except _CHANGED as error:
+            raise self._damaged(error) from None
+
+    def _open(self) -> None:
+        ids, order, rows_alive = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, dtype=bool)]
+        vectors, postings = [], []
+        documents = open_array(self.folder / "documents.npy", mapped=False)
+        by_id = np.argsort(documents)
+        for segment, alive in self.segments():
+            places = np.minimum(np.searchsorted(documents, segment.documents, sorter=by_id), len(documents) - 1)
+            rows = segment.alive_rows(alive)
+            ids.append(segment.chunk_ids)
+            order.append(np.repeat(by_id[places].astype(np.int32), segment.sizes))
+            rows_alive.append(rows)
+            mask = None if alive.all() else rows
+            vectors.append(segment.vector_part(mask))
+            postings.append((segment.postings, mask))
+        self._ids: np.ndarray = np.concatenate(ids)
+        self._order: np.ndarray = np.concatenate(order)
+        self._alive: np.ndarray = np.concatenate(rows_alive)
+        self._keywords = KeywordIndex(postings, order=self._order)
+        self._vectors = VectorIndex(vectors, self._order)
+
+    def chunk_ids(self) -> list[int]:
+        """Return the chunk ids, those of documents in the order in which equals rank."""
+        if self._vectors is None:
+            self.open()
+        rows = np.flatnonzero(self._alive)
+        ids: list[int] = self._ids[rows[np.lexsort((rows, self._order[rows]))]].tolist()
+        return ids
+
+    def documents(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ids of all documents and the versions of their rows."""
+        held = [np.stack([segment.documents[alive], segment.versions[alive]]) for segment, alive in self.segments()]
+        ids, versions = np.concatenate([np.zeros((2, 0), np.int64), *held], axis=1)
+        return ids, versions
+
+    def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
+        """Return chunk ids with cosine similarities, best first."""
+        assert self._vectors is not None, "a generation is opened before it is searched"
+        try:
+            return self._named(self._vectors.search(vector, top, self._rows(allowed)))
+        except _CHANGED as error:
+            raise self._damaged(error) from error
+
+    def keywords(
+        self, terms: Sequence[str], top: int, allowed: Allowed = None, weights: Sequence[float] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return chunk ids with BM25 scores, best first."""
+        try:
+            return self._named(self._keywords.search(terms, top, self._rows(allowed), weights))
+        except _CHANGED as error:
+            raise self._damaged(error) from error
+
+    def _named(self, found: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        return [(int(self._ids[row]), score) for row, score in found]
+
+    def _rows(self, allowed: Allowed) -> np.ndarray | None:
+        if allowed is None:
+            return None
+        ids = allowed if isinstance(allowed, np.ndarray) else np.fromiter(allowed, dtype=np.int64)
+        return np.flatnonzero(np.isin(self._ids, ids) & self._alive)
+
+    def _damaged(self, error: Exception) -> DamagedLibraryError:
+        return DamagedLibraryError(f"The index {self.folder} is damaged ({error})", REMEDY)
+
+    def damage(self, *, hash_all: bool = True) -> list[str]:
+        """Compare every file with the manifests and name those that are missing, cut short or changed."""
+        problems = damaged_files(self.folder, self.manifest, hash_all=hash_all)
+        for name in self.manifest["segments"]:
+            folder = self.folder.parent.parent / SEGMENTS / name
+            try:
+                problems += damaged_files(folder, read_manifest(folder), hash_all=hash_all)
+            except DamagedLibraryError as error:
+                problems.append(error.reason)
+        return problems
+
+
+class Generations:
+    """The generations of a library, in its folder; `batch_rows` is how many rows are made into a segment in memory."""
+
+    def __init__(self, folder: Path, *, batch_rows: int = BATCH_ROWS) -> None:
+        self._folder = folder
+        self._generations = folder / "generations"
+        self._segments = Segments(folder / SEGMENTS, batch_rows)
+
+    def live_name(self) -> str:
+        """Return the name of the live generation, empty before the first publish."""
+        pointer = self._folder / "CURRENT"
+        return pointer.read_text(errors="replace").strip() if pointer.exists() else ""
+
+    def live_stamp(self) -> str:
+        """Return what tells the live generation from every other, also from one of the same number made later."""
+        return stamp_of(self._generations / self.live_name())
+
+    def live(self) -> "Generation | OlderGeneration | None":
+        """Return the live generation, or None before the first publish; its files are not looked at."""
+        name, pointer = self.live_name(), self._folder / "CURRENT"
+        if not pointer.exists():
+            return None
+        folder = self._generations / name
+        if not name.isdigit() or not folder.is_dir():
+            reason = f"{pointer} names no index (but {name!r})"
+            raise DamagedLibraryError(reason, "run `local-rag repair` to build one")
+        manifest = read_manifest(folder)
+        return (Generation if "segments" in manifest else OlderGeneration)(folder, manifest)
+
+    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, anew: bool = False) -> None:
+        """Write what is new, make a generation of it and of what is there, and remove those before the last."""
+        self._generations.mkdir(exist_ok=True)
+        before = self.live_name()
+        live = None if anew else self.live()
+        self._remove_all_but(before)
+        self._segments.keep(live.manifest["segments"] if isinstance(live, Generation) else ())
+        by_id = np.argsort(contents.documents)
+        ids, versions = contents.documents[by_id], contents.versions[by_id]
+        parts, missing = list[SegmentPart](), np.ones(len(ids), dtype=bool)
+        for segment, alive in live.segments() if isinstance(live, Generation) else ():
+            places = np.minimum(np.searchsorted(ids, segment.documents), max(0, len(ids) - 1))
+            same = alive & (versions[places] == segment.versions) if len(ids) else np.zeros_like(alive)
+            same &= (ids[places] == segment.documents) if len(ids) else False
+            missing[places[same]] = False
+            if same.any():
+                parts.append((segment, same))
+        wanted = dict(zip(ids[missing].tolist(), versions[missing].tolist(), strict=True))
+        new = [one for one in contents.documents.tolist() if one in wanted] if wanted else []
+        parts += self._segments.write(contents.rows(new) if new else (), wanted)
+        self._switch(contents, self._segments.merge(parts), manifest)
+        self._remove_all_but(before, self.live_name())  # the one before stays for readers that are just opening it
+
+    def _switch(self, contents: Contents, parts: Sequence[SegmentPart], manifest: Mapping[str, Any]) -> None:
+        """Write a generation of these segments and make it the live one."""
+        folders = (folder.name for folder in self._generations.iterdir())
+        numbers = [int(name) for name in (self.live_name(), *folders) if name.isdigit()]
+        name = f"{max(numbers, default=0) + 1:06}"
+        temporary = self._generations / f"{name}.tmp"
+        temporary.mkdir()
+        write_array(temporary / "documents.npy", contents.documents.astype(np.int64))
+        gone = [
+            (int(segment.folder.name), one) for segment, alive in parts for one in segment.documents[~alive].tolist()
+        ]
+        write_array(temporary / "gone.npy", np.array(gone, dtype=np.int64).reshape(-1, 2))
+        finish(temporary, {**manifest, "segments": [segment.folder.name for segment, _ in parts]})
+        temporary.rename(self._generations / name)
+        flush(self._generations)
+        write_whole(self._folder / "CURRENT", name, durable=True)
+
+    def unused(self, *kept: str) -> list[Path]:
+        """Return the folders of all generations but those kept, and of the segments that none of these names."""
+        numbered = [folder for folder in self._generations.glob("*") if NUMBERED.fullmatch(folder.name)]
+        named = set[str]()
+        for name in kept:
+            with suppress(DamagedLibraryError):
+                named |= set(read_manifest(self._generations / name).get("segments", ()))
+        return sorted(one for one in numbered if one.name not in kept) + self._segments.unused(named)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the size of each generation in bytes, with its segments, by name."""
+        found = {}
+        for folder in sorted(self._generations.glob("*")):
+            found[folder.name] = folder_bytes(folder)
+            with suppress(DamagedLibraryError):
+                names = read_manifest(folder).get("segments", ())
+                found[folder.name] += sum(folder_bytes(self._folder / SEGMENTS / name) for name in names)
+        return found
+
+    def _remove_all_but(self, *kept: str) -> None:
+        for folder in self.unused(*kept):
+            shutil.rmtree(folder, ignore_errors=True)

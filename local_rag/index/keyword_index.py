@@ -1,0 +1,238 @@
+"""Keyword search by BM25, over words, stems, parts of identifiers and bigrams of scripts without spaces."""
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from local_rag.index.postings import Inverted, Postings
+from local_rag.index.ranking import best_rows, contenders
+from local_rag.index.scoring import (
+    KEYWORDS,
+    Collection,
+    KeywordTuning,
+    Statistics,
+    damping,
+    inverse_document_frequency,
+    saturation,
+    term_weights,
+    token_number,
+)
+
+# Part of every index's recipe: raise it whenever the code below would make other tokens of the same text.
+TOKENS_VERSION = 4
+
+# `getUserName` -> get User Name, `HTTPServer2` -> HTTP Server 2, `snake_case` -> snake case
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+# Scripts written without spaces: Thai to Myanmar, Khmer, kana, Han.
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+_STOP_WORDS = frozenset(
+    """a an and are as at be but by do does for from had has have he her his how i if in into is it its me my no not of
+    on or our s she so such that the their then there these they this to was we were what when where which who will
+    with would you your""".split()  # noqa: SIM905  a list of that many quoted words is no easier to read
+)
+
+
+@functools.cache
+def _stemmer() -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer("english")
+
+
+def keyword_tokens(text: str) -> list[str]:
+    """Return the tokens of a text: stems, whole identifiers beside their parts, and bigrams."""
+    # Joiners and non-joiners change how a word looks, not which it is.
+    text = unicodedata.normalize("NFKC", text).replace("\u200c", "").replace("\u200d", "")
+    words = [token for token in _words(text) if token not in _STOP_WORDS]
+    stems: list[str] = _stemmer().stemWords(words)
+    return stems
+
+
+@functools.cache
+def _word() -> re.Pattern[str]:
+    """Match a word with its combining marks, such as vowel signs, which `re` does not take for parts of words.
+
+    Marks beyond U+FFFF are left out: with them in the class every text would take several times as long.
+    """
+    marks = "".join(
+        character
+        for character in map(chr, range(0x300, 0x10000))
+        if unicodedata.category(character) in {"Mn", "Mc"}
+        and not unicodedata.name(character, "").startswith("VARIATION SELECTOR")
+    )
+    word = rf"\w+(?:[{marks}]\w*)*"
+    return re.compile(rf"{word}(?:['\u2019]{word})?")
+
+
+def _words(text: str) -> Iterator[str]:
+    unspaced = _UNSPACED.search(text) is not None
+    for match in _word().finditer(text):
+        word = match.group().replace("\u2019", "'").removesuffix("'s")
+        if unspaced and (runs := _UNSPACED.findall(word)):
+            for run in runs:
+                yield from (run[index : index + 2] for index in range(max(1, len(run) - 1)))
+            word = _UNSPACED.sub(" ", word).strip()
+            if not word:
+                continue
+        lower = word.lower()
+        yield lower
+        plain = word.isalpha() and word[1:] == lower[1:]  # most words: of one part
+        if not plain and word.isascii() and "'" not in word and (parts := _PART.findall(word)) != [word]:
+            yield from (part.lower() for part in parts)
+
+
+class KeywordIndex:
+    """Search chunks by BM25, over any number of postings; an id is a chunk's place behind those of the parts before.
+
+    A chunk scores for its own words, and a little less for those of its surroundings: some neighbouring chunks of the
+    same document taken as one. A chunk from the midst of a document often lacks the very word that says what it is
+    about, which stands a few chunks above it. Scores are the same however the chunks are cut into parts.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[tuple[Postings, np.ndarray | None]],
+        tuning: KeywordTuning = KEYWORDS,
+        order: np.ndarray | None = None,
+    ) -> None:
+        """Search the chunks of each part that are alive, or all; of equal ones that of the lowest `order` is first."""
+        self._tuning, self._order = tuning, order
+        self._parts = list[_Part]()
+        self._statistics = Statistics()
+        for postings, alive in parts:
+            blocks = None if alive is None else postings.alive_blocks(alive)
+            self._parts.append(_Part(_Side(postings.own, alive), _Side(postings.around, blocks), postings))
+            self._statistics += postings.statistics(alive)
+
+    @classmethod
+    def build(
+        cls, texts: Sequence[str], documents: Sequence[int] = (), tuning: KeywordTuning = KEYWORDS
+    ) -> "KeywordIndex":
+        """Build an index in memory.
+
+        `documents` names the document of each text; those of one document follow each other. Without it each text
+        stands alone.
+        """
+        tokens = [keyword_tokens(text) for text in texts]
+        return cls([(Postings.build(tokens, documents or range(len(texts)), tuning), None)], tuning)
+
+    def save(self, folder: Path) -> None:
+        """Write an index of one part to a folder."""
+        (part,) = self._parts
+        part.postings.write(folder)
+
+    @classmethod
+    def load(cls, folder: Path, tuning: KeywordTuning = KEYWORDS) -> "KeywordIndex":
+        """Open a saved index, memory-mapped."""
+        return cls([(Postings.open(folder), None)], tuning)
+
+    def search(
+        self,
+        terms: Sequence[str],
+        top: int,
+        allowed: np.ndarray | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> list[tuple[int, float]]:
+        """Return ids with scores for `keyword_tokens` of a question, best first; only `allowed` ids, int64, if given.
+
+        A term scores as often as it is named, times its weight where `weights` has one for each. Texts whose
+        surroundings share no token with the question are left out.
+        """
+        if not terms or (allowed is not None and not len(allowed)):
+            return []
+        scores = self._scores(term_weights(terms, weights))
+        if allowed is None:
+            rows = contenders(scores, top)
+            scores = scores[rows]
+        else:
+            scores = scores[allowed]
+            rows, scores = allowed[scores > 0], scores[scores > 0]
+        return best_rows(rows, scores, top, self._order)
+
+    def _scores(self, weight_of: Mapping[str, float]) -> np.ndarray:
+        """Return the score of every chunk, float64; 0 of those that are not alive."""
+        numbers, total = [token_number(term) for term in weight_of], self._statistics
+        places = [[part.postings.place(number) for number in numbers] for part in self._parts]
+        own = self._side_scores([part.own for part in self._parts], places, weight_of, total.own, 1.0)
+        around = self._side_scores(
+            [part.around for part in self._parts], places, weight_of, total.around, self._tuning.around
+        )
+        for number, part in enumerate(self._parts):
+            own[number] += around[number][part.postings.block_of]
+            if part.own.alive is not None:
+                own[number][~part.own.alive] = 0
+        return np.concatenate([np.zeros(0), *own])
+
+    def _side_scores(
+        self,
+        sides: "Sequence[_Side]",
+        places: Sequence[Sequence[int | None]],
+        weight_of: Mapping[str, float],
+        collection: Collection,
+        share: float,
+    ) -> list[np.ndarray]:
+        """Return the scores of the texts of each part, their own or their surroundings'; the dead have some too."""
+        lists = [side.holders(of_part) for side, of_part in zip(sides, places, strict=True)]
+        weights = [
+            weight * share * inverse_document_frequency(collection.texts, sum(one[term].alive for one in lists))
+            for term, weight in enumerate(weight_of.values())
+        ]
+        return [
+            side.scores(of_part, weights, collection, self._tuning) for side, of_part in zip(sides, lists, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Holders:
+    """The texts that hold a token, ascending, how often each does, and how many of them are alive."""
+
+    texts: np.ndarray
+    counts: np.ndarray
+    alive: int
+
+
+@dataclass(slots=True, eq=False)
+class _Side:
+    """The texts of a part, or their surroundings, and which are alive, None for all."""
+
+    inverted: Inverted
+    alive: np.ndarray | None
+    _damping: np.ndarray | None = None
+
+    def holders(self, places: Sequence[int | None]) -> list[_Holders]:
+        """Return who holds each token, given as its place among the words; nobody where that is None."""
+        found = []
+        for place in places:
+            first, end = (0, 0) if place is None else map(int, self.inverted.starts[place : place + 2])
+            texts = self.inverted.texts[first:end]
+            alive = len(texts) if self.alive is None else int(np.count_nonzero(self.alive[texts]))
+            found.append(_Holders(texts, self.inverted.counts[first:end], alive))
+        return found
+
+    def scores(
+        self, lists: Sequence[_Holders], weights: Sequence[float], collection: Collection, tuning: KeywordTuning
+    ) -> np.ndarray:
+        """Add up what the tokens of a question bring to each text, in their order."""
+        if self._damping is None:  # the same for every question
+            self._damping = damping(self.inverted.lengths.astype(np.float64), collection.average, tuning)
+        scores = np.zeros(len(self._damping))
+        for one, weight in zip(lists, weights, strict=True):  # one at a time: a long question has many long lists
+            scores[one.texts] += weight * saturation(one.counts.astype(np.float64), self._damping[one.texts])
+        return scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """Postings with their chunks and their surroundings."""
+
+    own: _Side
+    around: _Side
+    postings: Postings

@@ -1,0 +1,219 @@
+"""The postings of some chunks: for each token the chunks that hold it and how often, and the same of surroundings."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import numpy as np
+
+from local_rag.errors import DamagedLibraryError
+from local_rag.index.arrays import REMEDY, ArrayWriter, open_array, write_array, write_pieces
+from local_rag.index.scoring import KEYWORDS, Collection, KeywordTuning, Statistics, even_blocks, token_number
+
+_FLAT = 1e9  # as k1: under the formula that bm25s calls atire a score then is the frequency times the idf
+_MOST_FREQUENT = np.iinfo(np.uint16).max
+_PIECE = 2_000_000  # postings that are merged at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Inverted:
+    """Texts turned round: token `i` stands in `texts[starts[i]:starts[i + 1]]`, in each as often as `counts` says."""
+
+    starts: np.ndarray
+    texts: np.ndarray
+    counts: np.ndarray
+    lengths: np.ndarray
+
+    def write(self, folder: Path, name: str) -> None:
+        """Write the arrays to files."""
+        for part in _PARTS:
+            write_array(folder / f"{name}_{part}.npy", getattr(self, part))
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> "Inverted":
+        """Open written arrays, memory-mapped."""
+        inverted = cls(*(open_array(folder / f"{name}_{part}.npy") for part in _PARTS))
+        if len(inverted.texts) != len(inverted.counts) or int(inverted.starts[-1]) != len(inverted.texts):
+            raise DamagedLibraryError(f"{folder / name}_starts.npy is damaged", REMEDY)
+        return inverted
+
+    def collection(self, alive: np.ndarray | None) -> Collection:
+        """Count the texts and their tokens, only those that are `alive` where that is given."""
+        lengths = self.lengths if alive is None else self.lengths[alive]
+        return Collection(len(lengths), int(lengths.sum(dtype=np.int64)))
+
+
+_PARTS = ("starts", "texts", "counts", "lengths")
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """The postings of chunks and of their surroundings; `words` are the numbers of their tokens, ascending."""
+
+    words: np.ndarray
+    own: Inverted
+    around: Inverted
+    block_of: np.ndarray
+
+    @classmethod
+    def build(
+        cls, tokens: Sequence[Sequence[str]], documents: Sequence[int], tuning: KeywordTuning = KEYWORDS
+    ) -> "Postings":
+        """Make the postings of chunks from their tokens; those of one document follow each other."""
+        numbers = {token: token_number(token) for token in {token for part in tokens for token in part}}
+        words = np.unique(np.fromiter(numbers.values(), dtype=np.uint64, count=len(numbers)))
+        places = np.searchsorted(words, np.fromiter(numbers.values(), dtype=np.uint64, count=len(numbers)))
+        place_of = dict(zip(numbers, places.tolist(), strict=True))
+        own = _invert([[place_of[token] for token in part] for part in tokens], len(words))
+        block_of = _blocks(documents, tuning.block_texts)
+        return cls(words, own, _surroundings(own, block_of), block_of)
+
+    def write(self, folder: Path) -> None:
+        """Write the postings to a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_array(folder / "words.npy", self.words)
+        write_array(folder / "blocks.npy", self.block_of)
+        self.own.write(folder, "own")
+        self.around.write(folder, "around")
+
+    @classmethod
+    def open(cls, folder: Path) -> "Postings":
+        """Open written postings, memory-mapped; raise DamagedLibraryError where they are not whole."""
+        own, around = (Inverted.open(folder, name) for name in ("own", "around"))
+        words, block_of = open_array(folder / "words.npy"), open_array(folder / "blocks.npy")
+        if len(block_of) != len(own.lengths) or not len(words) + 1 == len(own.starts) == len(around.starts):
+            raise DamagedLibraryError(f"{folder / 'words.npy'} is damaged", REMEDY)
+        return cls(words, own, around, block_of)
+
+    def place(self, word: int) -> int | None:
+        """Return where a token's number stands among `words`, None where no chunk holds it."""
+        place = int(np.searchsorted(self.words, np.uint64(word)))
+        return place if place < len(self.words) and int(self.words[place]) == word else None
+
+    def alive_blocks(self, alive: np.ndarray) -> np.ndarray:
+        """Return which surroundings have chunks that are `alive`."""
+        blocks = np.zeros(len(self.around.lengths), dtype=bool)
+        blocks[self.block_of[alive]] = True
+        return blocks
+
+    def statistics(self, alive: np.ndarray | None) -> Statistics:
+        """Return what scores need to know of the chunks that are `alive`, or of all."""
+        blocks = None if alive is None else self.alive_blocks(alive)
+        return Statistics(self.own.collection(alive), self.around.collection(blocks))
+
+
+def _invert(texts: Sequence[Sequence[int]], words: int) -> Inverted:
+    """Let bm25s turn texts round, given as places of their tokens."""
+    lengths = np.fromiter(map(len, texts), dtype=np.int32, count=len(texts))
+    if not words:
+        return Inverted(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint16), lengths)
+    import bm25s
+
+    retriever = bm25s.BM25(
+        k1=_FLAT, b=0, method="atire", idf_method="lucene", dtype="float64", csc_backend="numpy", backend="numpy"
+    )
+    made = retriever.build_index_from_ids(list(range(words)), texts, show_progress=False)
+    starts = np.asarray(made["indptr"], dtype=np.int64)
+    holders = np.diff(starts)
+    idf = np.log(1 + (len(texts) - holders + 0.5) / (holders + 0.5))
+    counts = np.minimum(np.rint(made["data"] / np.repeat(idf, holders)), _MOST_FREQUENT)
+    return Inverted(starts, made["indices"].astype(np.int32), counts.astype(np.uint16), lengths)
+
+
+def _blocks(documents: Sequence[int], block_texts: int) -> np.ndarray:
+    """Return the block of each text, counted through all documents."""
+    blocks: list[int] = []
+    for _, group in groupby(documents):
+        first = blocks[-1] + 1 if blocks else 0
+        blocks += [first + block for block in even_blocks(len(list(group)), block_texts)]
+    return np.asarray(blocks, dtype=np.int32)
+
+
+def _surroundings(own: Inverted, block_of: np.ndarray) -> Inverted:
+    """Take the texts of each block as one."""
+    lengths = np.zeros(int(block_of[-1]) + 1 if len(block_of) else 0, dtype=np.int32)
+    np.add.at(lengths, block_of, own.lengths)
+    words = len(own.starts) - 1
+    if not len(own.texts):
+        return Inverted(own.starts, own.texts, own.counts, lengths)
+    of_word, blocks = np.repeat(np.arange(words), np.diff(own.starts)), block_of[own.texts]
+    firsts = np.flatnonzero(np.r_[True, (of_word[1:] != of_word[:-1]) | (blocks[1:] != blocks[:-1])])
+    counts = np.minimum(np.add.reduceat(own.counts, firsts, dtype=np.int64), _MOST_FREQUENT)
+    starts = np.r_[0, np.cumsum(np.bincount(of_word[firsts], minlength=words))]
+    return Inverted(starts.astype(np.int64), blocks[firsts], counts.astype(np.uint16), lengths)
+
+
+def merge_postings(sources: Sequence[tuple[Postings, np.ndarray]], folder: Path) -> None:
+    """Write the postings of the chunks that are alive in each source, one source behind the other.
+
+    Some tokens at a time, so that memory is bounded by the number of different tokens and of chunks.
+    """
+    folder.mkdir(parents=True)
+    blocks = [(postings, postings.alive_blocks(alive)) for postings, alive in sources]
+    numbered = [_renumber([alive for _, alive in some]) for some in (sources, blocks)]
+    write_pieces(
+        folder / "blocks.npy",
+        np.int32,
+        (numbers[one.block_of[alive]] for (one, alive), numbers in zip(sources, numbered[1], strict=True)),
+    )
+    words = np.unique(np.concatenate([np.asarray(postings.words) for postings, _ in sources]))
+    with ArrayWriter(folder / "words.npy", np.uint64) as kept_words:
+        for name, some, numbers in (("own", sources, numbered[0]), ("around", blocks, numbered[1])):
+            parts = [getattr(postings, name) for postings, _ in some]
+            held = [postings.words for postings, _ in some]
+            lengths = (part.lengths[alive] for part, (_, alive) in zip(parts, some, strict=True))
+            write_pieces(folder / f"{name}_lengths.npy", np.int32, lengths)
+            with (
+                ArrayWriter(folder / f"{name}_starts.npy", np.int64) as starts,
+                ArrayWriter(folder / f"{name}_texts.npy", np.int32) as texts,
+                ArrayWriter(folder / f"{name}_counts.npy", np.uint16) as counts,
+            ):
+                starts.append(np.zeros(1))
+                for first, last in _ranges(words, parts, held):
+                    of_word, found, often = _gather(words[first:last], parts, held, numbers)
+                    holders = np.bincount(of_word, minlength=last - first)
+                    kept = holders > 0  # the rest stood in chunks that are gone; own and around lose the same
+                    starts.append(texts.rows + np.cumsum(holders[kept]))
+                    texts.append(found)
+                    counts.append(often)
+                    if name == "own":
+                        kept_words.append(words[first:last][kept])
+
+
+def _renumber(masks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the new number of each text that is kept, -1 for the others."""
+    numbers, first = [], 0
+    for mask in masks:
+        numbers.append(np.where(mask, first + np.cumsum(mask) - 1, -1).astype(np.int32))
+        first += int(mask.sum())
+    return numbers
+
+
+def _ranges(words: np.ndarray, parts: Sequence[Inverted], held: Sequence[np.ndarray]) -> Iterator[tuple[int, int]]:
+    """Cut the tokens into ranges of about as many postings as are merged at a time."""
+    totals = np.zeros(len(words), dtype=np.int64)
+    for part, own_words in zip(parts, held, strict=True):
+        totals[np.searchsorted(words, own_words)] += np.diff(part.starts)
+    pieces = np.cumsum(totals) // _PIECE
+    cuts = [0, *(np.flatnonzero(np.diff(pieces)) + 1).tolist(), len(words)]
+    return ((first, last) for first, last in pairwise(cuts) if first < last)
+
+
+def _gather(
+    words: np.ndarray, parts: Sequence[Inverted], held: Sequence[np.ndarray], numbers: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the postings of some tokens: place of the token, new number of the text, frequency; in that order."""
+    found = []
+    for part, own_words, number in zip(parts, held, numbers, strict=True):
+        low = int(np.searchsorted(own_words, words[0]))
+        high = int(np.searchsorted(own_words, words[-1], side="right"))
+        starts = np.asarray(part.starts[low : high + 1])
+        of_word = np.repeat(np.searchsorted(words, own_words[low:high]), np.diff(starts))
+        span = slice(int(starts[0]), int(starts[-1]))
+        texts = number[part.texts[span]]
+        kept = texts >= 0
+        found.append((of_word[kept], texts[kept], part.counts[span][kept]))
+    of_word, texts, counts = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    order = np.argsort(of_word, kind="stable")
+    return of_word[order], texts[order], counts[order]

@@ -1,0 +1,173 @@
+"""A segment: the indexes of some documents in a folder, which never changes; and the merging of segments.
+
+`chunk_ids.npy` says which chunk each row is; the rows of a document follow each other. `documents.npy` holds for each
+document its id, the version of its rows and its first row. `vectors.npy`, `codes.faiss` where there are many, and
+`keywords/` are what is searched. The manifest holds size and SHA-256 of each file.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from local_rag.errors import DamagedLibraryError
+from local_rag.files import file_sha256, flush
+from local_rag.index.arrays import REMEDY, give_back, open_array, write_array, write_pieces
+from local_rag.index.keyword_index import keyword_tokens
+from local_rag.index.postings import Postings, merge_postings
+from local_rag.index.protocol import DocumentRows
+from local_rag.index.vector_index import VectorPart, blend_neighbours, open_near, write_near
+
+_PIECE = 8192  # vectors that are copied at a time
+_CODES = "codes.faiss"
+
+
+class Segment:
+    """A segment in its folder; raises DamagedLibraryError where a file is missing or of another shape than it was."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.manifest = folder, read_manifest(folder)
+        self.chunk_ids = open_array(folder / "chunk_ids.npy")
+        self.documents, self.versions, self.first_rows = open_array(folder / "documents.npy", mapped=False).T
+        self.rows = len(self.chunk_ids)
+        self.sizes = np.diff(np.r_[self.first_rows, self.rows])
+
+    @cached_property
+    def postings(self) -> Postings:
+        """Open what keywords are searched in."""
+        postings = Postings.open(self.folder / "keywords")
+        if len(postings.block_of) != self.rows:
+            raise DamagedLibraryError(f"{self.folder / 'keywords' / 'blocks.npy'} is damaged", REMEDY)
+        return postings
+
+    @cached_property
+    def vectors(self) -> np.ndarray:
+        """Open the vectors, shape (rows, dimension)."""
+        vectors = open_array(self.folder / "vectors.npy")
+        if len(vectors) != self.rows:
+            raise DamagedLibraryError(f"{self.folder / 'vectors.npy'} is damaged", REMEDY)
+        return vectors
+
+    def check(self) -> None:
+        """Open all files, to see that they are whole."""
+        self.vector_part(None)
+        _ = self.postings
+
+    def require_whole(self) -> None:
+        """Raise DamagedLibraryError where a file is not as it was written."""
+        if problems := damaged_files(self.folder, self.manifest, hash_all=True):
+            raise DamagedLibraryError(problems[0], REMEDY)
+
+    def vector_part(self, alive: np.ndarray | None) -> VectorPart:
+        """Return what is searched by vectors."""
+        near = self.folder / _CODES
+        return VectorPart(self.vectors, alive, open_near(near) if near.exists() else None)
+
+    def alive_rows(self, alive: np.ndarray) -> np.ndarray:
+        """Return which rows are alive, from which documents are."""
+        return np.repeat(alive, self.sizes)
+
+
+def write_segment(folder: Path, documents: Sequence[DocumentRows], versions: Sequence[int]) -> None:
+    """Write the indexes of some documents to a new folder, and see that they are there."""
+    folder.mkdir(parents=True)
+    documents_of = [one.document_id for one in documents for _ in one.chunk_ids]
+    write_array(folder / "chunk_ids.npy", np.array([i for one in documents for i in one.chunk_ids], dtype=np.int64))
+    sizes = np.array([len(one.chunk_ids) for one in documents], dtype=np.int64)
+    rows = [[one.document_id for one in documents], list(versions), np.cumsum(sizes) - sizes]
+    write_array(folder / "documents.npy", np.array(rows, dtype=np.int64).T)
+    vectors = blend_neighbours(np.concatenate([one.vectors for one in documents]), documents_of)
+    write_array(folder / "vectors.npy", vectors.astype(np.float32))
+    write_near(vectors, folder / _CODES)
+    tokens = [keyword_tokens(text) for one in documents for text in one.texts]
+    Postings.build(tokens, documents_of).write(folder / "keywords")
+    finish(folder, {})
+
+
+def merge_segments(folder: Path, sources: Sequence[tuple[Segment, np.ndarray]]) -> None:
+    """Write the documents that are alive in each segment to a new one, in memory that their number does not fill."""
+    folder.mkdir(parents=True)
+    rows = [(segment, segment.alive_rows(alive)) for segment, alive in sources]
+    write_pieces(folder / "chunk_ids.npy", np.int64, (segment.chunk_ids[alive] for segment, alive in rows))
+    sizes = np.concatenate([segment.sizes[alive] for segment, alive in sources])
+    kept = [np.stack([segment.documents[alive], segment.versions[alive]]) for segment, alive in sources]
+    write_array(folder / "documents.npy", np.vstack([np.concatenate(kept, axis=1), np.cumsum(sizes) - sizes]).T)
+    write_pieces(
+        folder / "vectors.npy",
+        np.float32,
+        (piece for segment, alive in rows for piece in _vectors_alive(segment, alive)),
+        sources[0][0].vectors.shape[1:],
+    )
+    write_near(open_array(folder / "vectors.npy"), folder / _CODES)
+    merge_postings([(segment.postings, alive) for segment, alive in rows], folder / "keywords")
+    finish(folder, {})
+
+
+def _vectors_alive(segment: Segment, alive: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the vectors that are alive, some at a time, in memory that their number does not fill."""
+    for start in range(0, segment.rows, _PIECE):
+        yield segment.vectors[start : start + _PIECE][alive[start : start + _PIECE]]
+        give_back(segment.vectors)
+
+
+def finish(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Describe the files of a folder in its manifest, and see that all survive a power cut."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    described = {
+        str(path.relative_to(folder)): {
+            "bytes": path.stat().st_size,
+            "modified_ns": path.stat().st_mtime_ns,
+            "sha256": file_sha256(path),
+        }
+        for path in files
+    }
+    write_manifest(folder, {**manifest, "files": described})
+    for path in (*folder.rglob("*"), folder):
+        flush(path)
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write a folder's manifest with its own checksum."""
+    content = json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1)
+    (folder / "manifest.json").write_text(content)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read a manifest; raise DamagedLibraryError where it is not as it was written."""
+    path = folder / "manifest.json"
+    try:
+        manifest = json.loads(path.read_bytes())
+        if not isinstance(manifest, dict):
+            raise TypeError("it holds no object")
+        if "checksum" in manifest and manifest.pop("checksum") != _checksum(manifest):
+            raise ValueError("it has changed since it was written")
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise DamagedLibraryError(f"{path} is damaged ({error})", REMEDY) from None
+    return manifest
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def damaged_files(folder: Path, manifest: Mapping[str, Any], *, hash_all: bool) -> list[str]:
+    """Compare every file with the manifest and name those that are missing, cut short or changed.
+
+    Hashing reads 2 GB a second; without `hash_all` it is left out for a file that nobody has written to since.
+    """
+    problems = []
+    for name, wanted in manifest.get("files", {}).items():
+        path = folder / name
+        if not path.is_file():
+            problems.append(f"{path} is missing")
+        elif path.stat().st_size != wanted["bytes"]:
+            problems.append(f"{path} has {path.stat().st_size:,} bytes instead of {wanted['bytes']:,}")
+        elif not hash_all and path.stat().st_mtime_ns == wanted.get("modified_ns"):
+            continue
+        elif file_sha256(path) != wanted["sha256"]:
+            problems.append(f"{path} has changed since it was written")
+    return problems

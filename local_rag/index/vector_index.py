@@ -1,0 +1,223 @@
+"""Dense search by inner product over normalised vectors, memory-mapped: exact, or by FAISS and exact where many are.
+
+Where a part is large, FAISS passes over codes of two bits a number, a sixteenth of the vectors' size, for more
+candidates than are asked for, and their exact products rank them. Among a part of the chunks the search is always
+exact.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from local_rag.errors import DamagedLibraryError
+from local_rag.index.arrays import REMEDY, give_back, open_array, write_array
+from local_rag.index.ranking import best_rows
+
+# What float32 products may be off by: whatever is so near to the last one is compared exactly.
+_ROUNDING = 1e-5
+_PIECE = 8192  # vectors that are looked at one by one at a time
+_SAMPLED = 4096  # vectors that codes are fitted to: FAISS takes no more
+_FEW = 4  # a part of the rows is gathered where it is a fourth of all, or less
+
+
+@dataclass(frozen=True, slots=True)
+class VectorTuning:
+    """How far a vector leans to its neighbours: chosen by scripts/measure/tune_retrieval.py, see docs/results.md."""
+
+    neighbour: float = 0.35
+
+
+VECTORS = VectorTuning()
+
+
+@dataclass(frozen=True, slots=True)
+class NearTuning:
+    """When and how FAISS is asked: chosen by scripts/measure/near.py, see docs/results.md.
+
+    Parts of at least `least_rows` have codes. So many times the number asked for are compared exactly.
+    """
+
+    least_rows: int = 50_000
+    candidates: int = 8
+
+
+NEAR = NearTuning()
+
+
+def blend_neighbours(vectors: np.ndarray, documents: Sequence[int], tuning: VectorTuning = VECTORS) -> np.ndarray:
+    """Move each vector a little towards those before and after it in the same document; all stay normalised.
+
+    A chunk from the midst of a section is then also found by what the section is about. Shape (count, dimension), the
+    vectors of a document in reading order; `documents` names the document of each.
+    """
+    same = (np.asarray(documents)[1:] == np.asarray(documents)[:-1]).astype(np.float32)[:, None]
+    blended = vectors.copy()
+    blended[1:] += tuning.neighbour * same * vectors[:-1]
+    blended[:-1] += tuning.neighbour * same * vectors[1:]
+    lengths = np.linalg.norm(blended, axis=1, keepdims=True)
+    normalised: np.ndarray = blended / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return normalised
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorPart:
+    """Vectors of shape (rows, dimension), which rows are alive, None for all, and FAISS's index of them if any."""
+
+    vectors: np.ndarray
+    alive: np.ndarray | None = None
+    near: Any = None
+
+
+class VectorIndex:
+    """Search vectors in any number of parts; an id is a vector's row behind those of the parts before.
+
+    Scores are the same however the rows are cut into parts.
+    """
+
+    def __init__(self, parts: Sequence[VectorPart], order: np.ndarray | None = None, tuning: NearTuning = NEAR) -> None:
+        """Search these parts; of equal rows that of the lowest `order` is first."""
+        self._parts, self._order, self._tuning = list(parts), order, tuning
+        self._firsts = np.cumsum([0, *(len(part.vectors) for part in parts)])
+
+    @classmethod
+    def build(cls, vectors: np.ndarray) -> "VectorIndex":
+        """Build an index from normalised float32 vectors of shape (count, dimension)."""
+        return cls([VectorPart(np.ascontiguousarray(vectors, dtype=np.float32))])
+
+    def save(self, path: Path) -> None:
+        """Write an index of one part to a file."""
+        (part,) = self._parts
+        write_array(path, part.vectors)
+
+    @classmethod
+    def load(cls, path: Path) -> "VectorIndex":
+        """Open a saved index; raise DamagedLibraryError where it is not there or not whole."""
+        return cls([VectorPart(open_array(path))])
+
+    def search(self, vector: np.ndarray, top: int, allowed: np.ndarray | None = None) -> list[tuple[int, float]]:
+        """Return rows with cosine similarities for one normalised vector of shape (dimension,), best first.
+
+        Only `allowed` rows, int64 and ascending, where they are given.
+        """
+        question = np.asarray(vector, dtype=np.float32)
+        rows, scores = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.float32)]
+        for part, first, end in zip(self._parts, self._firsts, self._firsts[1:], strict=False):
+            if first == end:
+                continue
+            if allowed is not None:
+                inside = allowed[np.searchsorted(allowed, first) : np.searchsorted(allowed, end)] - first
+                found, products = _among(part, question, inside)
+            elif part.near is None:
+                found, products = _all(part, question)
+            else:
+                found, products = self._near(part, question, top)
+            rows.append(found + first)
+            scores.append(products)
+        candidates, about = np.concatenate(rows), np.concatenate(scores)
+        if len(candidates) > top:
+            candidates = candidates[about >= np.partition(about, -top)[-top] - _ROUNDING]
+        return best_rows(candidates, self._exact_scores(candidates, question), top, self._order)
+
+    def _near(self, part: VectorPart, question: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
+        """Ask FAISS for rows, and return those that are alive with their products; all rows where too few are."""
+        total = len(part.vectors)
+        wanted = self._tuning.candidates * top
+        if part.alive is not None:  # FAISS knows nothing of it: so many more are asked for as are gone
+            wanted = wanted * total // max(1, int(np.count_nonzero(part.alive)))
+        with one_thread():
+            _, found = part.near.search(question.reshape(1, -1), min(wanted, total))
+        rows: np.ndarray = np.sort(found[0][found[0] >= 0])
+        rows = rows if part.alive is None else rows[part.alive[rows]]
+        if len(rows) < min(top * self._tuning.candidates // 2, total):
+            return _all(part, question)
+        return rows, _products(part.vectors, rows, question)
+
+    def _exact_scores(self, rows: np.ndarray, question: np.ndarray) -> np.ndarray:
+        """Return the products of rows, float64, each the same whatever stands beside it."""
+        scores = np.zeros(len(rows))
+        of_part = np.searchsorted(self._firsts, rows, side="right") - 1
+        for number in np.unique(of_part):
+            mine = of_part == number
+            scores[mine] = exact_products(self._parts[number].vectors, rows[mine] - self._firsts[number], question)
+        return scores
+
+
+def _all(part: VectorPart, question: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all rows that are alive with their products, float32."""
+    products = part.vectors @ question
+    rows = np.arange(len(products)) if part.alive is None else np.flatnonzero(part.alive)
+    return rows, products if part.alive is None else products[rows]
+
+
+def _among(part: VectorPart, question: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return those of some rows that are alive with their products, float32; the rest is not read where it is much."""
+    rows = rows if part.alive is None else rows[part.alive[rows]]
+    few = len(rows) * _FEW < len(part.vectors)
+    return rows, _products(part.vectors, rows, question) if few else (part.vectors @ question)[rows]
+
+
+def _products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) -> np.ndarray:
+    """Return the products of some rows, float32, off by as little as rounding makes them."""
+    pieces = [vectors[rows[start : start + _PIECE]] @ question for start in range(0, len(rows), _PIECE)]
+    return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)
+
+
+def exact_products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) -> np.ndarray:
+    """Return the products of some rows, float64, each added up in the same way whatever stands beside it."""
+    wanted = question.astype(np.float64)
+    pieces = [
+        (vectors[rows[start : start + _PIECE]].astype(np.float64) * wanted).sum(axis=1)
+        for start in range(0, len(rows), _PIECE)
+    ]
+    return np.concatenate(pieces) if pieces else np.zeros(0)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let FAISS compute in one thread: there is little to share out, and beside other programs threads wait in vain.
+
+    The number is put back, because torch's threads depend on it too.
+    """
+    import faiss
+
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(threads)
+
+
+def write_near(vectors: np.ndarray, path: Path, tuning: NearTuning = NEAR) -> bool:
+    """Write FAISS's codes of some vectors, where they are so many that it is worth while; say whether they are.
+
+    Product quantization of pairs of numbers to four bits: André, Kermarrec and Le Scouarnec, "Quicker ADC" (2019).
+    """
+    rows, dimension = vectors.shape
+    if rows < tuning.least_rows:
+        return False
+    import faiss
+
+    pairs = dimension // 2 if dimension % 2 == 0 else dimension
+    index = faiss.index_factory(dimension, f"PQ{pairs}x4fs", faiss.METRIC_INNER_PRODUCT)
+    with one_thread():
+        index.train(np.ascontiguousarray(vectors[np.linspace(0, rows - 1, min(rows, _SAMPLED)).astype(np.int64)]))
+        for start in range(0, rows, _PIECE):
+            index.add(np.ascontiguousarray(vectors[start : start + _PIECE]))
+            give_back(vectors)
+    path.write_bytes(faiss.serialize_index(index).data)  # a full disk is an OSError here; FAISS would carry on
+    return True
+
+
+def open_near(path: Path) -> Any:
+    """Open written codes; raise DamagedLibraryError where they are not whole."""
+    import faiss
+
+    try:
+        return faiss.read_index(str(path))
+    except RuntimeError:  # for all that FAISS cannot read, and its words are not for users
+        raise DamagedLibraryError(f"{path} is missing or damaged", REMEDY) from None

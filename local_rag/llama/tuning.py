@@ -1,0 +1,89 @@
+"""Choose how the engine runs a model on this machine by trying, some twenty seconds once; the choice is stored."""
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
+from local_rag.llama.generator import Request
+from local_rag.llama.model import LlamaModel, llama_build
+from local_rag.machine import Neighbours, physical_cores
+from local_rag.models.measurements import TIMED_TEXT, recall, remember
+
+# What a chunk costs, about: its own tokens and the question behind it are evaluated, its context is generated.
+_PROMPT_TOKENS, _CONTEXT_TOKENS = 200, 40
+_PREFIX_TOKENS = 512
+Measure = Callable[..., tuple[float, float]]  # measure_rates, or a fake
+
+
+def stored_settings(path: Path, cores: int = 0) -> EngineSettings | None:
+    """Return what was chosen for a model file on this machine, or None: also where it was chosen for fewer cores."""
+    cores = cores or physical_cores()  # as many as this process may use, which can be another number each time
+    with contextlib.suppress(OSError, TypeError, KeyError):
+        found = recall("calibration", path, llama_build())
+        if cores <= found["cores"]:
+            settings = EngineSettings(**{name: value for name, value in found.items() if name != "cores"})
+            return replace(settings, threads=min(settings.threads, cores))
+    return None
+
+
+def calibrate(
+    model: LlamaModel,
+    report: Callable[[str], None],
+    *,
+    measure: Measure | None = None,
+    cores: int = 0,
+    neighbours: Neighbours | None = None,
+) -> EngineSettings:
+    """Try thread counts, batch sizes, flash attention and numbers of sequences one after another; store the best.
+
+    What was found while other programs were busy is used, and not stored: the next run tries again.
+    """
+    measure, cores, neighbours = measure or measure_rates, cores or physical_cores(), neighbours or Neighbours()
+    busy = False
+    best, best_seconds = EngineSettings(threads=cores), float("inf")
+    trials: list[dict[str, int | bool]] = [{}]
+    trials += [{"threads": cores - 1}] if cores > 2 else []  # noqa: PLR2004  one core of two is too many to lose
+    trials += [{"batch_tokens": 256}, {"batch_tokens": 1024}, {"flash_attention": False}]
+    trials += [{"sequences": 8}, {"sequences": 32}]
+    for number, change in enumerate(trials, start=1):
+        report(f"fitting batches, {number} of {len(trials)},")
+        settings = replace(best, **change)  # type: ignore[arg-type]
+        seconds = seconds_per_chunk(*measure(model, settings, decoded=4))
+        busy |= neighbours.threads(cores) < cores
+        # Less than a few percent is noise; the settings tried first are known to be good.
+        if seconds < 0.97 * best_seconds:
+            best, best_seconds = settings, seconds
+    if not busy:
+        remember("calibration", model.path, {**asdict(best), "cores": cores}, llama_build())
+    return best
+
+
+def seconds_per_chunk(prefill: float, decode: float) -> float:
+    """Estimate what the context of a chunk costs at these rates, in tokens a second."""
+    return _PROMPT_TOKENS / prefill + _CONTEXT_TOKENS / decode
+
+
+def measure_rates(
+    model: LlamaModel, settings: EngineSettings, *, decoded: int, prefix_tokens: int = _PREFIX_TOKENS
+) -> tuple[float, float]:
+    """Return tokens a second of evaluating a prompt, and of decoding `decoded` tokens of each sequence behind it."""
+    tokens = (model.tokenize(TIMED_TEXT) * prefix_tokens)[: max(prefix_tokens, settings.batch_tokens) + 1]
+    room = len(tokens) + settings.sequences * (decoded + 4)
+    engine = SharedPrefixEngine(model, context_tokens=room, settings=settings)
+    try:
+        started = time.perf_counter()
+        engine.log_probabilities(tokens[:-1], tokens[-1:])
+        prefill = (len(tokens) - 1) / (time.perf_counter() - started)
+        many = [Request(str(n), tokens[:-1], [tokens[n]], decoded + 1) for n in range(settings.sequences)]
+        seen, started = 0, time.perf_counter()
+        for event in engine.stream(many):
+            seen += event.token is not None
+            if seen == len(many) and event.token is not None:  # every sequence has its first token
+                started = time.perf_counter()
+        decode = max(1, seen - len(many)) / (time.perf_counter() - started)
+    finally:
+        engine.close()
+    return prefill, decode

@@ -1,0 +1,103 @@
+"""Gather the facts about llama.cpp, the machine, the models and the library, and have them checked."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from importlib.metadata import version
+from pathlib import Path
+
+from local_rag.errors import LibraryError, ModelError
+from local_rag.index.generations import Generations
+from local_rag.indexing.fingerprint import differences, make_fingerprint, obstacles
+from local_rag.llama.probe import probe_model, run_probe
+from local_rag.machine import file_system, free_bytes, is_network, memory, physical_cores, processor, processor_flags
+from local_rag.maintenance import checks
+from local_rag.maintenance.checks import CheckResult, memory_needed
+from local_rag.models.choice import chosen
+from local_rag.models.registry import FORMATS, ModelEntry, default_models_directory, load_registry, resolve, verify
+from local_rag.offline import left_open
+from local_rag.records import InstalledModel, Role
+from local_rag.settings import Settings, resolve_settings
+from local_rag.store.connect import STORE_FILE, remembered_settings
+from local_rag.store.database import Store
+from local_rag.store.maintenance import check_pages, find_damage
+from local_rag.store.storage_errors import storage_errors
+
+_LIBRARY_BYTES = 1000**3
+
+
+def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str | None) -> Iterator[CheckResult]:
+    """Check what a complete installation can: llama.cpp, the network's seal, the machine, the models, the library."""
+    printed, problem = run_probe()
+    yield checks.check_llama(version("llama-cpp-python"), printed, processor(), processor_flags(), problem)
+    yield checks.check_offline(open_ways, left_open())
+    folder = folder.resolve()
+    try:
+        settings = resolve_settings(folder, remembered_settings(folder), **given)
+        names = chosen(settings)
+    except LibraryError as error:
+        yield CheckResult("settings", "failed", str(error), f"local-rag index --library {folder} --profile starter")
+        return
+    if machines := [one for one in (settings.cluster_address, settings.search_engine) if one]:
+        yield checks.check_cluster(machines)
+    known = load_registry().models
+    yield checks.check_cores(physical_cores())
+    needed = memory_needed({role: _weight(name, known) for role, name in names.items()})
+    yield checks.check_memory(settings.profile, needed, *memory())
+    installed: dict[Role, InstalledModel] = {}
+    for name in dict.fromkeys(names.values()):
+        yield from _check_model(name, [role for role in FORMATS if names.get(role) == name], installed)
+    absent = sum(_weight(name, known) for name in set(names.values()) - {model.name for model in installed.values()})
+    for place, room in ((default_models_directory(), absent), (folder, _LIBRARY_BYTES)):
+        yield checks.check_disk(place, free_bytes(place), room)
+    yield from _check_library(folder, settings, installed)
+
+
+def _check_model(name: str, roles: Sequence[Role], installed: dict[Role, InstalledModel]) -> Iterator[CheckResult]:
+    """Check one model, whatever its roles; add it to those that are installed."""
+    registry, models_directory = load_registry(), default_models_directory()
+    entry = registry.models.get(name)
+    try:
+        model = resolve(name, roles[0], registry=registry)
+    except ModelError as error:
+        yield checks.check_model(name, roles, str(error), f"local-rag models pull {name}")
+        return
+    damage = verify(entry, models_directory=models_directory) if entry else ()
+    remedy = entry.pull_command(models_directory) if entry else "local-rag models list"
+    yield checks.check_model(name, roles, "; ".join(damage), remedy, hashed=entry is not None)
+    if not damage:
+        installed |= dict.fromkeys(roles, model)
+        if model.path.is_file():
+            yield checks.check_decoding(name, probe_model(model.path))
+
+
+def _check_library(folder: Path, settings: Settings, installed: Mapping[Role, InstalledModel]) -> Iterator[CheckResult]:
+    if not (folder / STORE_FILE).exists():
+        yield CheckResult("library", "ok", f"none in {folder} yet; `local-rag index FOLDER` makes one")
+        return
+    yield checks.check_privacy(folder, folder.stat().st_mode)
+    yield checks.check_file_system(folder, kind := file_system(folder), is_network(kind))
+    complaints, live = list[str](), None
+    try:
+        with storage_errors(folder):
+            with closing(Store(folder)) as store:
+                complaints += check_pages(store) or [
+                    f"{len(keys):,} damaged {name}" for name, keys in find_damage(store).items() if keys
+                ]
+            live = Generations(folder).live()
+            complaints += live.damage() if live else []
+    except LibraryError as error:
+        complaints.append(str(error))
+    yield checks.check_integrity(folder, complaints)
+    if live is not None and "embed" in installed:
+        wanted = make_fingerprint(settings, installed["embed"], installed.get("context"))
+        made = live.manifest["fingerprint"]
+        yield checks.check_fingerprint(differences(made, wanted), searchable=not obstacles(made, wanted))
+
+
+def _weight(name: str, models: Mapping[str, ModelEntry]) -> int:
+    """Return the size of a model in bytes: a registry entry's, or that of a user's own file or folder."""
+    if name in models:
+        return models[name].bytes
+    path = Path(name).expanduser()
+    files = [path] if path.is_file() else path.glob("**/*.safetensors")
+    return sum(file.stat().st_size for file in files)

@@ -1,0 +1,67 @@
+"""Gather the facts that `doctor` checks: machine, program, models and library."""
+
+import importlib.util
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
+from pathlib import Path
+
+from local_rag.maintenance.checks import CheckResult, check_packages, check_platform, check_python
+
+
+def diagnose(folder: Path, *, left_out: Collection[str] = (), **settings: str | None) -> Iterator[CheckResult]:
+    """Run every check for a library and its profile, or the profile named; yield each result as it is known.
+
+    `left_out` are packages that an installation does without.
+    """
+    yield (system := check_platform(platform.system(), platform.machine()))
+    yield check_python(sys.version_info[:3])
+    yield (packages := check_packages(*_packages(left_out)))
+    if "failed" in {system.severity, packages.severity}:
+        return
+    # Not on top: whatever the rest of the program imports may be what is missing.
+    from local_rag.maintenance.diagnosis import diagnose_installation
+
+    yield from diagnose_installation(folder, open_ways(), **settings)
+
+
+def _packages(left_out: Collection[str]) -> tuple[dict[str, str | None], dict[str, str]]:
+    """Return the versions of the packages that the program requires, and the pins of the checkout it runs from."""
+    names = [re.split(r"[\s\[;<>=!~(]", line)[0] for line in requires("local-rag") or () if "extra ==" not in line]
+    pinned = {}
+    checkout, package = Path(__file__).parents[2] / "constraints.txt", Path(__file__).parents[1] / "constraints.txt"
+    with suppress(OSError):
+        lines = (checkout if checkout.exists() else package).read_text(encoding="utf-8").splitlines()
+        pinned = {_normal(name): pin for name, found, pin in (line.partition("==") for line in lines) if found}
+    modules: dict[str, list[str]] = {}
+    for module, distributions in packages_distributions().items():
+        for distribution in distributions:
+            modules.setdefault(_normal(distribution), []).append(module)
+    names = [name for name in names if _normal(name) not in left_out]
+    return {_normal(name): _version(name, modules) for name in names}, pinned
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name.strip()).lower()
+
+
+def _version(name: str, modules: Mapping[str, list[str]]) -> str | None:
+    """Return the version of a package, None where it is missing or what it holds cannot be found."""
+    try:
+        found = version(name)
+    except PackageNotFoundError:
+        return None
+    holds = modules.get(_normal(name), [])
+    return found if not holds or any(importlib.util.find_spec(module) for module in holds) else None
+
+
+def open_ways() -> list[str]:
+    """Close the network in another process, as every command does in its own, and return what stayed open."""
+    command = [sys.executable, "-P", "-m", "local_rag.offline"]
+    # With the files that whoever started this one left open for it: one may be a socket.
+    done = subprocess.run(command, capture_output=True, text=True, check=False, close_fds=False)
+    return [*done.stdout.splitlines(), *done.stderr.splitlines()[-1:]]

@@ -1,0 +1,97 @@
+"""What is in a library, document by document: state, dates, size, and what each is about."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from local_rag.index.protocol import Indexes
+from local_rag.indexing.changes import size_and_time
+from local_rag.indexing.roots import Roots
+from local_rag.indexing.summaries import BEGINNING, document_row
+from local_rag.records import Filters
+from local_rag.retrieval.filters import document_filter
+from local_rag.store.database import Store, StoredChunk, StoredDocument
+from local_rag.store.selection import beginning_of, document_facts
+
+# `waiting`: read, and not in the live index yet; `changed`: the file is another one than the one that was read.
+State = Literal["indexed", "waiting", "changed", "missing", "unreachable"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """A document; `modified` is the time of its file as it was read, `date` its own date, None where it has none.
+
+    What it is `about` is `written` by the context model, or taken from the document: its first sentences and its parts.
+    """
+
+    path: str
+    title: str
+    about: str
+    written: Literal["model", "document"]
+    state: State
+    size: int
+    modified: str
+    date: str | None
+    url: str | None
+    author: str | None
+    tags: tuple[str, ...] | None
+    chunks: int
+
+
+def list_documents(
+    store: Store, indexes: Indexes, filters: Filters, *, after: str = "", most: int | None = None
+) -> list[ListedDocument]:
+    """Return the live documents that pass the filters, by path: `most` of those whose path comes behind `after`."""
+    passes, live = document_filter(filters, store.roots()), indexes.live()
+    chosen = {facts.id for facts in document_facts(store) if passes(facts)}
+    wanted = (document for document in store.documents() if document.id in chosen and document.path > after)
+    known = {document.path: document for document in islice(sorted(wanted, key=lambda one: one.path), most)}
+    states = _states(known, Roots(store, store.roots(), known))
+    indexed = set(live.chunk_ids()) if live else set()
+    listed = []
+    for document in known.values():
+        rows = list(store.rows(document.id))
+        chunks = [row for row in rows if row.kind == "chunk"]
+        said = chunks[0].provenance if chunks else None
+        state = states.get(document.path) or ("indexed" if {row.id for row in rows} <= indexed else "waiting")
+        summary = next((row.context for row in rows if row.kind == "document"), "")
+        listed.append(
+            ListedDocument(
+                path=document.path,
+                title=document.title,
+                about=summary or _beginning(store, document, chunks),
+                written="model" if summary else "document",
+                state=state,
+                size=document.size,
+                modified=datetime.fromtimestamp(document.modified_ns // 10**9).isoformat(sep=" "),
+                date=(said and said.date) or None,
+                url=(said and said.url) or None,
+                author=(said and said.author) or None,
+                tags=(said and said.tags) or None,
+                chunks=len(chunks),
+            )
+        )
+    return listed
+
+
+def _states(documents: Mapping[str, StoredDocument], roots: Roots) -> dict[str, State]:
+    """Say which files are not as they were read; of the others nothing is said."""
+    states: dict[str, State] = {}
+    for path, document in documents.items():
+        if roots.is_out_of_reach(document):
+            states[path] = "unreachable"
+        elif not Path(path).is_file():
+            states[path] = "missing"
+        elif size_and_time(Path(path)) != (document.size, document.modified_ns):
+            states[path] = "changed"
+    return states
+
+
+def _beginning(store: Store, document: StoredDocument, chunks: Sequence[StoredChunk]) -> str:
+    """Say what a document is about in its own words, also where an earlier version has stored none of that."""
+    if not chunks:
+        return ""
+    return document_row(document.title, beginning_of(store, document.id, BEGINNING), [one.chunk for one in chunks]).text

@@ -1,0 +1,104 @@
+"""Bring a library back to a whole state, from whatever a crash, a full disk or a failing one has left behind.
+
+A library is always in one of these states. The first ten are all that a killed process or a power cut can leave, and
+need nobody's help; the others need `local-rag repair`, and every command that meets one names it.
+
+| state                                              | what a reader sees     | what mends it                        |
+|----------------------------------------------------|------------------------|--------------------------------------|
+| 1. no store, or an empty one (killed at the start) | "There is no library"  | `index` makes it                     |
+| 2. a log beside the store (killed while writing)   | the last commit        | SQLite, at the next opening          |
+| 3. some documents read, some superseded            | the live index, whole  | `index` reads on                     |
+| 4. contexts or vectors missing                     | the live index, whole  | `index` makes those that are missing |
+| 5. vectors there, and not noted as made            | the live index, whole  | `index` finds them by their keys     |
+| 6. `*.tmp` (killed while publishing)               | the live index, whole  | the next publish, or `clean`         |
+| 7. a segment that no generation names              | the live index, whole  | the next publish, or `clean`         |
+| 8. segments merged, and their sources still there  | the live index, whole  | the next publish, or `clean`         |
+| 9. a generation that `CURRENT` does not name yet   | the live index, whole  | the next publish, or `clean`         |
+| 10. older generations, superseded documents        | the live index, whole  | the next `index`, or `clean`         |
+| 11. a file of the live index missing or changed    | a refusal naming it    | branch A: published again            |
+| 12. rows of the store not as they were written     | passages, some damaged | branch B: dropped and made again     |
+| 13. pages of the store that cannot be read         | a refusal naming it    | branch C: salvaged                   |
+| 14. `library.sqlite3.salvaged` (killed in C)       | a refusal naming it    | branch C goes on                     |
+"""
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+from local_rag.errors import DamagedLibraryError, LibraryError
+from local_rag.index.generations import SEGMENTS
+from local_rag.index.protocol import Indexes
+from local_rag.indexing.indexer import Indexer
+from local_rag.store.connect import SALVAGED_FILE, STORE_FILE
+from local_rag.store.database import Store
+from local_rag.store.maintenance import check_pages, count_rows, drop, find_damage
+from local_rag.store.salvage import salvage, switch
+
+
+def repair_store(folder: Path) -> list[str]:
+    """Mend the SQLite file (branch C); return what was done, one sentence each."""
+    path = folder / STORE_FILE
+    if (folder / SALVAGED_FILE).exists():
+        _switch(folder)
+        return ["A salvage that was interrupted has been ended; run `local-rag index` to read the documents again."]
+    if not path.exists():
+        raise LibraryError(f"There is no library in {folder}; make one with `local-rag index PATH`.")
+    if problems := _problems(folder):
+        counts = salvage(folder)
+        _switch(folder)
+        kept = ", ".join(f"{counts[name]:,} {name}" for name in ("contexts", "vectors", "roots"))
+        return [
+            f"{path} was damaged ({problems[0]}); saved into a new one: {kept}. The damaged file is kept as "
+            f"{path.name}.damaged until `local-rag clean`.",
+            "Run `local-rag index" + (" FOLDER" if not counts["roots"] else "") + "` to read the documents again.",
+        ]
+    return []
+
+
+def repair_index(store: Store, indexes: Indexes, indexer: Indexer) -> list[str]:
+    """Drop damaged rows (branch B) and build a damaged index again (branch A); return what was done."""
+    done = []
+    damaged = find_damage(store)
+    drop(store, damaged)
+    for name, mending in (
+        ("contexts", "`local-rag index` writes them again"),
+        ("vectors", "made again"),
+        ("documents", "`local-rag index` reads them again"),
+    ):
+        if damaged[name]:
+            done.append(f"{len(damaged[name]):,} damaged {name} dropped: {mending}.")
+    problems = _index_problems(indexes)
+    if (problems or any(damaged.values())) and count_rows(store)["documents"]:
+        indexer.publish(anew=True)
+        done += [f"{problem}: the index was built again." for problem in problems]
+    elif problems:
+        (store.folder / "CURRENT").unlink(missing_ok=True)
+        done += [f"{problem}: run `local-rag index` to build the index again." for problem in problems]
+    return done
+
+
+def _problems(folder: Path) -> list[str]:
+    """Say what is wrong with the pages of a store; refuse one that is merely newer, locked or forbidden."""
+    try:
+        store = Store(folder)
+    except DamagedLibraryError as error:
+        return [error.reason]
+    with closing(store):
+        return check_pages(store)
+
+
+def _switch(folder: Path) -> None:
+    """Put the salvaged store in its place; the index goes first, since its chunks are not in that store."""
+    (folder / "CURRENT").unlink(missing_ok=True)
+    for name in ("generations", SEGMENTS):
+        if (folder / name).exists():
+            shutil.rmtree(folder / name)
+    switch(folder)
+
+
+def _index_problems(indexes: Indexes) -> list[str]:
+    try:
+        live = indexes.live()
+    except DamagedLibraryError as error:
+        return [error.reason]
+    return live.damage() if live else []

@@ -1,0 +1,159 @@
+"""Say what a library holds, what shaped it, and what is stale and why."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local_rag.errors import DamagedLibraryError, ModelError
+from local_rag.files import folder_bytes
+from local_rag.index.generations import SEGMENTS
+from local_rag.index.protocol import Indexes
+from local_rag.indexing.changes import Changes, Found, compare_folders
+from local_rag.indexing.compare import APART_PLAN
+from local_rag.indexing.fingerprint import differences, make_fingerprint
+from local_rag.indexing.summaries import document_plan
+from local_rag.models.choice import chosen, find, threshold_of
+from local_rag.records import InstalledModel, Note, Role
+from local_rag.settings import Settings
+from local_rag.store.connect import STORE_FILE, remembered_settings
+from local_rag.store.database import Store
+from local_rag.store.maintenance import count_context_kinds, count_missing_contexts, count_rows
+from local_rag.store.usage import Usage, usage_of
+
+GAIN = "contexts_gain"  # what a library remembers of the last `eval contexts`
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Why the index is not what it should be, and the command that mends it; examples are files or remarks."""
+
+    reason: str
+    command: str
+    examples: tuple[Path | str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A library at a glance.
+
+    `contexts` counts those of the chunks by kind (llm, repaired, headings), and as `missing` those still to be written.
+    `generations` maps each published index to its size in bytes. `models` are names by role, `fingerprint` is that of
+    the live index, `disk` holds sizes in bytes. Questions are answered from `answered_log_odds` on, None where the
+    model is not pulled. `contexts_gain` is what `eval contexts` has found last, empty before. `unreachable` are roots
+    that held documents and cannot be reached, `notes` say what of a document could not be read.
+    """
+
+    library: str
+    roots: tuple[str, ...]
+    documents: int
+    chunks: int
+    contexts: Mapping[str, int]
+    vectors: int
+    cached: Mapping[str, int]
+    models: Mapping[Role, str]
+    fingerprint: Mapping[str, Any]
+    generations: Mapping[str, int]
+    live_generation: str
+    answered_log_odds: float | None
+    contexts_gain: Mapping[str, Any]
+    usage: Usage
+    disk: Mapping[str, int]
+    unreachable: tuple[str, ...]
+    notes: tuple[Note, ...]
+    stale: tuple[Stale, ...]
+
+
+def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status:
+    """Look at the store, the live index, the models and the files on disk; nothing is changed."""
+    names, rows = chosen(settings), count_rows(store)
+    stale = list[Stale]()
+    wanted: tuple[Role, ...] = ("embed", "context") if settings.context == "llm" else ("embed",)
+    models = {role: _usable(settings, role) for role in wanted}
+    stale += [
+        Stale(f"the model {names.get(role, '')} is not usable", f"local-rag models pull {names.get(role, '')}")
+        for role, model in models.items()
+        if model is None
+    ]
+    embed_model, context_model = models["embed"], models.get("context")
+    plan = document_plan(context_model.identity) if context_model else APART_PLAN if settings.context == "auto" else ""
+    missing = count_missing_contexts(store, plan) if plan else 0
+    fingerprint: Mapping[str, Any] = {}
+    try:
+        live = indexes.live()
+        damage = live.damage(hash_all=False) if live else []
+    except DamagedLibraryError as error:
+        live, damage = None, [str(error)]
+    if damage:
+        stale.append(Stale("the index is damaged", "local-rag repair", tuple(damage)))
+    elif live is None:
+        stale.append(Stale("no index is published", "local-rag index"))
+    if live:
+        fingerprint = live.manifest["fingerprint"]
+        if embed_model:
+            now = make_fingerprint(settings, embed_model, context_model)
+            stale += [Stale(f"changed: {change}", "local-rag index") for change in differences(fingerprint, now)]
+    changes, _, roots = compare_folders(store, store.roots(), split_key=None)
+    stale += _changed_files(changes, store.skipped())
+    stale += [
+        Stale(
+            f"{root} is not reachable: its documents stay until it is back, or removed",
+            f"local-rag remove {shlex.quote(str(root))}",
+        )
+        for root in sorted(roots.unreachable)
+    ]
+    if missing:
+        stale.append(Stale(f"{missing} contexts are still to be written", "local-rag index"))
+    answer_model = _usable(settings, "answer")
+    folder = store.folder
+    return Status(
+        library=str(folder),
+        roots=tuple(map(str, store.roots())),
+        documents=rows["documents"],
+        chunks=rows["chunks"],
+        contexts={**count_context_kinds(store), "missing": missing},
+        vectors=rows["chunks_with_vectors"],
+        cached={name: rows[name] for name in ("cached_contexts", "cached_vectors", "superseded_documents")},
+        models=names,
+        fingerprint=fingerprint,
+        generations=indexes.sizes(),
+        live_generation=indexes.live_name(),
+        answered_log_odds=threshold_of(answer_model, remembered_settings(folder)) if answer_model else None,
+        contexts_gain=remembered_settings(folder).get(GAIN, {}),
+        usage=usage_of(folder),
+        disk={
+            "store": sum(folder_bytes(path) for path in folder.glob(f"{STORE_FILE}*")),
+            "generations": sum(folder_bytes(folder / name) for name in ("generations", SEGMENTS)),
+            "library": folder_bytes(folder),
+        },
+        unreachable=tuple(map(str, sorted(roots.unreachable))),
+        notes=tuple(store.notes()),
+        stale=tuple(stale),
+    )
+
+
+def _usable(settings: Settings, role: Role) -> InstalledModel | None:
+    """Find a model that may not be pulled."""
+    try:
+        return find(settings, role)
+    except ModelError:
+        return None
+
+
+def _changed_files(changes: Changes, unread: Mapping[str, tuple[int, int, str, str]]) -> list[Stale]:
+    """Say which files differ from what was read; those that could not be read as they are now are no news."""
+
+    def is_news(one: Found) -> bool:
+        return unread.get(str(one.path), (0, 0))[:2] != (one.size, one.modified_ns)
+
+    found = {
+        "new": sorted(one.path for one in (*changes.new, *changes.moved) if is_news(one)),
+        "changed": [one.path for one in changes.changed if is_news(one)],
+        "gone": [Path(stored.path) for stored in changes.gone],
+    }
+    return [
+        Stale(f"{len(paths)} {'file is' if len(paths) == 1 else 'files are'} {what}", "local-rag index", tuple(paths))
+        for what, paths in found.items()
+        if paths
+    ]

@@ -1,0 +1,1 @@
+"""Find passages: dense and keyword search, fused, filtered and reranked."""

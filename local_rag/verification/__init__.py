@@ -1,0 +1,1 @@
+"""Check what an answer says against the passages that were shown. Pure functions."""

@@ -1,0 +1,1 @@
+"""One module a page: its routes, and what its template shows."""

@@ -1,0 +1,92 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local_rag.indexing.distinction import TUNING, Told, distinguishing, needs, opening_of, terms_of
+from local_rag.records import Chunk
+
+FORM = "This agreement is about the lifts at {}. It was made in {} with {}. The Contractor keeps the lifts in order."
+VALUES = (
+    ("Harrow Court", 2017, "Tolland & Pike"),
+    ("6 Mere Street", 2018, "Ascendra"),
+    ("Pellow Tower", 2019, "Verrel Lifts"),
+)
+SITES = [FORM.format(*values) for values in VALUES]
+
+
+def told(text: str, *others: str) -> list[str]:
+    return distinguishing(terms_of("Agreement", text), [terms_of("Agreement", other) for other in others])
+
+
+def test_names_and_years_that_others_lack_set_a_document_apart() -> None:
+    assert told(SITES[0], *SITES[1:])[:3] == ["Harrow Court", "2017", "Tolland & Pike"]
+    assert told(SITES[1], SITES[0], SITES[2])[:3] == ["6 Mere Street", "2018", "Ascendra"]
+    assert "Contractor" not in told(SITES[0], *SITES[1:])
+
+
+def test_a_document_is_not_set_apart_from_none_or_from_its_like() -> None:
+    assert told(SITES[0]) == []
+    assert told(SITES[0], SITES[0]) == []
+
+
+def test_words_make_up_for_missing_names() -> None:
+    assert told("it speaks of herons", "it speaks of reeds", "it speaks of geese") == ["herons"]
+
+
+def test_marks_within_a_word_make_it_a_name_and_articles_are_left_away() -> None:
+    terms = terms_of("", "The Blue Door sells the model D20 and calls get_user_name(x) of org.apache.Flink.")
+    assert {"Blue Door", "D20", "org.apache.Flink"} <= set(terms.written.values())
+
+
+@given(st.text(max_size=400), st.lists(st.text(max_size=200), max_size=3))
+def test_what_is_said_is_bounded_and_stands_in_the_document(text: str, others: list[str]) -> None:
+    found = told(text, *others)
+    assert len(found) <= TUNING.terms
+    assert all(len(term) <= 60 for term in found)
+    folded = " ".join(f"Agreement\n{text}".split())
+    assert all(term in folded for term in found)
+    assert len(opening_of(text)) <= TUNING.opening
+
+
+def test_endless_runs_are_read_in_no_time_and_say_nothing() -> None:
+    for text in ("A" * 300_000, "A." * 150_000, "A " * 150_000, "a_" * 150_000 + "B"):
+        assert all(len(term) <= 60 for term in terms_of("", text).written.values())
+
+
+def test_the_opening_is_the_first_paragraph_that_is_no_heading() -> None:
+    assert opening_of("# Title\n\n \nFirst\nline.\n\nSecond.") == "First line."
+    assert set(opening_of("word " * 100).split(" ")) == {"word"}
+    assert opening_of("# Title\n") == ""
+
+
+def chunks(*texts: str) -> list[Chunk]:
+    return [Chunk(position, 0, len(text), text) for position, text in enumerate(texts)]
+
+
+def test_a_chunk_needs_what_it_does_not_say_where_another_document_is_near() -> None:
+    terms = ["Harrow Court", "2017"]
+    both = chunks("The fee is due.", "Harrow Court, 2017.", "Bees.", "Moths.", "Wasps.")
+    near = TUNING.alike + 0.1
+    assert set(needs(both, "", terms, [near, near, 0.2, 0.2, 0.2])) == {0}
+    assert needs(both, "", terms, [0.2] * 5) == {}
+    assert needs(both, "Harrow Court 2017", terms, [near] * 5) == {}
+    assert needs(both, "", [], [1.0] * 5) == {}
+
+
+def test_a_beginning_that_refers_to_something_before_needs_more() -> None:
+    plain, dangling = (needs(chunks(text), "", ["Harrow"], [0.9])[0] for text in ("The fee is due.", "It is due."))
+    assert dangling > plain
+
+
+def test_where_most_of_a_document_can_be_mistaken_all_of_it_gets_the_context() -> None:
+    three = chunks("The fee is due.", "The keys hang here.", "Harrow, Lindum, Pellow.")
+    assert set(needs(three, "", ["Harrow", "Lindum", "Pellow"], [0.9, 0.9, 0.9])) == {0, 1, 2}
+
+
+def test_what_was_told_is_kept_as_it_was() -> None:
+    said = Told(("Harrow Court", "2017"), "This is it.", {0: 0.9, 3: 0.8})
+    assert Told.from_json(said.as_json()) == said
+    assert Told.from_json("") == Told()
+    assert said.says == "Harrow Court, 2017. This is it."
+    assert said.holds_for("Harrow Court", "This is\nit. In 2017 nothing happened.")
+    assert not said.holds_for("Harrow Court", "This is it. In 2018 nothing happened.")
+    assert not Told().holds_for("any", "text")

@@ -1,0 +1,179 @@
+"""Filters: which documents pass, and that what is found is what an exhaustive search would find among them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local_rag.index.generations import Generations
+from local_rag.records import Chunk, Document, Filters, InstalledModel, Provenance
+from local_rag.retrieval.filters import Filtering, document_filter
+from local_rag.retrieval.fusion import reciprocal_rank_fusion
+from local_rag.retrieval.search import Searcher
+from local_rag.settings import resolve_settings
+from local_rag.store.database import Store
+from local_rag.store.selection import DocumentFacts, StoreCatalogue
+from tests.fakes import FakeEmbedder, contents_of
+
+EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))
+WORDS = ("tide", "wind", "boat", "harbour", "mail", "island")
+ROOTS = (Path("/docs"), Path("/docs/policies/old"), Path("/notes/alone.md"))
+PATHS = (
+    "/docs/a.md",
+    "/docs/policies/leave.pdf",
+    "/docs/policies/deep/travel.md",
+    "/docs/policies/old/leave.PDF",
+    "/docs/policies/!odd [1].txt",
+    "/notes/alone.md",
+)
+
+
+def places(*within: str) -> list[str]:
+    passes = document_filter(Filters(within=within), ROOTS)
+    return [path for path in PATHS if passes(DocumentFacts(1, path, 0, "", ()))]
+
+
+@pytest.mark.parametrize(
+    ("within", "found"),
+    [
+        ("policies/**", PATHS[1:5]),
+        ("policies", PATHS[1:5]),
+        ("policies/", PATHS[1:5]),
+        ("./policies", PATHS[1:5]),
+        ("policies/*", (PATHS[1], PATHS[4])),
+        ("policies/deep/tr*.md", (PATHS[2],)),
+        ("policies/deep/travel.md ", (PATHS[2],)),
+        ("**/deep/*", (PATHS[2],)),
+        ("leave.*", (PATHS[1], PATHS[3])),
+        ("*.md", (PATHS[0], PATHS[2], PATHS[5])),
+        ("/docs/policies/deep", (PATHS[2],)),
+        ("/docs/*.md", (PATHS[0],)),
+        ("/docs/**/*.md", (PATHS[0], PATHS[2])),
+        ("/docs/policies/!odd [1].txt", (PATHS[4],)),
+        ("!odd*", (PATHS[4],)),
+        ("alone.md", (PATHS[5],)),
+        ("docs/policies", ()),
+        ("nowhere", ()),
+        ("", ()),
+    ],
+)
+def test_places(within: str, found: tuple[str, ...]) -> None:
+    assert places(within) == list(found)
+    assert places(within, "/docs/a.md") == [path for path in PATHS if path in {*found, "/docs/a.md"}], "any of them"
+
+
+def test_types_dates_and_tags() -> None:
+    time_of_file = 1_714_521_600_000_000_000 + 43_200_000_000_000  # noon of 1 May 2024, in any zone's day or so
+
+    def passes(filters: Filters, *, day: str = "2023-03-04", tags: tuple[str, ...] = ("Policy", "Leave")) -> bool:
+        return document_filter(filters, ROOTS)(DocumentFacts(1, "/docs/a.PDF", time_of_file, day, tags))
+
+    assert passes(Filters(types=("pdf",)))
+    assert passes(Filters(types=("md", ".pdf")))
+    assert not passes(Filters(types=("md", "df")))
+    assert passes(Filters(tags=("policy", "leave")))
+    assert not passes(Filters(tags=("policy", "travel"))), "all of them"
+    assert passes(Filters(since=date(2023, 3, 4), before=date(2023, 3, 5)))
+    assert not passes(Filters(before=date(2023, 3, 4)))
+    assert not passes(Filters(since=date(2023, 3, 5)))
+    assert passes(Filters(since=date(2024, 4, 1), before=date(2024, 6, 1)), day=""), "the file's, where it has none"
+
+
+def test_filters_that_ask_for_nothing_are_none() -> None:
+    assert not Filters()
+    assert all((Filters(within=("a",)), Filters(types=("a",)), Filters(tags=("a",)), Filters(since=date(2024, 1, 1))))
+
+
+@pytest.fixture(scope="module")
+def searcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searcher]:
+    """Thirty documents of one to four chunks, in three folders, with dates and tags, published."""
+    folder = tmp_path_factory.mktemp("library")
+    random = np.random.default_rng(3)
+    with closing(Store(folder, create=True)) as store:
+        store.add_roots([Path("/docs")])
+        for number in range(30):
+            said = Provenance(date=f"2024-{number % 12 + 1:02}-01", tags=("even",) if number % 2 == 0 else ())
+            texts = [" ".join(random.choice(WORDS, 4)) for _ in range(number % 4 + 1)]
+            chunks = [Chunk(place, 0, len(text), text) for place, text in enumerate(texts)]
+            path = Path(f"/docs/{'abc'[number % 3]}/{number}.{'md' if number % 5 else 'txt'}")
+            document = Document(path, "", texts[0], "text", provenance=said)
+            store.put_document(document, chunks, size=1, modified_ns=0, sha256="s", split_key="k")
+        stored = list(store.chunks())
+        vectors = EMBEDDER.embed_passages([one.chunk.text for one in stored])
+        rows = contents_of(
+            [s.id for s in stored], [s.document_id for s in stored], vectors, [s.chunk.text for s in stored]
+        )
+        generations = Generations(folder)
+        generations.publish(rows, {})
+        live = generations.live()
+        assert live is not None
+        live.open()
+        yield Searcher(live, store, resolve_settings(folder, pool=7), EMBEDDER, None)
+
+
+FILTERS = st.builds(
+    Filters,
+    within=st.lists(st.sampled_from(["a/**", "b", "c/1*.md", "/docs/a", "nowhere"]), max_size=2).map(tuple),
+    types=st.sampled_from([(), ("md",), ("txt", "md"), ("pdf",)]),
+    since=st.none() | st.sampled_from([date(2024, 3, 1), date(2024, 3, 2), date(2024, 9, 1)]),
+    before=st.none() | st.sampled_from([date(2024, 6, 1), date(2024, 12, 31)]),
+    tags=st.sampled_from([(), ("even",), ("even", "odd")]),
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(FILTERS, st.lists(st.sampled_from([*WORDS, "zebra"]), min_size=1, max_size=4), st.integers(1, 12))
+def test_what_is_found_is_an_exhaustive_ranking_filtered(
+    searcher: Searcher, filters: Filters, words: list[str], top: int
+) -> None:
+    question, pool = " ".join(words), max(7, top)
+    store, all_chunks = cast(Store, searcher._store), len(searcher.index.chunk_ids())
+    passes = document_filter(filters, store.roots())
+    passing = {
+        one.id
+        for one in store.chunks()
+        if passes(DocumentFacts(0, one.path, 0, one.provenance.date, one.provenance.tags))
+    }
+    exhaustive = searcher.trace(question, top=all_chunks).rankings
+    wanted = {name: [chunk for chunk in exhaustive[name] if chunk in passing][:pool] for name in ("dense", "keyword")}
+    found = searcher.trace(question, top=top, filters=filters)
+    assert {name: found.rankings[name] for name in wanted} == wanted
+    fused = reciprocal_rank_fusion(wanted, k=10, weights={"dense": 0.7})
+    assert [passage.chunk_id for passage in found.passages] == [chunk for chunk, _ in fused[:top]]
+    assert {passage.chunk_id for passage in found.passages} <= passing
+
+
+def test_what_passes_is_found_out_again_once_somebody_writes(tmp_path: Path) -> None:
+    def put(store: Store, name: str) -> None:
+        document = Document(Path("/docs") / name, "", "text", "text")
+        store.put_document(document, [Chunk(0, 0, 4, "text")], size=1, modified_ns=0, sha256="s", split_key="k")
+
+    with closing(Store(tmp_path, create=True)) as writer, closing(Store(tmp_path)) as reader:
+        put(writer, "a.md")
+        filtering, markdown = Filtering(StoreCatalogue(reader)), Filters(types=("md",))
+        assert filtering.allowed(Filters()) is None
+        first = filtering.allowed(markdown)
+        assert first is not None
+        assert list(first) == [1]
+        assert filtering.allowed(markdown) is first, "remembered"
+        put(writer, "b.md")
+        again = filtering.allowed(markdown)
+        assert again is not None
+        assert list(again) == [1, 2]
+
+
+def test_the_zone_of_the_machine_decides_the_day_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.touch()
+    os.utime(path, (0, 0))
+    day = date.fromtimestamp(path.stat().st_mtime)
+    facts = DocumentFacts(1, "/docs/a", path.stat().st_mtime_ns, "", ())
+    assert document_filter(Filters(since=day), ROOTS)(facts)
+    assert not document_filter(Filters(before=day), ROOTS)(facts)

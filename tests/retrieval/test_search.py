@@ -1,0 +1,253 @@
+"""Search over a given index: fused, told with the ranks of every list, reranked where that is asked for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from local_rag.errors import QuestionError
+from local_rag.models.reranker import reranked_text
+from local_rag.records import Chunk, Hit, InstalledModel, Passage
+from local_rag.retrieval.follow_ups import FollowUpTuning
+from local_rag.retrieval.search import Searcher, rerank_passages
+from local_rag.settings import Settings, resolve_settings
+from local_rag.store.database import Store, StoredChunk
+from tests.fakes import FakeEmbedder, FakeIndex, FakeReranker
+
+EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))
+SETTINGS = resolve_settings(
+    Path("nowhere"), dense_weight=1.0, keyword_weight=1.0, rrf_k=60, pool=10, rerank_candidates=0
+)
+
+
+class FakeStore:
+    """A store of all chunks but the missing ones; remembers which were asked for."""
+
+    def __init__(self, missing: Sequence[int] = ()) -> None:
+        self._missing = missing
+        self.asked: list[int] = []
+
+    def document_rows(self) -> set[int]:
+        return set()
+
+    def chunks_by_id(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
+        self.asked += ids
+        return {one: stored(one) for one in ids if one not in self._missing}
+
+
+def stored(number: int) -> StoredChunk:
+    chunk = Chunk(number, 0, 4, "x" * number, headings=("Part",), line=number)
+    return StoredChunk(number, 1, "/documents/a.md", "Title", chunk, f"Context {number}.", "llm")
+
+
+def searcher(
+    dense: Sequence[int] = (7, 8, 5),
+    keywords: Sequence[int] = (8, 9),
+    *,
+    settings: Settings = SETTINGS,
+    store: FakeStore | None = None,
+    reranker: FakeReranker | None = None,
+    weak_below: float | None = None,
+) -> Searcher:
+    index, store = FakeIndex(dense, keywords), store or FakeStore()
+    load_reranker = (lambda: reranker) if reranker else None
+    return Searcher(index, cast(Store, store), settings, EMBEDDER, load_reranker, weak_below)
+
+
+def ids(passages: Sequence[Passage]) -> list[int]:
+    return [passage.chunk_id for passage in passages]
+
+
+def by_length(sign: int = 1, fused_weight: float = 0.0) -> FakeReranker:
+    return FakeReranker(lambda _question, text: float(sign * len(text)), fused_weight=fused_weight)
+
+
+def test_both_lists_are_fused_and_the_best_returned() -> None:
+    trace = searcher().trace("when", top=3)
+    assert trace.rankings == {"dense": [7, 8, 5], "keyword": [8, 9], "fused": [8, 7, 9, 5]}
+    assert ids(trace.passages) == [8, 7, 9]
+    assert [passage.score for passage in trace.passages] == [1 / 62 + 1 / 61, 1 / 61, 1 / 62]
+    assert list(trace.seconds) == ["embed", "dense", "keyword", "fuse"]
+    assert all(seconds >= 0 for seconds in trace.seconds.values())
+
+
+def test_weights_and_k_are_those_of_the_settings() -> None:
+    keywords_first = SETTINGS.model_copy(update={"keyword_weight": 9.0, "rrf_k": 1})
+    trace = searcher(settings=keywords_first).trace("when", top=4)
+    assert ids(trace.passages) == [8, 9, 7, 5]
+    assert trace.passages[1].score == 9 / 3
+
+
+def test_a_passage_tells_its_chunk_and_its_rank_in_every_list() -> None:
+    first, _, third, _ = searcher().trace("when", top=4).passages
+    assert first.hits == (Hit("dense", 2, 1 / 2), Hit("keyword", 1, 1.0), Hit("fused", 1, first.score))
+    assert [(hit.list_name, hit.rank) for hit in third.hits] == [("keyword", 2), ("fused", 3)]
+    assert (first.path, first.title, first.text, first.context) == ("/documents/a.md", "Title", "x" * 8, "Context 8.")
+    assert (first.context_kind, first.headings, first.page, first.line) == ("llm", ("Part",), None, 8)
+
+
+def test_chunks_that_the_store_has_no_more_are_left_out() -> None:
+    trace = searcher(store=FakeStore(missing=[8])).trace("when", top=3)
+    assert ids(trace.passages) == [7, 9]
+    assert trace.rankings["fused"] == [8, 7, 9, 5]
+
+
+@pytest.mark.parametrize(("pool", "top", "asked"), [(2, 1, [8]), (2, 2, [8, 7]), (1, 3, [8, 7, 9])])
+def test_no_more_chunks_are_fetched_than_returned(pool: int, top: int, asked: list[int]) -> None:
+    store = FakeStore()
+    trace = searcher(store=store, settings=SETTINGS.model_copy(update={"pool": pool})).trace("when", top=top)
+    assert ids(trace.passages) == store.asked == asked
+    assert trace.rankings["dense"] == [7, 8, 5][: max(pool, top)]
+
+
+def test_candidates_are_reranked_where_there_is_a_reranker() -> None:
+    reranker, store = by_length(), FakeStore()
+    trace = searcher(reranker=reranker, store=store).trace("when", top=2)
+    assert trace.rankings["fused"] == [8, 7, 9, 5] == store.asked
+    assert trace.rankings["reranked"] == [9, 8, 7, 5]
+    assert ids(trace.passages) == [9, 8]
+    assert trace.passages[0].hits[-1] == Hit("rerank", 1, trace.passages[0].score)
+    assert reranker.scored == 4
+    assert "rerank" in trace.seconds
+
+
+@pytest.mark.parametrize("reranker", [None, by_length()])
+def test_nothing_is_reranked_unless_asked(reranker: FakeReranker | None) -> None:
+    trace = searcher(reranker=reranker).trace("when", top=4, rerank=reranker is None)
+    assert ids(trace.passages) == trace.rankings["fused"]
+    assert "reranked" not in trace.rankings
+    assert "rerank" not in trace.seconds
+    assert reranker is None or reranker.scored == 0
+
+
+def test_as_many_candidates_are_reranked_as_the_settings_say() -> None:
+    reranker = by_length()
+    two = SETTINGS.model_copy(update={"rerank_candidates": 2})
+    trace = searcher(reranker=reranker, settings=two).trace("when", top=4)
+    assert reranker.scored == 2
+    assert ids(trace.passages) == [8, 7, 9, 5]
+
+
+def test_an_index_that_finds_nothing() -> None:
+    trace = searcher((), (), reranker=by_length()).trace("when", top=3)
+    assert trace.passages == []
+    assert trace.rankings == {"dense": [], "keyword": [], "fused": [], "reranked": []}
+
+
+def test_a_follow_up_is_told_from_a_new_subject() -> None:
+    assert not searcher().trace("when", top=1).follows
+    assert searcher().trace("when", top=1, earlier=["who"]).follows
+    tuning = FollowUpTuning(new_subject_below=0.5)
+    strict = Searcher(FakeIndex((1,), (1,)), cast(Store, FakeStore()), SETTINGS, EMBEDDER, None, None, tuning)
+    assert not strict.trace("when", top=1, earlier=["who"]).follows
+    assert strict.trace("when and who", top=1, earlier=["when and who now"]).follows
+
+
+def test_weak_passages_are_marked_and_stay() -> None:
+    def weak(below: float | None, candidates: int = 0) -> list[bool | None]:
+        settings = SETTINGS.model_copy(update={"rerank_candidates": candidates})
+        found = searcher(reranker=by_length(), weak_below=below, settings=settings).trace("when", top=4).passages
+        assert len(found) == 4
+        return [passage.weak for passage in found]
+
+    first, *_, last = (len(reranked_text(one)) for one in searcher(reranker=by_length()).trace("when", top=4).passages)
+    assert weak(float(first)) == [False, True, True, True]
+    assert weak(float(last)) == [False] * 4
+    assert weak(None) == [None] * 4, "nothing is known of this reranker's scale"
+    assert weak(first + 1.0, candidates=2) == [True, True, None, None], "only two were read by it"
+    assert searcher(weak_below=1.0).trace("when", top=4).passages[0].weak is None
+
+
+def test_a_least_score_cuts() -> None:
+    scores = [one.hits[-1].score for one in searcher(reranker=by_length()).trace("when", top=4).passages]
+    trace = searcher(reranker=by_length()).trace("when", top=4, min_score=scores[1])
+    assert ids(trace.passages) == [9, 8]
+    assert trace.rankings["reranked"] == [9, 8, 7, 5]
+    assert searcher(reranker=by_length()).trace("when", top=4, min_score=scores[0] + 1).passages == []
+
+
+def test_every_passage_that_is_not_weak_from_a_larger_pool() -> None:
+    many = tuple(range(1, 101))
+    settings = SETTINGS.model_copy(update={"pool": 10, "passages": 5, "all_candidates": 90})
+    reranker = by_length(-1)
+    trace = searcher(many, (), reranker=reranker, settings=settings, weak_below=-60.0).trace("when", top=90, every=True)
+    assert reranker.scored == 90, "all, although later rounds bring no better ones"
+    lengths = [len(reranked_text(one)) for one in trace.passages]
+    assert lengths == sorted(lengths)
+    assert 20 < len(lengths) < 60
+    assert max(lengths) <= 60
+    more = searcher(many, (), reranker=by_length(-1), settings=settings, weak_below=-60.0)
+    assert len(more.trace("when", top=90, every=True, min_score=-40.0).passages) < len(lengths)
+
+
+@pytest.mark.parametrize("how", [{"every": True}, {"min_score": 1.0}])
+def test_scores_need_a_reranker(how: dict[str, Any]) -> None:
+    with pytest.raises(QuestionError, match="a reranker's scores"):
+        searcher().trace("when", top=3, **how)
+    with pytest.raises(QuestionError, match="--no-rerank"):
+        searcher(reranker=by_length(), weak_below=1.0).trace("when", top=3, rerank=False, **how)
+
+
+def test_a_reranker_of_unknown_scale_needs_a_least_score() -> None:
+    with pytest.raises(QuestionError, match="--min-score"):
+        searcher(reranker=by_length()).trace("when", top=3, every=True)
+    assert searcher(reranker=by_length()).trace("when", top=3, every=True, min_score=0.0).passages
+
+
+def passages(*texts: str) -> list[Passage]:
+    return [Passage(key, "a.md", "", text, "", "", (), None, 1, 1, 0.1 - key / 100) for key, text in enumerate(texts)]
+
+
+def test_passages_are_ordered_by_score_and_keep_the_story_of_their_ranks() -> None:
+    ranked = rerank_passages("when", passages("aa", "a", "aaa", "bb"), by_length())
+    assert ids(ranked) == [2, 0, 3, 1]
+    assert [passage.hits[-1].rank for passage in ranked] == [1, 2, 3, 4]
+    assert ranked[0].score == 3.0
+
+
+def test_passages_beyond_the_candidates_follow_in_their_order() -> None:
+    ranked = rerank_passages("when", passages("a", "aaa", "aaaaa", "aaaa"), by_length(), candidates=2)
+    assert ids(ranked) == [1, 0, 2, 3]
+    assert [len(passage.hits) for passage in ranked] == [1, 1, 0, 0]
+
+
+def scored(texts: list[str], **options: int) -> int:
+    reranker = by_length()
+    ranked = rerank_passages("when", passages(*texts), reranker, **options)
+    assert sorted(ids(ranked)) == list(range(len(texts)))
+    return reranker.scored
+
+
+def test_scoring_ends_with_the_first_round_that_brings_nothing_good() -> None:
+    falling = ["x" * (200 - place) for place in range(150)]
+    assert scored(falling, kept=20) == 48, "a first round of 32, and one of 16 that brought none"
+    late = [*falling[:40], "x" * 300, *falling[41:]]
+    assert scored(late, kept=20) == 64
+    assert scored(falling) == 150, "all are asked for"
+    assert scored(falling[::-1], kept=20) == 150, "each round brings better ones"
+    assert scored(falling, kept=20, candidates=40) == 40
+    assert scored([], kept=20) == 0
+
+
+def test_a_slow_machine_reranks_fewer_and_always_as_many() -> None:
+    reranker = by_length()
+    reranker.pairs_per_second = 1.0
+    settings = SETTINGS.model_copy(update={"rerank_seconds": 2.0})
+    assert searcher(reranker=reranker, settings=settings).trace("when", top=4).rankings["reranked"]
+    assert reranker.scored == 4, "all, since there are fewer than the least that are worth it"
+
+
+def test_a_blend_weighs_both_ranks() -> None:
+    texts = ("aaaa", "a", "aaaaa", "aaa")  # ranks 2, 4, 1, 3 by the reranker; 1, 2, 3, 4 fused
+    ranked = rerank_passages("when", passages(*texts), by_length(fused_weight=1.0))
+    expected = {0: 1 / 12 + 1 / 11, 1: 1 / 14 + 1 / 12, 2: 1 / 11 + 1 / 13, 3: 1 / 13 + 1 / 14}
+    assert ids(ranked) == sorted(expected, key=lambda key: -expected[key])
+    assert {passage.chunk_id: passage.score for passage in ranked} == pytest.approx(expected)
+    assert ids(rerank_passages("when", passages(*texts), by_length(fused_weight=1000.0))) == [0, 1, 2, 3]
+
+
+def test_a_reranker_reads_title_context_and_text() -> None:
+    (found,) = searcher((3,), ()).trace("when", top=1).passages
+    assert reranked_text(found) == "Title\nContext 3.\nxxx"
+    assert reranked_text(passages("alone")[0]) == "alone"
