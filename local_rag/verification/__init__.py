@@ -1,1 +1,1 @@
-"""Check what an answer says against the passages that were shown. Pure functions."""
+"""Check an answer against the passages the model has read: citations, then facts. Pure functions."""

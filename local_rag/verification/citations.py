@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from local_rag.records import Passage
 
-# A bracket and what stands in it, of which no more is held back than this.
+# A bracket and its content. The bound limits how much text is held back while the bracket is open.
 _OPEN, _CLOSED, _HELD = r"[\[\u3010\uff3b]", r"[\]\u3011\uff3d]", r"[\d\s,;:&#acdenorsu\u2013\u2014-]{0,60}"
 _ITEM = r"(?:sources?\s*[:#]?|#)?\s*(\d{1,4})(?:\s*[\u2013\u2014-]\s*(\d{1,4}))?"
 _ITEMS = re.compile(rf"\s*{_ITEM}(?:\s*(?:[,;&]|[,;]?\s*and)\s*{_ITEM})*\s*", re.IGNORECASE)
 _RANGE = re.compile(_ITEM, re.IGNORECASE)
-# What is looked for next outside code and inside of it, by what has opened it. A span ends with its line at the latest.
+# What to search for next: outside code, and inside code by the mark that opened it. A code span ends with its line.
 _SPAN_END = re.compile(r"`{1,3}|\s{0,98}(?=\n)")
 _NEXT = {
     "": re.compile(rf"\s{{0,99}}({_OPEN})({_HELD}){_CLOSED}|`{{1,3}}", re.IGNORECASE),
@@ -20,15 +20,15 @@ _NEXT = {
     "```": re.compile("```"),
 }
 _MAY_COME = re.compile(rf"(?:\s{{0,99}}(?:{_OPEN}{_HELD})?|`{{1,2}})\Z", re.IGNORECASE)
-_LARGEST_NUMBER = 99  # of a source that does not exist; what is larger is a year or the like
+_LARGEST_NUMBER = 99  # of a source that does not exist; a larger number is a year or something similar
 _WORD = re.compile(r"\w+")
 
 
 class CitationCheck:
     """Pass on an answer's text piece by piece, without the numbers that name no source.
 
-    `cited` holds the numbers that do, `removed` those that do not, in the order in which they came; `removed_at` has
-    the length of the text before each of those.
+    `cited` holds the numbers that name a source, and `removed` those that do not, both in their order in the text.
+    `removed_at` holds the length of the text before each removed number.
     """
 
     def __init__(self, sources: int) -> None:
@@ -38,7 +38,7 @@ class CitationCheck:
         self.removed_at: list[int] = []
 
     def __call__(self, pieces: Iterator[str]) -> Iterator[str]:
-        """Yield the checked pieces; the first one begins with a word."""
+        """Yield the checked pieces; the first one does not begin with white space."""
         length = 0
         for text, found in find_citations(pieces):
             numbers = found if max(found, default=0) <= max(self._sources, _LARGEST_NUMBER) else []
@@ -55,9 +55,10 @@ class CitationCheck:
 
 
 def find_citations(pieces: Iterator[str]) -> Iterator[tuple[str, list[int]]]:
-    """Yield an answer's text piece by piece, each citation as a piece of its own with its numbers.
+    """Yield an answer's text piece by piece, each citation as a separate piece with its numbers.
 
-    What might yet become a citation or open code, in which there are none, is held back until that is known.
+    Text that may be the beginning of a citation or of code, where nothing is a citation, is held back until it is
+    clear what it is.
     """
     text, done, cited, code = "", 0, -1, ""
     for piece in itertools.chain(pieces, (None,)):
@@ -86,7 +87,7 @@ def find_citations(pieces: Iterator[str]) -> Iterator[tuple[str, list[int]]]:
 
 
 def _numbers(match: re.Match[str], cited: int) -> list[int]:
-    """Return the numbers of a bracket, none where it is no citation; the one before it ended at `cited`."""
+    """Return the numbers in a bracket, or none if it is not a citation; the previous citation ended at `cited`."""
     if not match.lastindex or not _ITEMS.fullmatch(match[2]):
         return []
     text, start, end = match.string, match.start(1), match.end()
@@ -98,15 +99,15 @@ def _numbers(match: re.Match[str], cited: int) -> list[int]:
 
 
 def _joins(character: str, others: str = "") -> bool:
-    """Say whether a character, which may be missing, makes one word or expression with the bracket beside it.
+    """Return whether a character, which may be empty, forms one word or expression with the bracket next to it.
 
-    Letters without case do not: they are those of scripts written without spaces.
+    Letters without case do not, because scripts without case are also written without spaces.
     """
     return character.isdecimal() or character.swapcase() != character or (character != "" and character in f"_{others}")
 
 
 def most_similar_source(text: str, passages: Sequence[Passage]) -> int | None:
-    """Return the number of the source that shares most of an uncited answer's words, the first of equals, if any."""
+    """Return the number of the source that shares the most words with an uncited answer; None if no source does."""
     words = {word.lower() for word in _WORD.findall(text)}
     shared = [len(words & {word.lower() for word in _WORD.findall(passage.text)}) for passage in passages]
     return shared.index(max(shared)) + 1 if any(shared) else None

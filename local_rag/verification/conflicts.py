@@ -1,8 +1,8 @@
-"""Notice a number that a source says of something else, where it gives another number for what the answer says.
+"""Detect a number that a source gives for something else than the answer does.
 
-The number of a wrong answer is often one that stands a line further down. So the words around a number in the answer,
-and those of the question, are compared with the words around each number of the source: where a number that the answer
-does not give fits clearly better, and is of the same kind, the one that it gives is taken for that of something else.
+A wrong answer often takes the number from a neighbouring line. The words of the question and those around a number in
+the answer are therefore compared with the words around each number of the source. If another number of the same kind,
+which the answer does not give, fits clearly better, the answer's number probably belongs to something else.
 """
 
 import math
@@ -15,7 +15,7 @@ from local_rag.verification.quantities import Quantity
 from local_rag.verification.sentences import split_sentences
 from local_rag.verification.words import WORD, stems
 
-# How much better another number must fit: chosen by scripts/measure/planted_swaps.py.
+# How much better another number must fit, as a factor; chosen with the planted-swaps benchmark.
 _CLEARLY, _CLEARLY_WITHOUT_UNIT = 1.2, 2.0
 _NEAR_WORDS, _NEAR_CHARACTERS = 5, 80
 _DIGIT = re.compile(r"\d")
@@ -23,7 +23,7 @@ _YEARS = range(1800, 2100)
 
 
 class Surroundings:
-    """The numbers of a text, each with the words of its sentence or row and those nearest to it."""
+    """The numbers of a text, each with the words of its sentence or row and the words nearest to it."""
 
     def __init__(self, text: str, numbers: Iterable[Quantity]) -> None:
         parts, start = list[tuple[int, frozenset[str]]](), 0
@@ -40,10 +40,10 @@ class Surroundings:
     def fits(
         self, wanted: Quantity, others: Set[Decimal], said: frozenset[str], beside: frozenset[str]
     ) -> tuple[float, float]:
-        """Return how well the wanted number fits at best, and the best of another of its kind.
+        """Return the best fit of the wanted number, and the best fit of any other number of its kind.
 
-        `others` are the values that need not be looked at, since the answer or the question gives them; `said` the
-        words of both, `beside` those nearest to the number.
+        `others` are values to ignore because the answer or the question gives them. `said` are the words of both, and
+        `beside` the words nearest to the number in the answer.
         """
         best = [0.0, 0.0]
         for number, words, nearest in self._numbers:
@@ -60,7 +60,7 @@ class Surroundings:
 def is_of_something_else(
     wanted: Quantity, sentence: str, given: Set[Decimal], question: str, sources: Sequence[Surroundings]
 ) -> bool:
-    """Say whether the sources give, for what a sentence says, clearly rather another number than the wanted one."""
+    """Return whether another number of the sources fits a sentence clearly better than the wanted one."""
     said, beside = stems(f"{sentence} {question}"), near(sentence, wanted)
     fits = [source.fits(wanted, given, said, beside) for source in sources]
     own, other = (max(found) for found in zip(*fits, strict=True))
@@ -68,14 +68,14 @@ def is_of_something_else(
 
 
 def near(text: str, number: Quantity) -> frozenset[str]:
-    """Return the stems of the words nearest to a number, its unit not among them."""
+    """Return the stems of the words nearest to a number, without its unit."""
     before = WORD.findall(text[max(number.start - _NEAR_CHARACTERS, 0) : number.start])[-_NEAR_WORDS:]
-    behind = WORD.findall(text[number.end : number.end + _NEAR_CHARACTERS])[:_NEAR_WORDS]
-    return stems(" ".join((*before, *behind)))
+    after = WORD.findall(text[number.end : number.end + _NEAR_CHARACTERS])[:_NEAR_WORDS]
+    return stems(" ".join((*before, *after)))
 
 
 def _is_like(number: Quantity, wanted: Quantity) -> bool:
-    """Say whether a number could stand in the place of another: written in digits, with the same unit."""
+    """Return whether a number could replace another: it is written in digits and has the same unit."""
     if not _DIGIT.search(number.text) or number.unit != wanted.unit or number.borrowed:
         return False
     return wanted.unit is not None or _is_year(number) == _is_year(wanted)

@@ -1,7 +1,7 @@
-"""Check an answer against the passages: every number, date, unit and proper name must occur in what is cited.
+"""Check an answer against the passages: every number, date, unit and proper name must occur in a cited source.
 
-Small models' worst errors are a number or name of the neighbouring document. Code finds those without asking a model
-again; what it cannot see is whether a sentence that holds the right numbers and names says the right thing of them.
+The worst errors of small models are numbers and names of a neighbouring document. Code finds these without asking a
+model again. It cannot tell whether a sentence with the right numbers and names says the right thing about them.
 """
 
 import re
@@ -14,34 +14,34 @@ from local_rag.verification.citations import find_citations
 from local_rag.verification.conflicts import is_of_something_else
 from local_rag.verification.quantities import Date, Quantity, find_dates, find_numbers, find_times
 from local_rag.verification.sentences import LIST_NUMBER
-from local_rag.verification.sources import Source, blank, find_codes, plain
+from local_rag.verification.sources import Source, blank, find_codes, normalize
 from local_rag.verification.words import WORD, common_words, stem
 
 _URL = re.compile(r"\]\([^)\s]*\)|\b(?:https?://|www\.)[^\s)\]]+")
 _NAME = re.compile(r"[^\W\d_](?:[^\W\d_]|['&.](?=[^\W\d_])|\.(?=[A-Z]))*")
-# Where a capital letter says nothing: at the start, behind a mark that begins a sentence or an item.
+# A capital letter says nothing here: at the start, or after a mark that begins a sentence or a list item.
 _START = re.compile(r"(?:^|[:;.!?\n#]|[\"(*\[|>\u2022]|(?:^|\s)-)[\s\"'(*_]*\Z")
 _START_CHARACTERS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something of a sentence that can be looked for; `number` where it is a number that is no date, time or code."""
+    """A checkable fact of a sentence: a date, code, time, number or name; `number` is set only for a number."""
 
     text: str
     start: int
-    stands_in: Callable[[Source], bool]
+    occurs_in: Callable[[Source], bool]
     number: Quantity | None = None
 
 
 def source_of(passage: Passage) -> Source:
-    """Return what a model has read of a passage: its text under its title and headings."""
+    """Return a passage as the model reads it: the title, the headings and the text."""
     return Source(f"{heading_path(passage.title, passage.headings)}\n\n{passage.text}")
 
 
 def missing_facts(question: str, sentence: str, sources: Sequence[Source]) -> list[Fact]:
-    """Return the facts of a sentence that stand in no source, or there are said of something else."""
-    asked, text = Source(question), _without_marks(sentence)
+    """Return the facts of a sentence that occur in no source, or only as facts about something else."""
+    asked, text = Source(question), _plain_text(sentence)
     facts = find_facts(text)
     given = {value for fact in facts if fact.number for value in fact.number.values}
     given |= {value for number in asked.numbers for value in number.values}
@@ -49,21 +49,21 @@ def missing_facts(question: str, sentence: str, sources: Sequence[Source]) -> li
     return [
         fact
         for fact in facts
-        if not fact.stands_in(asked)
+        if not fact.occurs_in(asked)
         and (
-            not any(map(fact.stands_in, sources))
+            not any(map(fact.occurs_in, sources))
             or (fact.number and is_of_something_else(fact.number, text, given, question, around))
         )
     ]
 
 
 def find_facts(text: str) -> list[Fact]:
-    """Return the dates, codes, times, numbers and names of a plain text, in the order in which they stand."""
+    """Return the dates, codes, times, numbers and names of a plain text, in their order in the text."""
     facts, rest = list[Fact](), text
 
-    def take(start: int, end: int, stands_in: Callable[[Source], bool], number: Quantity | None = None) -> None:
+    def take(start: int, end: int, occurs_in: Callable[[Source], bool], number: Quantity | None = None) -> None:
         nonlocal rest
-        facts.append(Fact(text[start:end].strip(), start, stands_in, number))
+        facts.append(Fact(text[start:end].strip(), start, occurs_in, number))
         rest = blank(rest, start, end)
 
     readings = dict[tuple[int, int], list[Date]]()
@@ -83,7 +83,7 @@ def find_facts(text: str) -> list[Fact]:
 
 
 def find_names(text: str) -> Iterator[re.Match[str]]:
-    """Yield the words that a capital letter marks as names; at the start of a sentence ordinary words are none."""
+    """Yield the capitalised words, except common words at the start of a sentence."""
     for word in _NAME.finditer(text):
         if len(word[0]) > 1 and word[0] != word[0].lower():
             start = word.start()
@@ -92,15 +92,15 @@ def find_names(text: str) -> Iterator[re.Match[str]]:
 
 
 def _is_common(word: str) -> bool:
-    """Say whether a word is written like an ordinary one and is one."""
-    pieces = [piece for piece in WORD.findall(word) if len(piece) > 2]  # noqa: PLR2004  no pronoun's 's or 'll
+    """Return whether a word is a common one in ordinary spelling."""
+    pieces = [piece for piece in WORD.findall(word) if len(piece) > 2]  # noqa: PLR2004  skips endings like 's and 'll
     return word[1:].islower() and all(stem(piece) in common_words() for piece in pieces)
 
 
-def _without_marks(sentence: str) -> str:
-    """Return a sentence as plain text without its citations, addresses and list number."""
+def _plain_text(sentence: str) -> str:
+    """Return a sentence as plain text without its citations, URLs and list number."""
     text = "".join(piece for piece, numbers in find_citations(iter([sentence])) if not numbers)
-    return LIST_NUMBER.sub("", plain(_URL.sub(" ", text)), count=1)
+    return LIST_NUMBER.sub("", normalize(_URL.sub(" ", text)), count=1)
 
 
 def _has_date(readings: Sequence[Date], source: Source) -> bool:

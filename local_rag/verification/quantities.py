@@ -1,11 +1,11 @@
-"""Find the numbers with their units, and the dates, of a text, and say which mean the same."""
+"""Find the numbers with their units, the dates and the times of a text, as values that can be compared."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-# Each row is one unit: what is written for it, in lower case.
+# The spellings of each unit in lower case; `|` or a new line begins the next unit.
 _UNITS = """
     mm millimetre millimeter|cm centimetre centimeter|m metre meter|km kilometre kilometer|inch|ft foot feet
     yd yard mi mile|nm nmi|mcg µg μg microgram|mg milligram|g gram gramme|kg kilo kilogram kilogramme
@@ -64,7 +64,7 @@ _TIME = re.compile(
 )
 _NOON, _LONGEST_MONTH = 12, 31
 _GROUP = 3
-_LETTERS = 3  # more than these has a word of which an s is the plural's
+_LETTERS = 3  # only in a longer word an s at the end marks the plural
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b", re.IGNORECASE)
 _UNIT_WORD = re.compile(r"\s?-?(?P<word>°\s?[CF]\b|[%$€£¥₹°]|per ?cent\b|[^\W\d_]+[23]?(?:/[^\W\d_]+)?)")
 _NO_UNIT = frozenset(
@@ -76,9 +76,9 @@ _BETWEEN = re.compile(r"(?:\s*(?:,|-|/|and|or|to|through|until|but not)\s*)+", r
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number: what it may mean, its unit if it has one, and where it stands.
+    """A number in a text: its possible values, its unit if it has one, and its position.
 
-    `borrowed` says that the unit is that of a number beside it.
+    `borrowed` is true if the unit is taken from a neighbouring number.
     """
 
     text: str
@@ -91,7 +91,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A date, of which the year or the day may be missing."""
+    """A date; the year or the day may be missing."""
 
     text: str
     start: int
@@ -102,13 +102,13 @@ class Date:
 
 
 def unit_of(word: str) -> str | None:
-    """Return the one name of a unit, however it is written."""
+    """Return the canonical name of a unit, or None if the word is not a unit."""
     word = word.casefold().replace(" ", "").rstrip(".")
     return _UNIT_OF.get(word) or (_UNIT_OF.get(word[:-1]) if len(word) > _LETTERS and word.endswith("s") else None)
 
 
 def find_dates(text: str) -> list[Date]:
-    """Return the dates of a text that name a month and a day or a year; of 3/5/2024 both that it may mean."""
+    """Return the dates of a text that have a month and a day or a year; 3/5/2024 gives both possible dates."""
     found = list[Date]()
     for pattern in _DATES:
         before = tuple(found)
@@ -132,7 +132,7 @@ def _dates(match: re.Match[str]) -> Iterator[Date]:
 
 
 def find_times(text: str) -> list[Quantity]:
-    """Return the times of day, as minutes since midnight; 7.30 is one only with a.m. or p.m."""
+    """Return the times of day as minutes since midnight; 7.30 counts only with a.m. or p.m."""
     found = []
     for match in _TIME.finditer(text):
         half, hour = (match["half"] or "").strip().lower(), int(match["hour"])
@@ -146,20 +146,20 @@ def find_times(text: str) -> list[Quantity]:
 
 
 def find_numbers(text: str, *, words: bool = False) -> list[Quantity]:
-    """Return the numbers of a text with their units; `words` says that those written as words count too."""
+    """Return the numbers of a text with their units, with `words` also those written as words."""
     found = [_number(match, text) for match in _NUMBER.finditer(text)]
     if words:
         found += [_word_number(match, text) for match in _WORD_NUMBER.finditer(text)]
         found.sort(key=lambda quantity: quantity.start)
-    # "10, 20 or 30 mg" and "$5 to 10": what stands beside its like shares its unit.
-    for place in reversed(range(len(found) - 1)):
-        first, second = found[place : place + 2]
+    # "10, 20 or 30 mg" and "$5 to 10": neighbouring numbers share a unit.
+    for index in reversed(range(len(found) - 1)):
+        first, second = found[index : index + 2]
         if first.unit is None and second.unit and _BETWEEN.fullmatch(text[first.end : second.start]):
-            found[place] = replace(first, unit=second.unit, borrowed=True)
-    for place in range(1, len(found)):
-        first, second = found[place - 1 : place + 1]
+            found[index] = replace(first, unit=second.unit, borrowed=True)
+    for index in range(1, len(found)):
+        first, second = found[index - 1 : index + 1]
         if second.unit is None and first.unit and _BETWEEN.fullmatch(text[first.end : second.start]):
-            found[place] = replace(second, unit=first.unit, borrowed=True)
+            found[index] = replace(second, unit=first.unit, borrowed=True)
     return found
 
 
@@ -186,7 +186,7 @@ def _word_number(match: re.Match[str], text: str) -> Quantity:
 
 
 def _values(digits: str) -> set[Decimal]:
-    """Return what digits with marks between them may mean: 1.200 is either, 1,200 is not."""
+    """Return the possible values of digits with separators: 1.200 is ambiguous, 1,200 is not."""
     compact = digits.replace(" ", "").replace("'", "")
     last = max(compact.rfind(","), compact.rfind("."))
     if last < 0:
@@ -202,14 +202,14 @@ def _values(digits: str) -> set[Decimal]:
 
 
 def _unit_after(text: str, start: int) -> tuple[str | None, int]:
-    """Return the unit behind a number, of which one word may stand between them, and where it ends."""
+    """Return the unit after a number and its end position; one word may stand between the two."""
     first = _UNIT_WORD.match(text, start)
     if not first or first["word"].lower() in _NO_UNIT:
         return None, start
     if unit := unit_of(first["word"]):
         return unit, first.end()
     second = _UNIT_WORD.match(text, first.end())
-    # Two letters or fewer are a unit only next to their number: "3 plan A" has none.
+    # One or two letters are a unit only directly after the number: "3 plan A" has none.
     close = second and len(second["word"]) >= _LETTERS and second["word"].lower() not in _NO_UNIT
     unit = unit_of(second["word"]) if second and close else None
     return unit, second.end() if second and unit else start

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from local_rag.verification.citations import find_citations
 
-# Behind these a full stop ends no sentence, unless what follows is a line of its own.
+# A full stop after one of these does not end a sentence, unless a new line follows.
 _ABBREVIATIONS = frozenset(
     """e.g i.e eg ie cf vs etc al approx ca no nos fig figs eq sec ch art vol pp p ed eds est dept ext tel min max avg
     dr mr mrs ms prof st sr jr rev gen col capt lt sgt gov sen rep hon inc ltd co corp bros u.s u.k u.n a.m p.m
@@ -14,7 +14,7 @@ _ABBREVIATIONS = frozenset(
     """.split()  # noqa: SIM905  a list of that many quoted words is no easier to read
 )
 _CITATION = r"\s{0,99}[\[\u3010\uff3b][\d\s,;:&#\u2013\u2014-]{1,60}[\]\u3011\uff3d]"
-# A full stop may be followed by what closes, and by citations; the next sentence begins with the text behind.
+# Closing marks and citations may follow the full stop; they belong to the sentence that it ends.
 _END = re.compile(rf"(?:[.!?\u2026]+|[\u3002\uff01\uff1f])[\"'\u201d\u2019)*_`]{{0,4}}(?:{_CITATION})*\.?(\s+|$)|\n\s*")
 LIST_NUMBER = re.compile(r"\s*(?:(?:[-*\u2022]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+)?")
 _LAST_WORD = re.compile(r"[\w.]*\Z")
@@ -22,18 +22,20 @@ _LAST_WORD = re.compile(r"[\w.]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence as it stands in the answer, with the white space behind it, and the sources that it stands on.
+    """A sentence of an answer with the white space after it, and the numbers of the sources that support it.
 
-    `own` says that it cites them itself.
+    `own` is true if the sentence cites them itself, and false if it inherits them from its neighbours. `removed` holds
+    the numbers that were removed from the sentence because they name no source.
     """
 
     text: str
     citations: tuple[int, ...]
     own: bool
+    removed: tuple[int, ...] = ()
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a text after its sentences and lines; the parts make up the text."""
+    """Split a text after each sentence and line; joined, the parts are the text again."""
     parts, begun = list[str](), 0
     for match in _END.finditer(text):
         if match.end() < len(text) and not _ends(text, begun, match):
@@ -49,7 +51,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _ends(text: str, begun: int, match: re.Match[str]) -> bool:
-    """Say whether a full stop that stands in the midst of a text ends a sentence."""
+    """Return whether a full stop within a text ends a sentence."""
     if "\n" in match[0]:
         return True
     before = text[begun : match.start()]
@@ -59,36 +61,41 @@ def _ends(text: str, begun: int, match: re.Match[str]) -> bool:
     word = _LAST_WORD.search(before)
     last = word[0].lower() if word else ""
     if match[0].strip() == "." and (last in _ABBREVIATIONS or (len(last) == 1 and last.isalpha())):
-        # An abbreviation may end a sentence too; a number or a small letter behind it says that it does not.
+        # An abbreviation may also end a sentence, unless a number or a lower-case letter follows.
         return last in {"etc", "a.m", "p.m", "inc", "ltd", "co"} and following.isupper()
     return not following.islower()
 
 
-def cited_sentences(text: str) -> list[Sentence]:
-    """Return the sentences with their citations: one that cites nothing stands on those of the next that does.
+def cited_sentences(text: str, removed: Sequence[tuple[int, int]] = ()) -> list[Sentence]:
+    """Split a text into sentences with their citations; those without citations inherit their neighbours'.
 
-    Behind the last that does, on those of the last. Where none does, `citations` are empty.
+    `removed` holds the numbers that were removed from the text, each after its position in it.
     """
-    parts = split_sentences(text)
-    found = [tuple(dict.fromkeys(n for _, numbers in find_citations(iter([part])) for n in numbers)) for part in parts]
-    return inherit_citations([Sentence(part, own, bool(own)) for part, own in zip(parts, found, strict=True)])
+    sentences, start = list[Sentence](), 0
+    for part in split_sentences(text):
+        end = start + len(part)
+        citations = tuple(dict.fromkeys(number for _, found in find_citations(iter([part])) for number in found))
+        gone = tuple(number for position, number in removed if start < position <= end or position == start == 0)
+        sentences.append(Sentence(part, citations, bool(citations), gone))
+        start = end
+    return inherit_citations(sentences)
 
 
 def inherit_citations(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Let those that cite nothing stand on what their neighbours cite."""
+    """Give each sentence without citations those of the next sentence that has some, or else of the last before it."""
     found = [sentence.citations if sentence.own else () for sentence in sentences]
     return [
-        replace(sentence, citations=sentence.citations if sentence.own else _nearest(found, place))
-        for place, sentence in enumerate(sentences)
+        replace(sentence, citations=sentence.citations if sentence.own else _nearest(found, index))
+        for index, sentence in enumerate(sentences)
     ]
 
 
-def _nearest(found: Sequence[tuple[int, ...]], place: int) -> tuple[int, ...]:
-    return next((numbers for numbers in (*found[place:], *reversed(found[:place])) if numbers), ())
+def _nearest(found: Sequence[tuple[int, ...]], index: int) -> tuple[int, ...]:
+    return next((numbers for numbers in (*found[index:], *reversed(found[:index])) if numbers), ())
 
 
 def with_citations(sentence: Sentence, numbers: Sequence[int]) -> str:
-    """Return a sentence's text with other citations in the place of its own or behind it, none for no numbers."""
+    """Return a sentence's text citing `numbers` instead of its own citations, or no source if `numbers` is empty."""
     others = f" [{', '.join(map(str, numbers))}]" if numbers else ""
     pieces = [others if cited else text for text, cited in find_citations(iter([sentence.text.rstrip()]))]
     space = sentence.text[len(sentence.text.rstrip()) :]

@@ -1,4 +1,4 @@
-"""What of a passage can be asked for: its numbers, dates, codes and names, however they are written there."""
+"""Look up facts in a source: its numbers, dates, codes and names, in any notation."""
 
 import functools
 import re
@@ -17,51 +17,52 @@ _WRITTEN_AS = {
 }
 _PLAIN = str.maketrans({mark: plain for plain, marks in _WRITTEN_AS.items() for mark in marks})
 _DOTTED = re.compile(r"\b(?:[A-Za-z]\.){2,}(?:[A-Za-z]\b)?")
-# A telephone number; a word with digits in it, such as ST-4471, E04 or 1.2.3; and what looks like one but is a number.
+# A telephone number, or a word that contains digits, such as ST-4471, E04 or 1.2.3.
 _CODE = re.compile(
     r"\(\d{2,5}\) ?\d+(?:[- ]\d+)+|(?<![\w.,])(?=[\w./-]*\d)"
     r"(?:(?=[\w./-]*[^\W\d])[^\W_]+(?:[-_./][^\W_]+)*|\d+(?:\.\d+){2,}|\d+(?:-\d+){2,})"
 )
-_NO_CODE = re.compile(
+# Looks like a code, but is a number.
+_NOT_A_CODE = re.compile(
     r"\d[\d.,]*(?:[-/]\d[\d.,]*)?(?:-?(?:st|nd|rd|th|s|x|k|m|bn|mn)|[-/][a-z][a-z/-]+|[ap]\.?m\.?)?"
     r"|(?:pre|mid|post|late|early|non|sub|under|over|top|approx|circa|and|or)[-/]\d+s?",
     re.IGNORECASE,
 )
 _NUMBER_AND_UNIT = re.compile(r"[\d.,]*\d-?([^\W\d_]+[23]?(?:/[^\W\d_]+)?)|(?:NOK|SEK|DKK|EUR|USD|GBP|CHF|kr)[\d.,]+")
 _PIECE = re.compile(r"[^\W\d_]+|\d+")
-# Capitalised words in a row, of which an acronym may be made.
+# A sequence of capitalised words, which an acronym may abbreviate.
 _RUN = re.compile(r"\b[^\W\d_a-z][^\W\d_]+(?:[ -](?:of |and |the |for )?[^\W\d_a-z][^\W\d_]+)+")
-_BEFORE_DATE, _BEHIND_DATE = 30, 12
+_BEFORE_DATE, _AFTER_DATE = 30, 12  # characters around a date in which its day may stand
 
 
-def plain(text: str) -> str:
-    """Write dashes, quotation marks and spaces one way, and abbreviations without full stops."""
+def normalize(text: str) -> str:
+    """Normalize dashes, quotation marks and spaces, and remove the full stops of abbreviations."""
     text = unicodedata.normalize("NFC", text).translate(_PLAIN)
     return _DOTTED.sub(lambda found: found[0].replace(".", "").ljust(len(found[0])), text)
 
 
 def blank(text: str, start: int, end: int) -> str:
-    """Return a text with a part of it made unreadable, so that what stands there is found once only."""
+    """Overwrite a part of a text, so that nothing in it is found a second time."""
     return f"{text[:start]}{'#' * (end - start)}{text[end:]}"
 
 
 def find_codes(text: str) -> list[re.Match[str]]:
-    """Return the words of a text that digits are part of, but for numbers with a unit."""
+    """Return the words of a text that contain digits, except numbers with a unit."""
     return [code for code in _CODE.finditer(text) if not _is_number(code[0])]
 
 
 def _is_number(code: str) -> bool:
-    if _NO_CODE.fullmatch(code):
+    if _NOT_A_CODE.fullmatch(code):
         return True
     match = _NUMBER_AND_UNIT.fullmatch(code)
     return bool(match and (match[1] is None or unit_of(match[1])))
 
 
 class Source:
-    """A text of which to ask whether a fact stands in it."""
+    """A text in which facts are looked up."""
 
     def __init__(self, text: str) -> None:
-        text = self._text = unicodedata.normalize("NFKC", plain(text))
+        text = self._text = unicodedata.normalize("NFKC", normalize(text))
         words = WORD.findall(text)
         self.stems = frozenset(map(stem, words))
         self._folded = fold(text)
@@ -78,11 +79,11 @@ class Source:
 
     @functools.cached_property
     def surroundings(self) -> Surroundings:
-        """What stands around each number."""
+        """The words around each number."""
         return Surroundings(self._text, self.numbers)
 
     def has_number(self, wanted: Quantity) -> bool:
-        """Say whether a number stands here with its unit, or without one where the unit stands elsewhere."""
+        """Return whether a number occurs with its unit, or without one if the unit occurs elsewhere in the text."""
         if wanted.unit is None and (self._dated & wanted.values or self.has_code(wanted.text)):
             return True
         return any(
@@ -95,28 +96,28 @@ class Source:
         )
 
     def has_time(self, wanted: Quantity) -> bool:
-        """Say whether a time of day stands here."""
+        """Return whether a time of day occurs."""
         return any(wanted.values & time.values for time in self._times)
 
     def has_date(self, wanted: Date) -> bool:
-        """Say whether a date stands here; the year, or the day of a range, may stand apart from the month."""
+        """Return whether a date occurs; the year, or the day of a range, may be apart from the month."""
         years = self._dated.union(*(number.values for number in self.numbers))
         if wanted.year is not None and wanted.year not in years:
             return False
         for date in self._dates:
             if date.month == wanted.month and (not wanted.year or date.year in (None, wanted.year)):
-                near = self._text[max(date.start - _BEFORE_DATE, 0) : date.end + _BEHIND_DATE]
+                near = self._text[max(date.start - _BEFORE_DATE, 0) : date.end + _AFTER_DATE]
                 if wanted.day in (None, date.day) or re.search(rf"(?<![\d.,:])0?{wanted.day}(?![\d:])", near):
                     return True
         return wanted.day is None and stem(MONTHS[wanted.month - 1]) in self.stems
 
     def has_code(self, code: str) -> bool:
-        """Say whether a code stands here, however its parts are joined."""
+        """Return whether a code occurs, however its parts are joined."""
         pieces = r"[\W_]{0,2}".join(_PIECE.findall(fold(code)))
         return bool(pieces and re.search(rf"(?<![^\W_]){pieces}(?![^\W_])", self._folded))
 
     def has_name(self, name: str) -> bool:
-        """Say whether a name stands here, in any of its forms, or spelt out where it is an acronym."""
+        """Return whether a name occurs in any of its forms, or spelled out if it is an acronym."""
         pieces = WORD.findall(name)
         if all(stem(piece) in self.stems for piece in pieces) or self.has_code(name):
             return True
