@@ -18,13 +18,22 @@ from typing import Any, Literal, get_args, get_origin
 
 import click
 from click.testing import CliRunner
-from rooms import CHECKOUT, PACKAGE, docstring_of, numbered_floors, room_imports, wrong_arrows
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from local_rag.cli.main import cli
 from local_rag.maintenance.checks import memory_needed
 from local_rag.models.registry import ModelEntry, WheelSource, load_registry
 from local_rag.records import Role
 from local_rag.settings import SETTINGS_FILE, Settings
+from scripts.docs.packages import (
+    CHECKOUT,
+    PACKAGE,
+    docstring_of,
+    numbered_floors,
+    room_imports,
+    wrong_arrows,
+)
 
 COMMAND = ".venv/bin/python scripts/write_docs.py"
 COLUMNS = 80
@@ -216,7 +225,7 @@ def _source(entries: Mapping[Role, ModelEntry]) -> str:
 
 
 def speed() -> str:
-    """Show how fast contexts are written, from what bench_contextualize.py has left."""
+    """Show how fast contexts are written, from what contextualize.py has left."""
     run = measured("contexts-*.json")
     baseline = run["seconds_per_chunk"]["prefix_matching"]
     rows = []

@@ -122,7 +122,7 @@ def closing_prompt(request: str, model: Vocabulary) -> list[int]:
 def quote(text: str) -> str:
     """Put lines that could pass for the prompt's own behind a mark; all others stay as they are.
 
-    Marking every line was measured (scripts/measure/measure_injection.py): it costs right answers and stops no more
+    Marking every line was measured (scripts/benchmarks/injection.py): it costs right answers and stops no more
     attacks.
     """
     lines = text.splitlines()

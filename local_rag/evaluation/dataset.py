@@ -146,7 +146,7 @@ def _read_lines(path: Path) -> Iterator[tuple[str, Any]]:
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError(
             f"{path} cannot be read ({error}); a dataset is a folder with documents.jsonl and questions.jsonl, "
-            "as scripts/measure/prepare_eval.py or `local-rag eval make` writes them."
+            "as scripts/benchmarks/prepare_eval.py or `local-rag eval make` writes them."
         ) from None
     for number, line in enumerate(lines, start=1):
         if line.strip():

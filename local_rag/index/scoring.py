@@ -23,7 +23,7 @@ _Number = TypeVar("_Number", float, np.ndarray)
 
 @dataclass(frozen=True, slots=True)
 class KeywordTuning:
-    """How texts are scored: chosen by scripts/measure/tune_retrieval.py, see docs/results.md.
+    """How texts are scored: chosen by scripts/benchmarks/retrieval.py, see docs/results.md.
 
     `block_texts` neighbours of a document make up a text's surroundings, whose score weighs `around` when searching.
     """

@@ -26,7 +26,7 @@ _FEW = 4  # a part of the rows is gathered where it is a fourth of all, or less
 
 @dataclass(frozen=True, slots=True)
 class VectorTuning:
-    """How far a vector leans to its neighbours: chosen by scripts/measure/tune_retrieval.py, see docs/results.md."""
+    """How far a vector leans to its neighbours: chosen by scripts/benchmarks/retrieval.py, see docs/results.md."""
 
     neighbour: float = 0.35
 
@@ -36,7 +36,7 @@ VECTORS = VectorTuning()
 
 @dataclass(frozen=True, slots=True)
 class NearTuning:
-    """When and how FAISS is asked: chosen by scripts/measure/near.py, see docs/results.md.
+    """When and how FAISS is asked: measured in docs/measurements/near.json.
 
     Parts of at least `least_rows` have codes. So many times the number asked for are compared exactly.
     """

@@ -1,7 +1,7 @@
 """Search a question in the light of those asked before it, without a model that would write it anew.
 
 "And in Norway?" finds nothing by itself. Joining the questions into one text does harm; giving the words and the vector
-of earlier questions a part of the weight is worth most of what a good rewriting is: scripts/measure/follow_ups.py.
+of earlier questions a part of the weight is worth most of what a good rewriting is: scripts/benchmarks/follow_ups.py.
 """
 
 from collections.abc import Sequence

@@ -20,7 +20,7 @@ from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
 from local_rag.store.selection import Catalogue, StoreCatalogue
 
-# Passages that are scored at once: chosen by scripts/measure/tune_early_exit.py, see docs/speed.md.
+# Passages that are scored at once: measured in docs/speed.md.
 _FIRST_ROUND, _ROUND = 32, 16
 _FEWEST = 16  # that are reranked on a slow machine
 _BLEND_K = 10  # of the fusion of both ranks; chosen together with the models' fused_weight, see docs/results.md

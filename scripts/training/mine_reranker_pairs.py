@@ -18,7 +18,6 @@ from itertools import islice, zip_longest
 from pathlib import Path
 
 import click
-from reranker_code import doc_comment_items, python_items
 
 from local_rag.errors import ReadError
 from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
@@ -26,6 +25,7 @@ from local_rag.index.vector_index import VectorIndex
 from local_rag.models.embedder import SentenceEmbedder
 from local_rag.models.registry import resolve
 from local_rag.reading.read import read
+from scripts.training.reranker_code import doc_comment_items, python_items
 
 NEGATIVES = 16
 _PASSAGE_CHARACTERS = 1000

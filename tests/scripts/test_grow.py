@@ -1,25 +1,17 @@
-"""The library that grow.py measures: varied copies, always alike, with vectors near those of real paragraphs."""
+"""The library of the benchmark `grow`: varied copies, always the same, with vectors near those of real paragraphs."""
 
-import importlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from local_rag.records import InstalledModel
+from scripts.benchmarks import grow
 
-SCRIPTS = Path(__file__).parents[2] / "scripts" / "measure"
 MODEL = InstalledModel(name="fake", role="embed", path=Path("fake"), identity="fake", context_length=256)
 
 
-@pytest.fixture
-def grow(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(SCRIPTS)
-    return importlib.import_module("grow")
-
-
-def test_documents_are_varied_copies_of_real_paragraphs(grow: Any, tmp_path: Path) -> None:
+def test_documents_are_varied_copies_of_real_paragraphs(tmp_path: Path) -> None:
     bases = grow.paragraphs()[:4]
     assert all(50 <= len(base.split()) < 95 for base in bases)
     grow.write_documents(tmp_path, 40, bases)
@@ -35,7 +27,7 @@ def test_documents_are_varied_copies_of_real_paragraphs(grow: Any, tmp_path: Pat
 
 
 def test_vectors_are_near_those_of_the_paragraph_that_is_copied(
-    grow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bases = np.random.default_rng(0).normal(size=(3, 384)).astype(np.float32)
     bases /= np.linalg.norm(bases, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""scripts/measure/prepare_eval.py on small files of the three published forms."""
+"""scripts/benchmarks/prepare_eval.py on small files of the three published forms."""
 
 import csv
 import json
@@ -8,11 +8,12 @@ from pathlib import Path
 
 from local_rag.evaluation.dataset import Span, load_dataset
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "measure" / "prepare_eval.py"
+COMMAND = [sys.executable, "-m", "scripts.benchmarks", "prepare_eval"]
+CHECKOUT = Path(__file__).parents[2]
 
 
 def prepare(source: Path, output: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, SCRIPT, source, output], capture_output=True, text=True, check=False)
+    return subprocess.run([*COMMAND, source, output], capture_output=True, text=True, check=False, cwd=CHECKOUT)
 
 
 def write_sources(source: Path) -> None:

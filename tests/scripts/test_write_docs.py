@@ -1,20 +1,19 @@
-"""scripts/write_docs.py and scripts/rooms.py: what is generated in the docs is what the program says today."""
+"""scripts/write_docs.py and scripts/docs/packages.py: what is generated in the docs is what the program says today."""
 
 import ast
-import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from scripts.docs import packages
+
 CHECKOUT = Path(__file__).parents[2]
-SCRIPTS = CHECKOUT / "scripts"
-ROOMS = runpy.run_path(str(SCRIPTS / "rooms.py"))
 
 
 def run(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, SCRIPTS / script, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, *script.split(), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=CHECKOUT)
 
 
 def copy_docs(folder: Path) -> Path:
@@ -24,14 +23,14 @@ def copy_docs(folder: Path) -> Path:
 
 
 def test_nothing_is_stale() -> None:
-    done = run("write_docs.py", "--check")
+    done = run("scripts/write_docs.py", "--check")
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
 def test_the_readmes_results_are_those_measured(tmp_path: Path) -> None:
     readme = copy_docs(tmp_path) / "README.md"
     readme.write_text(readme.read_text().replace(" chunks of source code", " chunks of prose"))
-    done = run("measure/write_results.py", "--readme", readme)
+    done = run("-m scripts.docs.write_results", "--readme", readme)
     assert done.returncode == 0, done.stderr
     assert readme.read_text() == (CHECKOUT / "README.md").read_text()
 
@@ -41,12 +40,12 @@ def test_what_is_stale_is_named_and_written(tmp_path: Path) -> None:
     (root / "docs" / "commands.md").unlink()
     readme = root / "README.md"
     readme.write_text(readme.read_text().replace("| `starter` (default) |", "| `starter` |"))
-    done = run("write_docs.py", "--check", "--root", root)
+    done = run("scripts/write_docs.py", "--check", "--root", root)
     assert done.returncode == 1
     command = "run `.venv/bin/python scripts/write_docs.py`."
     assert done.stdout.splitlines() == [f"docs/commands.md is stale; {command}", f"README.md is stale; {command}"]
     assert not (root / "docs" / "commands.md").exists()
-    assert run("write_docs.py", "--root", root).returncode == 0
+    assert run("scripts/write_docs.py", "--root", root).returncode == 0
     assert readme.read_text() == (CHECKOUT / "README.md").read_text()
     assert (root / "docs" / "commands.md").read_text() == (CHECKOUT / "docs" / "commands.md").read_text()
 
@@ -54,13 +53,13 @@ def test_what_is_stale_is_named_and_written(tmp_path: Path) -> None:
 def test_a_page_without_its_comments_is_refused(tmp_path: Path) -> None:
     page = copy_docs(tmp_path) / "docs" / "engine.md"
     page.write_text(page.read_text().replace("<!-- end of speed -->", ""))
-    done = run("write_docs.py", "--root", tmp_path)
+    done = run("scripts/write_docs.py", "--root", tmp_path)
     assert done.returncode == 1
     assert "The comments of `speed` stand 0 times" in done.stderr
 
 
 def test_arrows_up_and_to_a_neighbour_are_found() -> None:
-    wrong = ROOMS["wrong_arrows"]
+    wrong = packages.wrong_arrows
     assert list(wrong({"store": {"models": ["a.py"]}})) == ["`store` -> `models` (a.py)"]
     assert list(wrong({"answering": {"indexing": ["a.py"]}})) == ["`answering` -> `indexing` (a.py)"]
     assert list(wrong({"answering": {"store": ["a.py"]}, "records": {"errors": ["records.py"]}})) == []
@@ -75,4 +74,4 @@ if TYPE_CHECKING:
 def late():
     from local_rag.models.registry import resolve
 """
-    assert list(ROOMS["_imported_rooms"](ast.parse(source))) == ["store", "errors", "models"]
+    assert list(packages._imported_rooms(ast.parse(source))) == ["store", "errors", "models"]

@@ -1,4 +1,4 @@
-"""scripts/measure/write_results.py and the two scripts that leave it JSON, on small inputs."""
+"""scripts/docs/write_results.py and the two scripts that leave it JSON, on small inputs."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from typing import Any
 
 from local_rag.evaluation.metrics import METRICS
 
-SCRIPTS = Path(__file__).parents[2] / "scripts" / "measure"
+CHECKOUT = Path(__file__).parents[2]
 
 
 def report(context: str, rank: int) -> dict[str, Any]:
@@ -27,19 +27,18 @@ def report(context: str, rank: int) -> dict[str, Any]:
     }
 
 
-def run(script: str, *arguments: str | Path) -> str:
-    command = [sys.executable, SCRIPTS / script, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def run(module: str, *arguments: str | Path) -> str:
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=CHECKOUT).stdout
 
 
 def test_results_come_from_the_measurements(tmp_path: Path) -> None:
     (tmp_path / "eval-tides-none.json").write_text(json.dumps(report("none", 7)))
     (tmp_path / "eval-tides-headings.json").write_text(json.dumps(report("headings", 1)))
-    run(
-        "bench_search.py", "--sizes", "200", "300", "--keyword-limit", "200", "--json", tmp_path / "search-latency.json"
-    )
+    sizes = ("--sizes", "200", "300", "--keyword-limit", "200")
+    run("scripts.benchmarks", "search", *sizes, "--json", tmp_path / "search-latency.json")
     page = tmp_path / "docs" / "results.md"
-    run("write_results.py", "--measurements", tmp_path, "--output", page)
+    run("scripts.docs.write_results", "--measurements", tmp_path, "--output", page)
     text = page.read_text()
     assert "6 questions, 1,234 chunks of 2 documents." in text
     none, headings = text.index("| tiny, none | fused |"), text.index("| tiny, headings | fused |")

@@ -1,0 +1,1 @@
+"""Measurements, one per module; `python -m scripts.benchmarks --list` names them."""

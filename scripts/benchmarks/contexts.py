@@ -1,0 +1,340 @@
+"""Measure what contexts are worth: index a dataset with each kind of them, ask its questions, and compare.
+
+    python -m scripts.benchmarks contexts DATASET --ways none headings terms perfect llm --model NAME --json FILE
+
+The ways are those of `index --context`, and some whose contexts no model writes, put into the store in its place:
+
+- terms: the terms of a chunk's document that set it apart from the other documents, by tf-idf;
+- rare: those that stand in the fewest documents, the first to stand in the text before others;
+- lead: the beginning of the first paragraph under the document's title;
+- auto-10, auto-25, auto-50: what `--context auto` says, for this share in percent of all chunks, most needed first;
+- perfect: what the dataset's `facts.jsonl` says, lines of {"document": id, "context"} or {"chunk": id, "context"}.
+  Where chunks have one, the questions all of whose golden chunks do are reported as the part `given`: more than
+  contexts for all chunks could bring, since no other chunk has one.
+
+Neighbours, surroundings and headings are in place as they always are. The ways that need no model share a library in
+--libraries, which each publishes anew, and each other way has its own for each model, so that a stopped run goes on
+where it was. A run adds its ways to those that FILE holds of the same dataset. The JSON has, by halves of the
+questions, every stage's means, what an ideal reranker would make of the 150 candidates, the better of both lists for
+each question, the seconds spent on writing contexts, and paired tests between all ways. A dataset without documents,
+such as `corpus`, is asked of its folder, which is indexed in the modes of `index --context`.
+"""
+
+import argparse
+import hashlib
+import itertools
+import json
+import math
+import re
+import textwrap
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal, get_args
+
+from local_rag import Library
+from local_rag.errors import LocalRagError
+from local_rag.evaluation.dataset import Dataset, Part, Question, load_dataset
+from local_rag.evaluation.evaluate import POOL, compare_reports, evaluate, index_dataset, stage_values
+from local_rag.evaluation.metrics import recall
+from local_rag.index.keyword_index import keyword_tokens
+from local_rag.indexing.distinction import Told
+from local_rag.indexing.summaries import document_plan
+from local_rag.keys import key_of
+from local_rag.library import Parts
+from local_rag.models.choice import find
+from local_rag.records import Chunk, ContextMode, Progress
+from local_rag.store.comparisons import told_of
+
+MODES = get_args(ContextMode)
+TERMS = 8
+LEAD_CHARACTERS = 300
+DEPTHS = (5, 10, 20, POOL)
+METRICS = (*(f"recall@{depth}" for depth in DEPTHS), "mrr@10")
+PARTS: tuple[Part | Literal["given"], ...] = ("all", "choose", "report", "given")
+
+_WORD = re.compile(r"[^\W\d][\w'\u2019-]+|\d{3,}")
+
+Chunks = Mapping[int, tuple[str, Chunk]]  # chunk id -> (document id, chunk), as index_dataset returns it
+
+
+def terms(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
+    """Give each chunk the terms of its document with the highest tf-idf, highest first."""
+    return _by_document(dataset, chunks, lambda count, spread, _place: -count * spread)
+
+
+def rare(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
+    """Give each chunk the terms of its document that the fewest others have, in the order they stand in the text."""
+    return _by_document(dataset, chunks, lambda _count, spread, place: (-spread, place))
+
+
+def lead(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
+    """Give each chunk the beginning of its document's first paragraph, which for code is its first lines."""
+    contexts = {}
+    for document in dataset.documents:
+        paragraphs = (" ".join(part.split()) for part in document.document.text.split("\n\n"))
+        first = next((part for part in paragraphs if part and not part.startswith("#")), "")
+        contexts[document.id] = textwrap.shorten(first, LEAD_CHARACTERS, placeholder="")
+    return {key: contexts[document] for key, (document, _) in chunks.items()}
+
+
+def read_facts(path: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the contexts that a file of facts has for documents, and for chunks."""
+    try:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+        of_document = {line["document"]: line["context"] for line in lines if "document" in line}
+        return of_document, {line["chunk"]: line["context"] for line in lines if "chunk" in line}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LocalRagError(f"{path} holds no facts ({error}); name a file of them with --facts.") from None
+
+
+def perfect(dataset: Dataset, chunks: Chunks, facts: Path | None = None) -> dict[int, str]:
+    """Give each chunk the context that the facts have for it, or else for its document."""
+    of_document, of_chunk = read_facts(facts or dataset.folder / "facts.jsonl")
+    names = {document.id: list(document.chunks) for document in dataset.documents}
+    contexts = {}
+    for key, (document, chunk) in chunks.items():
+        name = names[document][chunk.position] if names[document] else ""
+        contexts[key] = of_chunk.get(name) or of_document.get(document, "")
+    return contexts
+
+
+def most_needed(library: Library, share: float) -> dict[int, str]:
+    """Give a share of the chunks of a library what `auto` says of their documents, those that need it most."""
+    with library.reading() as store:
+        found = []
+        for document in store.documents():
+            told = Told.from_json(told_of(store, document.id))
+            need = {stored.id: told.needed.get(stored.chunk.position, 0.0) for stored in store.chunks(document.id)}
+            found += [(value, key, told.says) for key, value in need.items()]
+    found.sort(key=lambda one: (-one[0], one[1]))
+    return {key: says for value, key, says in found[: round(share * len(found))] if value}
+
+
+GIVEN: Mapping[str, Callable[..., dict[int, str]]] = {"terms": terms, "rare": rare, "lead": lead, "perfect": perfect}
+SHARES = {f"auto-{percent}": percent / 100 for percent in (10, 25, 50)}
+WITHOUT_MODEL = {"none", "headings", "auto", *GIVEN, *SHARES}
+
+
+def _by_document(
+    dataset: Dataset, chunks: Chunks, order: Callable[[int, float, int], Any], count: int = TERMS
+) -> dict[int, str]:
+    """Give each chunk the first terms of its document, ordered by their count in it, their idf and their first place.
+
+    Words of one stem are one term, which stands as it was first written.
+    """
+    found: dict[str, tuple[Counter[str], dict[str, str]]] = {}
+    for document in dataset.documents:
+        written: dict[str, str] = {}
+        stems = list[str]()
+        for word in _WORD.findall(f"{document.document.title}\n{document.document.text}"):
+            # A stop word has no stem; of an identifier the first is the whole.
+            for stem in keyword_tokens(word)[:1]:
+                stems.append(stem)
+                written.setdefault(stem, word)
+        found[document.id] = Counter(stems), written
+    documents = Counter(stem for counts, _ in found.values() for stem in counts)
+    contexts = {}
+    for name, (counts, written) in found.items():
+        places = {stem: place for place, stem in enumerate(written)}
+        idf = {stem: math.log(len(found) / documents[stem]) for stem in counts}
+        best = sorted(counts, key=lambda stem: (order(counts[stem], idf[stem], places[stem]), places[stem]))
+        contexts[name] = ", ".join(written[stem] for stem in best[:count])
+    return {key: contexts[document] for key, (document, _) in chunks.items()}
+
+
+def give_contexts(library: Library, contexts: Mapping[int, str]) -> None:
+    """Store contexts, by chunk id, as if the library's context model had written them: then it writes none."""
+    plan = document_plan(find(library.settings, "context").identity)
+    with library.writing() as (store, _):
+        for document in store.documents():
+            texts = {stored.id: contexts.get(stored.id, "") for stored in store.rows(document.id)}
+            keys = {key: key_of("given", text) for key, text in texts.items()}
+            for text in dict.fromkeys(texts.values()):
+                store.put_context(key_of("given", text), text, "llm" if text else "headings")
+            store.plan_contexts(document.id, plan, list(keys.items()))
+
+
+class WritingTime:
+    """Say how far it is, and take the time between progress of writing contexts."""
+
+    def __init__(self, way: str) -> None:
+        self.seconds = 0.0
+        self._way, self._last = way, 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Take note of progress."""
+        now = time.monotonic()
+        writing = progress.stage in {"compare", "contextualize"}
+        if writing:
+            self.seconds += now - self._last if self._last else 0.0
+        self._last = now if writing else 0.0
+        if progress.done % 100 == 0:
+            print(self._way, progress.stage, progress.done, progress.total, progress.detail, flush=True)
+
+
+def measure(
+    dataset: Dataset, way: str, folder: Path, *, rerank: bool, facts: Path | None, parts: Parts, **settings: Any
+) -> dict[str, Any]:
+    """Index a dataset in one way and ask its questions."""
+    given = given_questions(dataset, facts)
+    clock = WritingTime(way)
+    told = way in GIVEN or way in SHARES
+    if told:
+        with Library(folder, parts=parts, context="auto" if way in SHARES else "headings", **settings) as library:
+            chunks = index_dataset(dataset, library, clock)
+            started = time.monotonic()
+            if way in SHARES:
+                contexts = most_needed(library, SHARES[way])
+            else:
+                contexts = perfect(dataset, chunks, facts) if way == "perfect" else GIVEN[way](dataset, chunks)
+            clock.seconds += time.monotonic() - started
+        with Library(folder, parts=parts, context="llm", **settings) as library:
+            give_contexts(library, contexts)
+    with Library(folder, parts=parts, context="llm" if told else way, **settings) as library:
+        if not dataset.documents:
+            library.index([dataset.folder], progress=clock)
+        report = evaluate(dataset, library, part="all", rerank=rerank, progress=clock)
+    seconds = clock.seconds if way in WITHOUT_MODEL else _add_seconds(folder, clock.seconds)
+    # No model wrote what was given, whatever the library was told.
+    models = {role: name for role, name in report["models"].items() if role != "context" or way not in WITHOUT_MODEL}
+    return {
+        "seconds_writing": seconds,
+        "models": models,
+        **{name: report[name] for name in ("chunks", "generated_contexts", "seconds_per_question", "per_question")},
+        "halves": {part: summary(rows) for part in PARTS if (rows := of_part(report["per_question"], part, given))},
+    }
+
+
+def _add_seconds(library: Path, seconds: float) -> float:
+    """Add to what earlier runs, which were stopped, have spent on a library's contexts."""
+    path = library.with_name(f"{library.name}.seconds.json")
+    with suppress(OSError, ValueError):
+        seconds += json.loads(path.read_text())
+    path.write_text(json.dumps(seconds))
+    return seconds
+
+
+def of_part(
+    rows: Sequence[Mapping[str, Any]], part: Part | Literal["given"], given: Collection[str]
+) -> list[Mapping[str, Any]]:
+    """Return the rows of a half of the questions, or of those whose chunks were `given` contexts."""
+    if part == "given":
+        return [row for row in rows if row["question"] in given]
+    return [row for row in rows if part in {"all", Question(row["question"]).part}]
+
+
+def given_questions(dataset: Dataset, facts: Path | None) -> set[str]:
+    """Return the questions all of whose golden chunks have a context of their own among the facts."""
+    of_chunk = read_facts(facts)[1] if facts else {}
+    return {one.text for one in dataset.questions if one.chunks and set(one.chunks) <= of_chunk.keys()}
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the means of each stage, and what could be reached with what the stages have found.
+
+    `ideal_reranking` puts every golden passage among the candidates first, `better_list` takes for each question the
+    better one of dense and keyword search.
+    """
+    values = stage_values(rows)
+    found = [sum(rank <= POOL for rank in row["ranks"]["fused"]) for row in rows]
+    ideal = [
+        {depth: recall(range(1, count + 1), row["golden"], depth) for depth in DEPTHS}
+        for row, count in zip(rows, found, strict=True)
+    ]
+    lists = {metric: zip(values["dense"][metric], values["keyword"][metric], strict=True) for metric in METRICS}
+    return {
+        "questions": len(rows),
+        "stages": {stage: {metric: fmean(numbers[metric]) for metric in METRICS} for stage, numbers in values.items()},
+        "ideal_reranking": {f"recall@{depth}": 100 * fmean(one[depth] for one in ideal) for depth in DEPTHS},
+        "better_list": {metric: fmean(max(pair) for pair in pairs) for metric, pairs in lists.items()},
+    }
+
+
+def comparisons(ways: Mapping[str, Mapping[str, Any]], given: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Yield paired tests of each way against every other, by halves and stages: the second minus the first."""
+    for (before, one), (after, other) in itertools.combinations(ways.items(), 2):
+        for part in PARTS:
+            rows = [{"per_question": of_part(way["per_question"], part, given)} for way in (other, one)]
+            if not rows[0]["per_question"]:
+                continue
+            stages = compare_reports(*rows)["stages"]
+            kept = {
+                stage: {metric: {name: tests[metric][name] for name in ("difference", "p")} for metric in METRICS}
+                for stage, tests in stages.items()
+            }
+            yield {"way": after, "against": before, "part": part, "stages": kept}
+
+
+def content_of(dataset: Dataset) -> str:
+    """Return a hash of what the ways are measured on."""
+    files = [path for name in ("documents", "questions") if (path := dataset.folder / f"{name}.jsonl").exists()]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
+def load_ways(path: Path, content: str) -> dict[str, Any]:
+    """Return the ways that an earlier run has measured on the same dataset."""
+    if not path.exists():
+        return {}
+    report = json.loads(path.read_text(encoding="utf-8"))
+    return dict(report["ways"]) if report.get("content") == content else {}
+
+
+def table(ways: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a table: every stage of every way, on the half to report."""
+    yield f"{'way':24} {'stage':16} " + " ".join(f"{metric:>10}" for metric in METRICS) + "  writing"
+    for name, way in ways.items():
+        half = way["halves"].get("report") or way["halves"]["all"]
+        for stage, values in half["stages"].items():
+            numbers = " ".join(f"{values[metric]:10.3f}" for metric in METRICS)
+            yield f"{name:24} {stage:16} {numbers} {way['seconds_writing']:7.0f} s"
+        for title, found in (("reranking", half["ideal_reranking"]), ("fusion", half["better_list"])):
+            numbers = " ".join(f"{found[metric]:10.3f}" if metric in found else " " * 10 for metric in METRICS)
+            yield f"{name:24} {f'ideal {title}':16} {numbers}".rstrip()
+
+
+def main() -> None:
+    """Measure the ways asked for and compare them with all that are known."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset", type=Path)
+    parser.add_argument("--ways", nargs="+", choices=[*MODES, *GIVEN, *SHARES], required=True)
+    parser.add_argument("--model", default="", help="writes the contexts of the ways that need one")
+    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--profile", default="starter")
+    parser.add_argument("--libraries", type=Path, help="by default in the dataset's .local-rag")
+    parser.add_argument("--facts", type=Path, help="by default the dataset's facts.jsonl")
+    parser.add_argument("--candidates", type=int, default=60, help="to rerank, on any machine alike; 0: rerank nothing")
+    arguments = parser.parse_args()
+    try:
+        dataset = load_dataset(arguments.dataset)
+        libraries = arguments.libraries or arguments.dataset / ".local-rag" / "contexts"
+        content = content_of(dataset)
+        ways = load_ways(arguments.json, content)
+        for way in arguments.ways:
+            name = way if way in WITHOUT_MODEL else f"{way} {Path(arguments.model).stem}".strip()
+            ways[name] = measure(
+                dataset,
+                way,
+                libraries / ("without-model" if way in WITHOUT_MODEL else name.replace(" ", "-")),
+                rerank=arguments.candidates > 0,
+                facts=arguments.facts,
+                parts=Parts(),
+                profile=arguments.profile,
+                context_model=arguments.model or None,
+                rerank_candidates=arguments.candidates or None,
+            )
+            report = {
+                "dataset": dataset.folder.resolve().name,
+                "content": content,
+                "profile": arguments.profile,
+                "candidates": arguments.candidates,
+                "ways": ways,
+                "comparisons": list(comparisons(ways, given_questions(dataset, arguments.facts))),
+            }
+            arguments.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    except LocalRagError as error:
+        parser.exit(1, f"{error}\n")
+    print("\n".join(table(ways)))

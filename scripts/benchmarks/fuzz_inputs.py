@@ -1,0 +1,160 @@
+"""Read and split some hundred hostile files, each within limits of time and memory, and report what became of each.
+
+    python -m scripts.benchmarks fuzz_inputs                  # all, and docs/measurements/reliability-inputs.json
+    python -m scripts.benchmarks fuzz_inputs --only deep      # those whose names hold a word, and no file
+
+Files are found by the program's own `walk`, and read and split by its own `IsolatedReader`, in another process whose
+time and memory are held to limits and measured. What was read is split a second time here, to tell the time that
+splitting takes from that of reading.
+"""
+
+import argparse
+import collections
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from local_rag.display import printable
+from local_rag.errors import ReadError
+from local_rag.indexing.vectors import default_chunk_tokens
+from local_rag.models.embedder import TOKENIZER_FILE
+from local_rag.models.registry import resolve
+from local_rag.reading.isolate import IsolatedReader, ReadFile
+from local_rag.reading.read import read
+from local_rag.reading.split import Splitting
+from local_rag.reading.walk import walk
+from local_rag.records import Skipped
+from tests.support.hostile_files import generate
+
+READ_SECONDS = 180.0
+MEMORY = 4 * 1024**3
+REPORT = Path("docs/measurements/reliability-inputs.json")
+
+
+def peak_memory(pid: int) -> int:
+    """Return the largest memory in use by a process so far, in bytes, and begin to measure anew."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0)
+
+
+def computed(pid: int) -> float:
+    """Return how long a process has computed, in seconds: what else the machine does meanwhile does not count."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def examine(path: Path, reader: IsolatedReader, splitting: Splitting) -> dict[str, Any]:
+    """Read and split one file; return what became of it, in how many seconds, with how much memory."""
+    row: dict[str, Any] = {"name": printable(path.name), "bytes": path.lstat().st_size}
+    started, pid = computed(reader.pid), reader.pid
+    try:
+        found = reader.read(path)
+        spent = computed(reader.pid) - (started if reader.pid == pid else 0)
+        seconds, problem = split_again(found, splitting)
+        row["read_seconds"] = round(max(0.0, spent - seconds), 2)
+        row["split_seconds"] = round(seconds, 2)
+        row["outcome"] = "PROBLEM" if problem else "indexed"
+        row["detail"] = problem or f"{len(found.chunks)} chunks"
+    except ReadError as error:
+        row["read_seconds"] = round(computed(reader.pid) - started, 2) if reader.pid == pid else READ_SECONDS
+        row["outcome"], row["detail"] = "refused", str(error)
+        if "crashes" in str(error) or "longer than" in str(error) or "memory" in str(error):
+            row["outcome"] = "stopped"
+        elif str(error).startswith("cannot be read (") and is_readable(path):
+            row["outcome"] = "PROBLEM"
+    row["memory"] = peak_memory(reader.pid)
+    return row
+
+
+def split_again(found: ReadFile, splitting: Splitting) -> tuple[float, str]:
+    """Return how long splitting computes, in seconds, and what is wrong with the chunks, if anything is."""
+    started = time.process_time()
+    chunks = splitting.split(found.document)
+    seconds = time.process_time() - started
+    wrong = any(chunk.text != found.document.text[chunk.start : chunk.end] for chunk in chunks)
+    # The document comes without its headings, which no chunk is cut by but those of Markdown and code.
+    places = [[(chunk.start, chunk.end) for chunk in some] for some in (chunks, found.chunks)]
+    return seconds, "wrong chunks" if wrong else "other chunks a second time" if places[0] != places[1] else ""
+
+
+def is_readable(path: Path) -> bool:
+    """Say whether a file that was refused can be read after all, so that it was splitting that failed."""
+    try:
+        read(path)
+    except Exception:  # noqa: BLE001  whatever a parser raises
+        return False
+    return True
+
+
+def report(rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """Sum up in sentences and a table."""
+    outcomes = collections.Counter(row["outcome"] for row in rows)
+    slowest = max(rows, key=lambda row: row.get("read_seconds", 0) + row.get("split_seconds", 0))
+    largest = max(rows, key=lambda row: row.get("memory", 0))
+    spent = slowest.get("read_seconds", 0) + slowest.get("split_seconds", 0)
+    reasons = collections.Counter(row["detail"].split(" (")[0] for row in rows if row["outcome"] != "indexed")
+    return {
+        "title": "Bad input",
+        "lines": [
+            f"{len(rows)} hostile files were tried: {outcomes['indexed']} were read and split, {outcomes['refused']} "
+            f"refused with a reason, {outcomes['stopped']} stopped by a limit or with the reading process, and "
+            f"{outcomes['PROBLEM']} did worse. The run completed after {seconds:.0f} seconds.",
+            f"The slowest, {slowest['name']} ({slowest['bytes'] / 1e6:.1f} MB), took {spent:.1f} seconds of computing; "
+            f"the largest amount of memory was {largest.get('memory', 0) / 1e6:.0f} MB, for {largest['name']}.",
+        ],
+        "table": {
+            "header": ["why a file was not indexed", "files"],
+            "rows": [[reason, str(count)] for reason, count in reasons.most_common(20)],
+        },
+        "figures": {"outcomes": dict(outcomes), "seconds": round(seconds), "files": rows},
+    }
+
+
+def main() -> None:
+    """Examine the files and write the report; exit with 1 when one was neither split nor refused."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="try only files whose names hold this word")
+    parser.add_argument("--mutations", type=int, default=32, help="of each good file")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    began = time.monotonic()
+    model = resolve("all-minilm-l6-v2", "embed")
+    splitting = Splitting(model.path / TOKENIZER_FILE, default_chunk_tokens(model))
+    with (
+        tempfile.TemporaryDirectory() as place,
+        IsolatedReader(splitting, seconds=READ_SECONDS, memory=MEMORY) as reader,
+    ):
+        folder = Path(place) / "hostile"
+        written = generate(folder, mutations=arguments.mutations, seed=arguments.seed)
+        found = {item.path if isinstance(item, Skipped) else item: item for item in walk([folder])}
+        assert {os.fsencode(path) for path in written} == {os.fsencode(path) for path in found}, "each is reported"
+        for path, item in found.items():
+            if arguments.only not in path.name:
+                continue
+            if isinstance(item, Skipped):
+                size = path.lstat().st_size
+                rows.append({"name": printable(path.name), "bytes": size, "outcome": "refused", "detail": item.reason})
+            else:
+                rows.append(examine(path, reader, splitting))
+            row = rows[-1]
+            spent = row.get("read_seconds", 0) + row.get("split_seconds", 0)
+            if spent > 5 or row["outcome"] in ("PROBLEM", "stopped") or arguments.only:  # noqa: PLR2004
+                print(json.dumps(row), flush=True)
+    summary = report(rows, time.monotonic() - began)
+    print(*summary["lines"], sep="\n")
+    if not arguments.only:
+        REPORT.parent.mkdir(parents=True, exist_ok=True)
+        REPORT.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    if any(row["outcome"] == "PROBLEM" for row in rows):
+        raise SystemExit(1)

@@ -1,0 +1,205 @@
+"""Plant wrong numbers and names in right answers, and count how many the check by code flags.
+
+    python -m scripts.benchmarks planted_swaps corpus/questions.jsonl --json swaps.json
+
+A line of the dataset has `question`, `answer` and `golden`, the ids of passages in `documents.jsonl` beside it, or in a
+dataset without documents a file beside it, of which the chunk that holds `passage` is cited. A number is swapped for
+another one with the same unit, or else of the same shape, and a name for another name of as many words, both from the
+passages of all questions. Nothing of local_rag's own rules finds what is swapped, so that what those overlook counts as
+missed. Each answer is flagged or not as it stands, too. Half of the questions, by the hash of their words, is for
+choosing rules, and the other for reporting.
+"""
+
+import argparse
+import hashlib
+import json
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local_rag.models.registry import resolve
+from local_rag.reading.read import read
+from local_rag.reading.split import Splitting
+from local_rag.records import Passage
+from local_rag.verification.check import check_support
+
+# The numbers of a list say nothing.
+_NUMBER = re.compile(r"(?!\d+\. [A-Z])(?<![\w.,:/-])(?!0\d)\d+(?:[.,]\d+)*(?![\w:/-])")
+_UNIT = re.compile(r"[ -]?(%|[a-zA-Z°]+)")
+_NAME = re.compile(r"(?<![.!?:\n|#*\"] )(?<=[a-z,] )[A-Z][\w-]+(?: [A-Z][\w-]+){0,2}")
+_ANSWER_NAME = re.compile(r"\b[A-Z][\w-]*[a-z0-9](?: [A-Z][\w-]+){0,2}")
+_OTHERS = 4
+_FEWEST = 3  # numbers with a unit among which one is drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An answer, the passages that are read, and what they are numbered in it."""
+
+    question: str
+    answer: str
+    passages: tuple[Passage, ...]
+    kind: str
+
+
+def half_of(question: str) -> str:
+    """Return which half a question is in."""
+    words = " ".join(re.findall(r"\w+", question.lower()))
+    return "choose" if hashlib.sha256(words.encode()).digest()[0] % 2 else "report"
+
+
+def load_cases(path: Path) -> list[Case]:
+    """Return the answerable questions of a dataset with their answers."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    documents = path.parent / "documents.jsonl"
+    if not documents.exists():
+        # One passage answers it, and not two documents.
+        plain = [line for line in lines if isinstance(line.get("passage"), str)]
+        return [case for line in plain for case in _corpus_cases(line, path.parent)]
+    texts = [json.loads(line) for line in documents.read_text(encoding="utf-8").splitlines()]
+    by_id = {text["id"]: passage(text["id"], text["title"], text["text"]) for text in texts}
+    wanted = [line for line in lines if line["golden"] and line.get("answerability") == "answerable"]
+    return [_golden_case(line, by_id) for line in wanted]
+
+
+def passage(path: str, title: str, text: str, headings: tuple[str, ...] = ()) -> Passage:
+    """Return a passage that no search has found."""
+    return Passage(0, path, title, text, "", "", headings, None, None, None, 0.0)
+
+
+def _golden_case(line: dict[str, Any], by_id: dict[str, Passage]) -> Case:
+    """Cite all golden passages at the end of a reference answer; others are read beside them."""
+    golden = [by_id[name] for name in line["golden"]]
+    others = random.Random(line["question"]).sample(sorted(by_id), _OTHERS)  # noqa: S311
+    numbers = ", ".join(str(number) for number in range(1, len(golden) + 1))
+    read = (*golden, *(by_id[name] for name in others))
+    return Case(line["question"], f"{line['answer'].rstrip()} [{numbers}]", read, "reference")
+
+
+def _corpus_cases(line: dict[str, Any], folder: Path) -> Iterator[Case]:
+    """Cite the chunk that holds the passage, for the short answer and for the passage as an answer."""
+    name = re.sub(r":\d+(?:-\d+)?\Z", "", line["golden"][0])
+    document = read(folder / name)
+    tokenizer = resolve("minilm-l6-reranker", "rerank").path / "tokenizer.json"
+    chunks = Splitting(tokenizer, 254).split(document)
+    read_too = [passage(name, document.title, chunk.text, chunk.headings) for chunk in chunks]
+    squeezed = "".join(line["passage"].split())
+    golden = next((one for one in read_too if squeezed in "".join(one.text.split())), None)
+    if golden is None:
+        return
+    read_too = [golden, *(one for one in read_too if one is not golden)][: _OTHERS + 1]
+    yield Case(line["question"], f"{line['answer']} [1].", tuple(read_too), "short")
+    quoted = " ".join(line["passage"].strip("| ").replace("|", ",").split())
+    yield Case(line["question"], f"{quoted} [1]", tuple(read_too), "quoted")
+
+
+def pools(cases: Sequence[Case]) -> tuple[dict[str, list[str]], dict[int, list[str]]]:
+    """Return the numbers of all passages by kind and the names by how many words they have."""
+    numbers, names = dict[str, set[str]](), dict[int, set[str]]()
+    texts = {one.text for case in cases for one in case.passages}
+    plain = {word for text in texts for word in re.findall(r"(?<![\w-])[a-z]\w*", text)}
+    for text in texts:
+        for match in _NUMBER.finditer(text):
+            for kind in number_kinds(match):
+                numbers.setdefault(kind, set()).add(match[0])
+        for match in _NAME.finditer(text):
+            if not plain & set(match[0].lower().split()):
+                names.setdefault(len(match[0].split()), set()).add(match[0])
+    return {kind: sorted(found) for kind, found in numbers.items()}, {n: sorted(found) for n, found in names.items()}
+
+
+def number_kinds(match: re.Match[str]) -> list[str]:
+    """Return of what kind a number is, by its unit first and then by its shape."""
+    unit = _UNIT.match(match.string, match.end())
+    shape = "year" if re.fullmatch(r"(?:19|20)\d\d", match[0]) else re.sub(r"\d+", "9", match[0])
+    return [f"{shape} {unit[1].lower().rstrip('s')}", shape] if unit else [shape]
+
+
+def swaps(case: Case, numbers: dict[str, list[str]], names: dict[int, list[str]]) -> list[tuple[str, str, str]]:
+    """Return for each number and name of an answer what stands there, what is put there, and the wrong answer."""
+    found = []
+    chance = random.Random(case.answer)  # noqa: S311
+    body = case.answer[: case.answer.rindex("[")]
+    for match in [*_NUMBER.finditer(body), *_ANSWER_NAME.finditer(body)]:
+        if re.search(r"\[\s*\Z|(?:^|\n)\s*\Z", body[: match.start()]) and body[match.end() : match.end() + 1] in ".]":
+            continue
+        if match[0][0].isdigit():
+            of_kind = [_others(numbers.get(kind, []), match[0]) for kind in number_kinds(match)]
+            choices = next((some for some in of_kind if len(some) >= _FEWEST), [])
+        else:
+            size = len(match[0].split())
+            choices = _others(names[size], match[0]) if match[0] in names.get(size, []) else []
+        if choices:
+            other = chance.choice(choices)
+            found.append((match[0], other, f"{body[: match.start()]}{other}{case.answer[match.end() :]}"))
+    return found
+
+
+def _others(choices: Sequence[str], one: str) -> list[str]:
+    return [choice for choice in choices if choice.lower() != one.lower()]
+
+
+def measure(cases: Sequence[Case], count: int, seed: int) -> dict[str, Any]:
+    """Plant `count` swaps in the answers that have something to swap, and check every answer as it stands."""
+    numbers, names = pools(cases)
+    chance = random.Random(seed)  # noqa: S311
+    right = [(case, unsupported(case, case.answer)) for case in cases]
+    found = [(case, *swap) for case in cases for swap in swaps(case, numbers, names)]
+    rows = [
+        {
+            "question": case.question,
+            "kind": "number" if old[0].isdigit() else "name",
+            "old": old,
+            "new": new,
+            "answer": answer,
+            "flagged": bool(unsupported(case, answer)),
+            "also_read": any(re.search(rf"(?<!\w){re.escape(new)}(?!\w)", one.text) for one in case.passages),
+        }
+        for case, old, new, answer in chance.sample(found, min(count, len(found)))
+    ]
+    missed = [row for row in rows if not row["flagged"]]
+    flagged = [
+        {"question": case.question, "answer": case.answer, "missing": missing} for case, missing in right if missing
+    ]
+    return {
+        "answers": len(right),
+        "answers_flagged": len(flagged),
+        "swaps": len(rows),
+        "swaps_flagged": len(rows) - len(missed),
+        "swaps_of_names": sum(row["kind"] == "name" for row in rows),
+        "missed_names": sum(row["kind"] == "name" for row in missed),
+        "missed_though_not_read": sum(not row["also_read"] for row in missed),
+        "flagged": flagged,
+        "missed": missed,
+    }
+
+
+def unsupported(case: Case, answer: str) -> list[str]:
+    """Return what an answer says that its sources lack."""
+    sentences = check_support(case.question, answer, case.passages).sentences
+    return [word for sentence in sentences for word in sentence.missing]
+
+
+def main() -> None:
+    """Measure both halves and write the report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset", type=Path, nargs="+")
+    parser.add_argument("--swaps", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--half", choices=("choose", "report"), action="append", help="measure this half only")
+    parser.add_argument("--json", type=Path, help="where to write the report")
+    arguments = parser.parse_args()
+    report = {}
+    for dataset in arguments.dataset:
+        cases = load_cases(dataset)
+        for kind in sorted({case.kind for case in cases}):
+            for half in arguments.half or ("choose", "report"):
+                chosen = [case for case in cases if case.kind == kind and half_of(case.question) == half]
+                report[f"{dataset.parent.name} {kind} {half}"] = measure(chosen, arguments.swaps, arguments.seed)
+    for name, part in report.items():
+        print(name, json.dumps({key: value for key, value in part.items() if key not in {"flagged", "missed"}}))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf-8")

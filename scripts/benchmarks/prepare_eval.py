@@ -1,0 +1,117 @@
+"""Turn three public evaluation sets into datasets for `local-rag eval`.
+
+    python -m scripts.benchmarks prepare_eval SOURCE_FOLDER OUTPUT_FOLDER
+
+SOURCE_FOLDER holds, each as its authors publish it, or any one of the three alone:
+  codebases/            codebase_chunks.json and evaluation_set.jsonl of Anthropic's cookbook
+  scifact/              corpus.jsonl, queries.jsonl and qrels/test.tsv of BEIR's SciFact
+  chunking-evaluation/  questions_df.csv and the Markdown files of Chroma's chunking evaluation
+docs/results.md says where they come from.
+"""
+
+import argparse
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from local_rag.errors import DatasetError
+from local_rag.evaluation.dataset import load_dataset, write_dataset
+
+Records = tuple[list[dict[str, Any]], list[dict[str, Any]]]
+
+
+def read_codebases(folder: Path) -> Records:
+    """Keep the ready-made chunks, whose golden ones the questions name."""
+    documents = []
+    for source in json.loads(_read(folder / "codebase_chunks.json")):
+        chunks = [
+            {"id": f"{source['original_uuid']}#{chunk['original_index']}", "text": chunk["content"]}
+            for chunk in source["chunks"]
+        ]
+        # The files' names are not published: a title could only be made up.
+        documents.append(
+            {
+                "id": source["original_uuid"],
+                "title": "",
+                "kind": "code",
+                "text": source["content"],
+                "chunks": chunks,
+            }
+        )
+    questions = [
+        {"question": source["query"], "golden": [f"{uuid}#{index}" for uuid, index in source["golden_chunk_uuids"]]}
+        for source in _read_lines(folder / "evaluation_set.jsonl")
+    ]
+    return documents, questions
+
+
+def read_scifact(folder: Path) -> Records:
+    """Keep all abstracts and the 300 test claims, whose golden documents the judgements name."""
+    documents = [
+        {"id": source["_id"], "title": source["title"], "text": source["text"]}
+        for source in _read_lines(folder / "corpus.jsonl")
+    ]
+    texts = {source["_id"]: source["text"] for source in _read_lines(folder / "queries.jsonl")}
+    golden: dict[str, list[str]] = {}
+    for row in csv.DictReader(_read(folder / "qrels" / "test.tsv").splitlines(), delimiter="\t"):
+        if int(row["score"]) > 0:
+            golden.setdefault(row["query-id"], []).append(row["corpus-id"])
+    return documents, [{"question": texts[query], "golden": ids} for query, ids in golden.items()]
+
+
+def read_chunking_evaluation(folder: Path) -> Records:
+    """Keep whole documents and the spans that answer each question."""
+    documents = [
+        {"id": path.stem, "title": path.stem.replace("_", " ").capitalize(), "kind": "text", "text": _read(path)}
+        for path in sorted([*folder.glob("*.md"), *folder.glob("corpora/*.md")])
+        if path.name not in {"README.md", "NOTE.md"}
+    ]
+    questions = []
+    with (folder / "questions_df.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            golden = [
+                {"document": row["corpus_id"], "start": reference["start_index"], "end": reference["end_index"]}
+                for reference in json.loads(row["references"])
+            ]
+            questions.append({"question": row["question"], "golden": golden})
+    return documents, questions
+
+
+READERS = {
+    "codebases": ("codebase_chunks.json", read_codebases),
+    "scifact": ("corpus.jsonl", read_scifact),
+    "chunking-evaluation": ("questions_df.csv", read_chunking_evaluation),
+}
+
+
+def _read(path: Path) -> str:
+    """Read text without touching its newlines, on which the offsets depend."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def _read_lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in _read(path).split("\n") if line.strip()]
+
+
+def main() -> None:
+    """Prepare every set that is there, and check that it can be loaded."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("output", type=Path)
+    arguments = parser.parse_args()
+    found = 0
+    for name, (marker, read) in READERS.items():
+        folder = next((path for path in (arguments.source / name, arguments.source) if (path / marker).exists()), None)
+        if folder is None:
+            continue
+        found += 1
+        try:
+            write_dataset(arguments.output / name, *read(folder))
+            dataset = load_dataset(arguments.output / name)
+        except (OSError, KeyError, ValueError, DatasetError) as error:
+            parser.exit(1, f"{folder} is not {name} as published ({error}); fetch it again.\n")
+        print(f"{arguments.output / name}: {len(dataset.documents)} documents, {len(dataset.questions)} questions")
+    if not found:
+        parser.exit(1, f"{arguments.source} holds none of {', '.join(READERS)}; see --help.\n")

@@ -1,0 +1,69 @@
+"""Choose below which score of its reranker a passage counts as weak: `weak_below` in the registry.
+
+    python -m scripts.benchmarks weak_scores corpus/questions.jsonl --library .local-rag --json weak-scores.json
+
+Every answerable question is searched and reranked. The passage that holds the words that answer it is golden, all
+others found are not. The value is the highest one, in tenths, that leaves 95 % of the golden passages of the choosing
+half unmarked. The report tells for both halves how many golden passages it marks, and how many of the others.
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from local_rag import Library, Passage
+from local_rag.evaluation.dataset import Question
+
+KEPT = 0.95
+
+
+def score_of(passage: Passage) -> float | None:
+    """Return what the reranker scored a passage, None where it did not read it."""
+    return next((hit.score for hit in passage.hits if hit.list_name == "rerank"), None)
+
+
+def is_golden(passage: Passage, question: dict[str, Any]) -> bool:
+    """Say whether a passage holds the words that answer a question."""
+    words, text = (" ".join(part.split()) for part in (question["passage"], passage.text))
+    return passage.path.endswith(question["document"]) and words in text
+
+
+def threshold_of(golden: Sequence[float]) -> float:
+    """Return the highest tenth below which at most a twentieth of the golden scores lie."""
+    allowed = int(len(golden) * (1 - KEPT))
+    return math.floor(sorted(golden)[allowed] * 10) / 10
+
+
+def shares(rows: Sequence[tuple[float, bool]], threshold: float) -> dict[str, Any]:
+    """Return how many passages of both kinds there are, and which share of them is marked."""
+    found: dict[str, Any] = {}
+    for name, wanted in (("golden", True), ("others", False)):
+        scores = [score for score, golden in rows if golden is wanted]
+        found[name] = {"passages": len(scores), "marked": round(sum(s < threshold for s in scores) / len(scores), 3)}
+    return found
+
+
+def main() -> None:
+    """Ask, print the value with what it marks in each half, and write that."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--library", type=Path, default=Path(".local-rag"))
+    parser.add_argument("--candidates", type=int, default=30, help="passages to rerank")
+    parser.add_argument("--json", type=Path, help="where to write the report")
+    arguments = parser.parse_args()
+    rows: dict[str, list[tuple[float, bool]]] = {"choose": [], "report": []}
+    with Library(arguments.library, rerank_candidates=arguments.candidates) as library:
+        for line in arguments.questions.read_text(encoding="utf-8").splitlines():
+            question = json.loads(line)
+            if question["document"] is not None:
+                for passage in library.search(question["question"]):
+                    if (score := score_of(passage)) is not None:
+                        rows[Question(question["question"]).part].append((score, is_golden(passage, question)))
+    value = threshold_of([score for score, golden in rows["choose"] if golden])
+    report = {"weak_below": value, **{part: shares(found, value) for part, found in rows.items()}}
+    print(json.dumps(report, indent=1))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

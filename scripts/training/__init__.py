@@ -1,0 +1,1 @@
+"""How the reranker of the profile `starter` was trained: mine pairs, train, export."""
