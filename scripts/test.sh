@@ -1,17 +1,32 @@
 #!/usr/bin/env bash
-# Set up where needed, then lint, types and tests with the tiny models, and the way across an air gap with a bundle of
-# them. Arguments go to pytest, which then is all that runs at the end.
+# Set up where needed, check style, types and layers, and run the tests in two processes with the tiny models.
+#   scripts/test.sh            all tests but the long runs: at most 15 minutes on two cores
+#   scripts/test.sh --quick    the tests that are quick, without the check of types: at most 90 seconds
+#   scripts/test.sh --rest     only the long runs (marked `rest`) and the way across an air gap: at most 60 minutes
+# Other arguments go to pytest, which then runs what they name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh
 PATH="$PWD/.venv/bin:$PATH"
+# What was skipped is printed with its reason, the browser's tests among it, and what took longest.
+tests() { pytest --numprocesses 2 --dist worksteal -rs --durations=20 "$@"; }
 
 local-rag models pull tiny
+if [ "${1-}" = --rest ]; then
+    scripts/fetch_axe.sh
+    tests -m "rest and not integration" "${@:2}"
+    exec scripts/airgap_test.sh tiny
+fi
 ruff check .
 ruff format --check .
-mypy
 lint-imports --no-logo
-scripts/fetch_axe.sh
-# What was skipped is printed with its reason, the browser's tests among it, and what took longest.
-pytest -rs --durations=20 "$@"
-[ $# -gt 0 ] || scripts/airgap_test.sh tiny
+if [ "${1-}" = --quick ]; then
+    tests -m "not slow and not rest and not integration" "${@:2}"
+    exit
+fi
+mypy
+if [ $# -gt 0 ]; then
+    tests "$@"
+else
+    tests -m "not rest and not integration"
+fi

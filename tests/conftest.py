@@ -1,5 +1,6 @@
 """Fixtures: fakes for logic, the tiny models for model paths."""
 
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,20 @@ settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
 Run = Callable[..., Result]
+_LANGUAGE_MODELS = {"tiny_llama"}  # fixtures that load one
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave what loads a language model out of `scripts/test.sh --quick`."""
+    for item in items:
+        if isinstance(item, pytest.Function) and _LANGUAGE_MODELS & set(item.fixturenames):
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the thousands of collected tests out of garbage collection, which indexing calls for each run."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

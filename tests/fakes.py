@@ -4,20 +4,24 @@ import hashlib
 import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from local_rag.errors import StoppedError
+from local_rag.errors import ReadError, StoppedError, UnopenedError
 from local_rag.index.protocol import Allowed, Contents, DocumentRows
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import EmbeddingJob, LocalWorkers, Note, WrittenContext
 from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Token, never
-from local_rag.records import ContextKind, InstalledModel
+from local_rag.reading.isolate import ReadFile
+from local_rag.reading.read import parse, read_bytes
+from local_rag.reading.split import Splitting
+from local_rag.records import ContextKind, InstalledModel, Skipped
 
 _IN_FLIGHT = 4
 
@@ -138,6 +142,24 @@ class QuickVocabulary(FakeVocabulary):
         return [0] * len(text.split())
 
 
+class ReadsHere(LocalWorkers):
+    """Workers that read in this process: starting another one takes longer than all else in most tests."""
+
+    def read(self, paths: Iterable[Path], splitting: Splitting) -> Generator[tuple[Path, ReadFile | Skipped]]:
+        for path in paths:
+            try:
+                data = read_bytes(path)
+                document = parse(path, data)
+                yield (
+                    path,
+                    ReadFile(
+                        hashlib.sha256(data).hexdigest(), replace(document, headings=()), splitting.split(document)
+                    ),
+                )
+            except ReadError as error:
+                yield path, Skipped(path, str(error), lasting=not isinstance(error, UnopenedError))
+
+
 class QuickWorkers(LocalWorkers):
     """Workers that read for real, embed with the fake, and write contexts at once and always alike."""
 
@@ -149,6 +171,10 @@ class QuickWorkers(LocalWorkers):
                 kind: ContextKind = "llm" if int(job.key[:2], 16) > 20 else "headings"
                 text = f"This chunk belongs to part {job.key[:12]}." if kind == "llm" else ""
                 yield WrittenContext(job.key, text, kind)
+
+
+class InstantWorkers(ReadsHere, QuickWorkers):
+    """Workers that read in this process and write contexts at once."""
 
 
 def journaling(workers: type[LocalWorkers], journal: Callable[[str, Iterable[str]], None]) -> type[LocalWorkers]:
@@ -247,5 +273,5 @@ def generating(generator: FakeGenerator) -> Callable[..., Any]:
     return open_engine
 
 
-EMBEDS_QUICKLY = Parts(load_embedder=FakeEmbedder)
-QUICK = Parts(load_embedder=FakeEmbedder, open_vocabulary=quick_vocabulary, make_workers=QuickWorkers)
+EMBEDS_QUICKLY = Parts(load_embedder=FakeEmbedder, make_workers=ReadsHere)
+QUICK = Parts(load_embedder=FakeEmbedder, open_vocabulary=quick_vocabulary, make_workers=InstantWorkers)

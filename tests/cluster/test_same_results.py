@@ -17,7 +17,10 @@ from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel
 from tests.cluster.conftest import FULL, Two
 
-pytestmark = pytest.mark.skipif(not FULL, reason="takes long; run by `scripts/cluster_test.sh full`")
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.skipif(not FULL, reason="takes long; run by `scripts/cluster_test.sh full`"),
+]
 _CORPUS = Path(__file__).parents[2] / "corpus"
 _CLOSE = 0.25  # of log probability: batches of other shapes round differently
 

@@ -25,6 +25,7 @@ from tests.cluster.conftest import FULL, NODE, Two
 from tests.cluster.engines import POISON, journaling_engine
 from tests.fakes import FakeEmbedder, quick_vocabulary
 
+pytestmark = pytest.mark.rest
 full = pytest.mark.skipif(not FULL, reason="takes long; run by `scripts/cluster_test.sh full`")
 PARTS = Parts(load_embedder=FakeEmbedder, open_engine=journaling_engine, open_vocabulary=quick_vocabulary)
 

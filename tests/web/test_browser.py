@@ -21,7 +21,7 @@ from tests.support import served
 from tests.support.browser import AXE, axe_findings, chromium, complaints, missing, requests_made
 from tests.support.served import ENDLESS, QUESTION, Talker, index, owner, server
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=f"no browser: {missing()}")
+pytestmark = [pytest.mark.rest, pytest.mark.skipif(bool(missing()), reason=f"no browser: {missing()}")]
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 

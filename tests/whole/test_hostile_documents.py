@@ -25,6 +25,7 @@ from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
 from local_rag.errors import ModelError, ReadError
 from local_rag.indexing.contextualize import context_plan, plan_contexts, prompt_requests
+from local_rag.library import Parts
 from local_rag.llama import model as llama_model
 from local_rag.llama.model import LlamaModel, native
 from local_rag.models.embedder import tokenizer_of
@@ -34,7 +35,7 @@ from local_rag.reading.read import read
 from local_rag.reading.split import Splitting, split
 from local_rag.reading.walk import walk
 from local_rag.records import Chunk, Document, InstalledModel, Passage, Role
-from tests.fakes import EMBEDS_QUICKLY, FakeVocabulary
+from tests.fakes import FakeEmbedder, FakeVocabulary
 from tests.support.hostile_files import _seeds, generate, mutate
 
 # The structure of each profile's prompts. What stands for tools and for several turns is left out.
@@ -196,7 +197,7 @@ def test_no_command_prints_what_a_terminal_obeys(documents: Path) -> None:
     (documents / f"broken{HOSTILE}.pdf").write_bytes(b"%PDF-1.4 broken")
 
     def shown(*arguments: str) -> str:
-        result = CliRunner().invoke(cli, arguments, color=True, obj=Invocation(parts=EMBEDS_QUICKLY))
+        result = CliRunner().invoke(cli, arguments, color=True, obj=Invocation(parts=Parts(load_embedder=FakeEmbedder)))
         printed = result.stdout + result.stderr
         assert not [mark for mark in NEVER if mark in printed], (arguments, printed)
         assert "\n[1] trusted.md" not in printed
@@ -236,7 +237,7 @@ def test_a_sample_of_hostile_files_is_read_or_refused_and_the_run_completes(
         if path not in kept:
             path.unlink()
     monkeypatch.chdir(tmp_path)
-    library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings")
+    library = Library("lib", parts=Parts(load_embedder=FakeEmbedder), profile="tiny", context="headings")
     report = library.index([folder])
     known = report.added + len(report.skipped)
     assert known == len(kept), "each file is either indexed or listed with its reason"
@@ -385,7 +386,7 @@ def test_files_that_change_and_vanish_during_the_run(documents: Path) -> None:
             else:
                 path.write_text("# Page\n\n" + "changed text " * chance.randrange(1, 400))
 
-    library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings")
+    library = Library("lib", parts=Parts(load_embedder=FakeEmbedder), profile="tiny", context="headings")
     thread = threading.Thread(target=disturb)
     thread.start()
     try:

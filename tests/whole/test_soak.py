@@ -4,6 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.rest
 SCRIPT = Path(__file__).parents[2] / "scripts" / "soak.py"
 
 

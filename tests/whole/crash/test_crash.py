@@ -25,6 +25,7 @@ from tests.whole.crash.harness import (
     write_documents,
 )
 
+pytestmark = pytest.mark.rest
 _KILLS = 15
 
 
