@@ -1,4 +1,4 @@
-"""Write into the docs what the program itself can say of its settings, commands, rooms, profiles and speed.
+"""Write into the docs what the program itself can say of its settings, commands, packages, profiles and speed.
 
     .venv/bin/python scripts/write_docs.py            # write what is stale
     .venv/bin/python scripts/write_docs.py --check    # name what is stale, write nothing, exit code 1
@@ -30,17 +30,17 @@ from scripts.docs.packages import (
     CHECKOUT,
     PACKAGE,
     docstring_of,
-    numbered_floors,
-    room_imports,
-    wrong_arrows,
+    forbidden_imports,
+    numbered_layers,
+    package_imports,
 )
 
 COMMAND = ".venv/bin/python scripts/write_docs.py"
 COLUMNS = 80
 
 _ALL_DOWN = (
-    "No arrow goes up, and above the ground floor none goes to a room of the same floor. This was checked when the map "
-    "was written; `lint-imports`, which `scripts/test.sh` runs, checks every change."
+    "No package imports from a higher layer or from its own. `lint-imports`, which `scripts/test.sh` runs, checks this "
+    "on every change."
 )
 VARIANTS = (
     ("no reuse: every prompt from its first token", ("seconds_per_chunk", "no_reuse")),
@@ -163,34 +163,35 @@ def _command_paths(command: click.Command, path: tuple[str, ...]) -> Iterator[tu
             yield from _command_paths(child, (*path, name))
 
 
-# Rooms
+# Packages
 
 
-def rooms_table() -> str:
-    """Say in a sentence what lives in each room: the first of its docstring."""
+def packages_table() -> str:
+    """Describe each package in the first paragraph of its docstring."""
     rows = []
-    for floor, names in numbered_floors():
+    for layer, names in numbered_layers():
         for name in names:
             first = docstring_of(PACKAGE / name).split("\n\n", maxsplit=1)[0]
             suffix = "/" if (PACKAGE / name).is_dir() else ".py"
-            rows.append([str(floor), f"`{name}{suffix}`", " ".join(first.split())])
-    return table(["floor", "room", "what lives there"], rows)
+            rows.append([str(layer), f"`{name}{suffix}`", " ".join(first.split())])
+    return table(["layer", "package", "what it is for"], rows)
 
 
 def import_map() -> str:
-    """Draw which rooms each room imports, and say whether an arrow goes up."""
-    imports = {name: room_imports(name) for _, names in numbered_floors() for name in names}
+    """List the packages that each package imports, and say whether an import goes up."""
+    imports = {name: package_imports(name) for _, names in numbered_layers() for name in names}
+    width = max(map(len, imports))
     lines = []
-    for floor, names in numbered_floors():
+    for layer, names in numbered_layers():
         for name in names:
-            start = f"{floor}  {name:<10} -> "
+            start = f"{layer:>2}  {name:<{width}} -> "
             used = textwrap.fill(
                 " ".join(sorted(imports[name])), 110, initial_indent=start, subsequent_indent=" " * len(start)
             )
-            lines.append(used or f"{floor}  {name}")
+            lines.append(used or f"{layer:>2}  {name}")
     drawing = "\n".join(["```text", *lines, "```"])
-    wrong = "; ".join(wrong_arrows(imports))
-    said = f"Arrows that go up or to a neighbour, and are to be turned: {wrong}." if wrong else _ALL_DOWN
+    wrong = "; ".join(forbidden_imports(imports))
+    said = f"Imports that break this rule: {wrong}." if wrong else _ALL_DOWN
     return f"{drawing}\n\n{prose(said)}"
 
 
@@ -284,7 +285,7 @@ def parts() -> dict[str, dict[str, str]]:
     """Return the parts to write: page, name of the part, text."""
     return {
         "README.md": {"profiles": profiles_table()},
-        "docs/architecture.md": {"rooms": rooms_table(), "imports": import_map()},
+        "docs/architecture.md": {"packages": packages_table(), "imports": import_map()},
         "docs/engine.md": {"speed": speed()},
         "docs/how-it-works.md": {"answers": answers()},
         "docs/library-folder.md": {"states": states()},

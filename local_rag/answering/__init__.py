@@ -1,1 +1,1 @@
-"""Answer from the passages that were found, or say that they do not hold the answer."""
+"""Here is a question with its passages: give me an answer that cites them, or a refusal."""

@@ -1,1 +1,1 @@
-"""The command line: one file a command."""
+"""Here is a command line: run it and print the result. One file per command."""

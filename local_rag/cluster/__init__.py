@@ -1,1 +1,4 @@
-"""Past one machine: workers on Ray, an index in Qdrant. The only room that knows either."""
+"""Here is a collection too large for one machine: index it with Ray workers, search it in Qdrant.
+
+The only package that uses Ray and Qdrant.
+"""

@@ -1,1 +1,4 @@
-"""The search index: vectors and postings in segments. The only package that knows FAISS and bm25s."""
+"""Here is a query vector, or words: give me the ids of the chunks that match best.
+
+The only package that uses FAISS and bm25s.
+"""

@@ -1,1 +1,1 @@
-"""Bring a library up to date with its folders."""
+"""Here are folders of documents: bring the library up to date with them."""

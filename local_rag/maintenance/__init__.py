@@ -1,1 +1,1 @@
-"""See to a library and the machine it lives on: status, clean, repair, doctor."""
+"""Here is a library, perhaps a damaged one: tell me its state, clean it, repair it, erase documents from it."""

@@ -1,1 +1,1 @@
-"""Let other programs use a library: tools of the Model Context Protocol, none of which writes."""
+"""Here is a request of the Model Context Protocol: give me passages, documents or an answer. Nothing is written."""

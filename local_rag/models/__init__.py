@@ -1,1 +1,1 @@
-"""Find, fetch and load models: what is known of each, which one a profile means, embedders and rerankers."""
+"""Here is the name of a model, or a profile: download it, find it, load it."""

@@ -1,1 +1,1 @@
-"""Answer from a library as programs for OpenAI's models expect it: a chat whose model is the library."""
+"""Here is a chat request in OpenAI's protocol: give me an answer from the library."""

@@ -1,1 +1,1 @@
-"""Turn a file into a Document, and a Document into Chunks. Knows no model and no store."""
+"""Here is a file: give me its text as a document, and the document's chunks."""

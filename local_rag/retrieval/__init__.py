@@ -1,1 +1,1 @@
-"""Find passages: dense and keyword search, fused, filtered and reranked."""
+"""Here is a question: give me the passages most likely to answer it."""

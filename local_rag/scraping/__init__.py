@@ -1,1 +1,1 @@
-"""Fetch web pages and keep their main content."""
+"""Here is a web address: give me the page's main content as Markdown."""

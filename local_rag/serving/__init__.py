@@ -1,1 +1,1 @@
-"""One thread owns a library; every interface sends it jobs and reads their events."""
+"""Here is a job for a library that stays open: run it and give me its events."""

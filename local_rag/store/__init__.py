@@ -1,1 +1,4 @@
-"""What lies in a library folder. The only room that knows SQLite, FAISS and bm25s."""
+"""Here is my document id, give me the document: its text, chunks, contexts and vectors.
+
+The only package that uses SQLite.
+"""

@@ -1,1 +1,4 @@
-"""Check an answer against the passages the model has read: citations, then facts. Pure functions."""
+"""Here are an answer and the passages that the model read: tell me which sentences they support.
+
+Pure functions: citations are checked first, then facts.
+"""

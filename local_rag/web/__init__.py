@@ -1,1 +1,1 @@
-"""The page and its server: one warm process that answers from a library and shows the evidence."""
+"""Here is a request from a browser: give me a page that shows the answer and its evidence."""

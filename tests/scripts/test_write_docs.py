@@ -58,8 +58,8 @@ def test_a_page_without_its_comments_is_refused(tmp_path: Path) -> None:
     assert "The comments of `speed` stand 0 times" in done.stderr
 
 
-def test_arrows_up_and_to_a_neighbour_are_found() -> None:
-    wrong = packages.wrong_arrows
+def test_imports_from_a_higher_and_from_the_same_layer_are_found() -> None:
+    wrong = packages.forbidden_imports
     assert list(wrong({"store": {"models": ["a.py"]}})) == ["`store` -> `models` (a.py)"]
     assert list(wrong({"answering": {"indexing": ["a.py"]}})) == ["`answering` -> `indexing` (a.py)"]
     assert list(wrong({"answering": {"store": ["a.py"]}, "records": {"errors": ["records.py"]}})) == []
@@ -74,4 +74,4 @@ if TYPE_CHECKING:
 def late():
     from local_rag.models.registry import resolve
 """
-    assert list(packages._imported_rooms(ast.parse(source))) == ["store", "errors", "models"]
+    assert list(packages.imported_packages(ast.parse(source))) == ["store", "errors", "models"]
