@@ -10,11 +10,14 @@ class ModelError(LocalRagError):
 
 
 class ReadError(LocalRagError):
-    """Report a document that cannot be read; the run goes on without it."""
+    """Report a document that cannot be read; the run continues without it.
 
+    The fault is `lasting` if it lies in the document itself, so reading the same file again fails again.
+    """
 
-class UnopenedError(ReadError):
-    """Report a document that cannot be opened this time, which another run may be able to."""
+    def __init__(self, reason: str, *, lasting: bool = True) -> None:
+        super().__init__(reason)
+        self.lasting = lasting
 
 
 class LibraryError(LocalRagError):

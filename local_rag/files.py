@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
+DEFAULT_FOLDER = Path(".local-rag")  # of a library, in the current folder
+SETTINGS_FILE = "settings.toml"  # the user's own settings, in the library's folder
 # What `scrape` remembers of a folder's pages, where reading finds the address of a PDF.
 SCRAPE_STATE = ".scrape.json"
 
@@ -94,3 +96,9 @@ def is_locked(path: Path) -> bool:
             if "WRITE" in fields and int(fields[fields.index("WRITE") + 2].rpartition(":")[2]) == inode:
                 return True
     return False
+
+
+def constraints() -> Path | None:
+    """Return the list of pinned package versions of the checkout, or of the installed package; None if missing."""
+    package = Path(__file__).parent
+    return next((path for folder in (package.parent, package) if (path := folder / "constraints.txt").is_file()), None)

@@ -14,6 +14,7 @@ from local_rag.answering.pipeline import Asker, Way
 from local_rag.cluster.choice import indexes_of, live_index, own_passages, prune, publishing, workers_of
 from local_rag.cluster.hosts import network_of
 from local_rag.errors import DamagedLibraryError, LibraryError
+from local_rag.files import DEFAULT_FOLDER
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.fingerprint import make_fingerprint, require_same, settings_of
@@ -35,15 +36,14 @@ from local_rag.offline import close, set_switches
 from local_rag.records import EVERYTHING, Answer, Filters, InstalledModel, Passage, Progress, Turn
 from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.search import Searcher, Trace
-from local_rag.settings import SETTINGS_FILE, Settings, index_settings, resolve_settings, said_now, was_written_by_index
+from local_rag.settings import Settings, index_settings, resolve_settings, said_now
 from local_rag.store.connect import remembered
 from local_rag.store.database import Store
 from local_rag.store.history import History
-from local_rag.store.lock import library_lock
+from local_rag.store.lock import library_lock, locked_store
 from local_rag.store.storage_errors import storage_errors
 from local_rag.store.usage import count_use
 
-DEFAULT_FOLDER = Path(".local-rag")
 OnProgress = Callable[[Progress], None]
 
 
@@ -110,13 +110,11 @@ class Library:
         self, paths: Iterable[Path | str] = (), *, renew_contexts: bool = False, progress: OnProgress = _ignore
     ) -> IndexReport:
         """Bring the library up to date with these files and folders, or with all; or compare documents anew too."""
-        with library_lock(self.folder, create=True), closing(Store(self.folder, create=True)) as store:
+        with locked_store(self.folder, create=True) as store:
             roots = roots_to_index(store, paths)  # before the models: a mistyped path matters more than one not pulled
             indexer = self._indexer(store, progress)
             indexer.splitting()  # refuses what cannot be; only then are the settings remembered
             store.remember(index_settings(self.settings, *find_for_index(self.settings)))
-            if was_written_by_index(self.folder / SETTINGS_FILE):
-                (self.folder / SETTINGS_FILE).unlink()
             store.add_roots(roots)
             store.include(roots)
             return indexer.run(roots, renew_contexts=renew_contexts)
@@ -126,7 +124,7 @@ class Library:
         self, progress: OnProgress = _ignore, *, create: bool = False, here: bool = False
     ) -> Iterator[tuple[Store, Indexer]]:
         """Hold the lock; yield the library's store and an indexer over it, which publishes in the folder if `here`."""
-        with library_lock(self.folder, create=create), closing(Store(self.folder, create=create)) as store:
+        with locked_store(self.folder, create=create) as store:
             yield store, self._indexer(store, progress, self._generations if here else None)
 
     def _indexer(self, store: Store, progress: Callable[[Progress], None], indexes: Indexes | None = None) -> Indexer:
@@ -153,7 +151,7 @@ class Library:
 
         With `erase` nothing of them is left in any file of the library, neither contexts nor vectors.
         """
-        with library_lock(self.folder), closing(Store(self.folder)) as store:
+        with locked_store(self.folder) as store:
             removal = find_documents(store, paths)
             if not dry_run:
                 indexer = self._indexer(store, progress) if self._indexes.live_name() else None  # or a model is missing
@@ -163,7 +161,7 @@ class Library:
 
     def clean(self, *, dry_run: bool = False) -> Cleaning:
         """Delete what nothing needs any more: older indexes, orphaned contexts and vectors, leftovers."""
-        with library_lock(self.folder), closing(Store(self.folder)) as store:
+        with locked_store(self.folder) as store:
             return clean(store, self._indexes, dry_run=dry_run)
 
     def repair(self, *, progress: Callable[[Progress], None] = _ignore) -> list[str]:
@@ -177,22 +175,22 @@ class Library:
 
     def status(self) -> Status:
         """Say what the library holds, what shaped it, and what is stale and why."""
-        with storage_errors(self.folder), closing(Store(self.folder)) as store:
+        with self.reading() as store:
             return collect_status(store, self._indexes, self.settings)
 
     def documents(self, *, filters: Filters = EVERYTHING) -> list[ListedDocument]:
         """List the documents that pass the filters: what each is about, its state, dates and size."""
-        with storage_errors(self.folder), closing(Store(self.folder)) as store:
+        with self.reading() as store:
             return list_documents(store, self._indexes, filters)
 
     def roots(self) -> list[Root]:
         """List the folders and files that were ever given to index(), and are not forgotten."""
-        with closing(Store(self.folder)) as store, storage_errors(self.folder):
+        with self.reading() as store:
             return list_roots(store)
 
     def move_root(self, old: Path | str, new: Path | str) -> int:
         """Record that an indexed folder lies elsewhere now; return how many documents went with it."""
-        with library_lock(self.folder), closing(Store(self.folder)) as store:
+        with locked_store(self.folder) as store:
             return move_root(store, old, new)
 
     def search(self, question: str, *, top: int | None = None, every: bool = False, **how: Any) -> list[Passage]:
@@ -276,7 +274,7 @@ class Library:
     @contextmanager
     def calibrating(self) -> Iterator[tuple[Store, Answerer, Asker]]:
         """Hold the library's lock; yield its store, what answers, and what asks it, to find a threshold with."""
-        with library_lock(self.folder), closing(Store(self.folder)) as store:
+        with locked_store(self.folder) as store:
             yield store, self._open_answerer(), self.asker()
 
     def chat(self) -> Conversation:

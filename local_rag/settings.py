@@ -1,11 +1,9 @@
 """One frozen Settings object, resolved once from flags, environment, the library's own file and defaults."""
 
 import difflib
-import json
 import os
 import tomllib
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -20,9 +18,8 @@ from pydantic_settings import (
 )
 
 from local_rag.errors import LibraryError
+from local_rag.files import SETTINGS_FILE
 from local_rag.records import ContextMode, InstalledModel
-
-SETTINGS_FILE = "settings.toml"
 
 Chunker = Literal["auto", "fixed", "recursive", "markdown", "code"]
 
@@ -133,13 +130,3 @@ def index_settings(settings: Settings, *models: InstalledModel | None) -> dict[s
     """Return the settings that shape an index, a user's own model by its full path."""
     values = {name: getattr(settings, name) for name in REMEMBERED}
     return values | {f"{model.role}_model": model.name for model in models if model and values[f"{model.role}_model"]}
-
-
-def was_written_by_index(path: Path) -> bool:
-    """Say whether a settings file is, to the byte, one that `index` wrote before it remembered settings elsewhere."""
-    with suppress(OSError, ValueError):
-        text = path.read_text(encoding="utf-8")
-        values = tomllib.loads(text)
-        lines = [f"{name} = {json.dumps(values[name])}\n" for name in REMEMBERED if name in values]
-        return text == "# Written by `local-rag index`.\n" + "".join(lines) and len(lines) == len(values) > 0
-    return False

@@ -22,10 +22,11 @@ from click.testing import CliRunner
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from local_rag.cli.main import cli
+from local_rag.files import SETTINGS_FILE
 from local_rag.maintenance.checks import memory_needed
 from local_rag.models.registry import ModelEntry, WheelSource, load_registry
 from local_rag.records import Role
-from local_rag.settings import SETTINGS_FILE, Settings
+from local_rag.settings import Settings
 from scripts.docs.packages import (
     CHECKOUT,
     PACKAGE,

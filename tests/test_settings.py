@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import LibraryError
-from local_rag.settings import resolve_settings, said_now, was_written_by_index
+from local_rag.settings import resolve_settings, said_now
 
 
 def test_flags_win_over_environment_over_file_over_what_is_remembered_over_defaults(
@@ -30,21 +30,6 @@ def test_an_unknown_name_is_refused_with_the_nearest_known_one(tmp_path: Path) -
     (tmp_path / "settings.toml").write_text("xyzzy = 1\n")
     with pytest.raises(LibraryError, match=r"xyzzy.*docs/settings.md"):
         resolve_settings(tmp_path)
-
-
-def test_only_a_file_that_index_wrote_counts_as_such(tmp_path: Path) -> None:
-    path = tmp_path / "settings.toml"
-    path.write_text('# Written by `local-rag index`.\nprofile = "tiny"\nchunk_tokens = 64\n')
-    assert was_written_by_index(path)
-    for changed in (
-        '# Mine.\nprofile = "tiny"\n',
-        '# Written by `local-rag index`.\nprofile = "tiny"\nanswer_model = "x"\n',
-        "# Written by `local-rag index`.\nprofile = 'tiny'\n",
-        '# Written by `local-rag index`.\nprofile = "tiny"  # mine\n',
-        "# Written by `local-rag index`.\n",
-    ):
-        path.write_text(changed)
-        assert not was_written_by_index(path)
 
 
 @pytest.mark.parametrize(("name", "value"), [("passages", "many"), ("context", "magic"), ("rrf_k", "0")])

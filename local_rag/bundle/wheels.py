@@ -19,6 +19,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from local_rag.bundle.archive import BundleError
+from local_rag.files import constraints
 
 # Only making ONNX copies of models needs these; where every model has its copy they stay out.
 CONVERSION = ("torch", "sentence-transformers", "transformers", "onnx", "onnxscript")
@@ -38,11 +39,10 @@ def normal(name: str) -> str:
 
 def pins() -> dict[str, str]:
     """Return the version that every package is pinned to, from the checkout or from within the package."""
-    for path in (_CHECKOUT / "constraints.txt", Path(__file__).parents[1] / "constraints.txt"):
-        if path.is_file():
-            lines = (line.partition("==") for line in path.read_text(encoding="utf-8").splitlines())
-            return {normal(name): version.strip() for name, found, version in lines if found}
-    raise BundleError("platform", "The list of pinned versions is missing; reinstall local-rag.")
+    if (path := constraints()) is None:
+        raise BundleError("platform", "The list of pinned versions is missing; reinstall local-rag.")
+    lines = (line.partition("==") for line in path.read_text(encoding="utf-8").splitlines())
+    return {normal(name): version.strip() for name, found, version in lines if found}
 
 
 def needed_packages(without: Sequence[str]) -> dict[str, str]:

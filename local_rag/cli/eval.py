@@ -19,6 +19,7 @@ from local_rag.evaluation.contexts import measure_gain
 from local_rag.evaluation.dataset import Part, load_dataset
 from local_rag.evaluation.draft_questions import draft_dataset
 from local_rag.evaluation.evaluate import compare_reports, evaluate, load_report, plot
+from local_rag.files import DEFAULT_FOLDER
 from local_rag.models.choice import find
 from local_rag.records import ContextMode
 from local_rag.settings import resolve_settings
@@ -107,7 +108,7 @@ def run(
         library = library or _folder_of(dataset, settings["profile"])
     elif settings["context"]:
         raise click.UsageError("A library in use has its contexts already; leave --context out.")
-    library = library or Path(".local-rag")
+    library = library or DEFAULT_FOLDER
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         try:
             report = evaluate(loaded, opened, part=part, rerank=not no_rerank, answers=answers, progress=progress)
@@ -134,7 +135,7 @@ def run(
 
 def _folder_of(dataset: Path, profile: str | None) -> Path:
     """Return where a dataset is indexed with a profile."""
-    root = dataset / ".local-rag"
+    root = dataset / DEFAULT_FOLDER
     return root / resolve_settings(root, profile=profile).profile
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from filelock import FileLock
 
 from local_rag.cluster.connection import state_folder
-from local_rag.errors import ModelError, ReadError, UnopenedError
+from local_rag.errors import ModelError, ReadError
 from local_rag.files import file_sha256
 from local_rag.indexing.contextualize import ContextJob, write_contexts
 from local_rag.indexing.vectors import embed_with_contexts
@@ -24,8 +24,9 @@ from local_rag.models.embedder import TOKENIZER_FILE, Embedder
 from local_rag.models.registry import load_registry, resolve
 from local_rag.offline import Cluster, close
 from local_rag.reading.isolate import IsolatedReader
+from local_rag.reading.read import skipped
 from local_rag.reading.split import Splitting
-from local_rag.records import InstalledModel, Role, Skipped
+from local_rag.records import InstalledModel, Role
 
 _PACKAGES = ("local-rag", "ray", "llama-cpp-python", "numpy", "onnxruntime", "tokenizers")
 _EMBED_BATCH = 64
@@ -143,8 +144,7 @@ class Worker:
             try:
                 read = self._reader.read(copy)
             except (ReadError, OSError) as error:
-                lasting = isinstance(error, ReadError) and not isinstance(error, UnopenedError)
-                return Skipped(path, str(error), lasting=lasting)
+                return skipped(path, error)
         return replace(read, document=replace(read.document, path=path))
 
     def _model(self, role: Role) -> InstalledModel:

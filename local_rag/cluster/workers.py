@@ -15,7 +15,7 @@ from local_rag.cluster.driver import Driver, Finished, GivenUp, Task
 from local_rag.cluster.hosts import head_of, private_addresses
 from local_rag.cluster.ray_machines import RayMachines
 from local_rag.cluster.worker import Fitting, facts_of
-from local_rag.errors import ClusterError, ReadError, UnopenedError
+from local_rag.errors import ClusterError, ReadError
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import EmbeddingJob, Note, OpenEngine, WrittenContext
 from local_rag.llama.generator import Counts
@@ -23,7 +23,7 @@ from local_rag.llama.open import open_engine
 from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder
 from local_rag.reading.isolate import ReadFile
-from local_rag.reading.read import read_bytes
+from local_rag.reading.read import read_bytes, skipped
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel, Role, Skipped
 
@@ -163,8 +163,7 @@ def pack_files(paths: Iterable[Path], unread: deque[Skipped]) -> Iterator[Task[b
         try:
             data = read_bytes(path)
         except (ReadError, OSError) as error:
-            lasting = isinstance(error, ReadError) and not isinstance(error, UnopenedError)
-            unread.append(Skipped(path, str(error), lasting=lasting))
+            unread.append(skipped(path, error))
             continue
         items[str(path)] = len(items), data
         size += len(data)

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Literal
 
 from local_rag.files import document_sha256
 from local_rag.indexing.roots import Roots
@@ -121,6 +122,37 @@ def compare_folders(store: Store, given: Sequence[Path], split_key: str | None) 
         key = split_key if split_key is not None else stored.split_key if stored else ""
         files.append(Found(item, *size_and_time(item), key, partial(document_sha256, item)))
     return compare_documents(known, files, roots.may_be_gone, roots.is_out_of_reach), skipped, roots
+
+
+FileState = Literal["same", "changed", "missing"]
+
+
+def file_state(document: StoredDocument) -> FileState:
+    """Say whether a document's file is still the one that was indexed, as `index` would find it.
+
+    A file of the same size but another time is hashed: only its content counts.
+    """
+    path = Path(document.path)
+    if not _is_file(path):
+        return "missing"
+    size, modified_ns = size_and_time(path)
+    if (size, modified_ns) == (document.size, document.modified_ns):
+        return "same"
+    with suppress(OSError):  # vanished, or not readable any more
+        if size == document.size and _sha256(document.path, size, modified_ns) == document.sha256:
+            return "same"
+    return "changed"
+
+
+def _is_file(path: Path) -> bool:
+    with suppress(OSError):
+        return path.is_file()
+    return False
+
+
+@lru_cache(maxsize=1000)
+def _sha256(path: str, _size: int, _modified_ns: int) -> str:
+    return document_sha256(Path(path))
 
 
 def size_and_time(path: Path) -> tuple[int, int]:

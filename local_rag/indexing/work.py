@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from local_rag.errors import ReadError, UnopenedError
+from local_rag.errors import ReadError
 from local_rag.indexing.contextualize import ContextJob, context_room, write_contexts
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.llama.engine import EngineSettings
@@ -33,6 +33,7 @@ from local_rag.machine import Neighbours, physical_cores
 from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder
 from local_rag.reading.isolate import IsolatedReader, ReadFile
+from local_rag.reading.read import skipped
 from local_rag.reading.split import Splitting
 from local_rag.records import ContextKind, InstalledModel, Skipped
 
@@ -168,8 +169,7 @@ def _read(free: "Queue[IsolatedReader]", path: Path) -> tuple[Path, ReadFile | S
     try:
         return path, reader.read(path)
     except (ReadError, OSError) as error:
-        lasting = isinstance(error, ReadError) and not isinstance(error, UnopenedError)
-        return path, Skipped(path, str(error), lasting=lasting)
+        return path, skipped(path, error)
     finally:
         free.put(reader)
 

@@ -6,10 +6,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from pathlib import Path
 
+from local_rag.files import constraints
 from local_rag.maintenance.checks import CheckResult, check_packages, check_platform, check_python
 
 
@@ -33,9 +33,8 @@ def _packages(left_out: Collection[str]) -> tuple[dict[str, str | None], dict[st
     """Return the versions of the packages that the program requires, and the pins of the checkout it runs from."""
     names = [re.split(r"[\s\[;<>=!~(]", line)[0] for line in requires("local-rag") or () if "extra ==" not in line]
     pinned = {}
-    checkout, package = Path(__file__).parents[2] / "constraints.txt", Path(__file__).parents[1] / "constraints.txt"
-    with suppress(OSError):
-        lines = (checkout if checkout.exists() else package).read_text(encoding="utf-8").splitlines()
+    if path := constraints():
+        lines = path.read_text(encoding="utf-8").splitlines()
         pinned = {_normal(name): pin for name, found, pin in (line.partition("==") for line in lines) if found}
     modules: dict[str, list[str]] = {}
     for module, distributions in packages_distributions().items():

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from pathlib import Path
 from typing import Literal
 
 from local_rag.index.protocol import Indexes
-from local_rag.indexing.changes import size_and_time
+from local_rag.indexing.changes import file_state
 from local_rag.indexing.roots import Roots
 from local_rag.indexing.summaries import BEGINNING, document_row
 from local_rag.records import Filters
@@ -83,10 +82,8 @@ def _states(documents: Mapping[str, StoredDocument], roots: Roots) -> dict[str, 
     for path, document in documents.items():
         if roots.is_out_of_reach(document):
             states[path] = "unreachable"
-        elif not Path(path).is_file():
-            states[path] = "missing"
-        elif size_and_time(Path(path)) != (document.size, document.modified_ns):
-            states[path] = "changed"
+        elif (state := file_state(document)) != "same":
+            states[path] = state
     return states
 
 

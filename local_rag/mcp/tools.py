@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from local_rag.display import one_line, printable
 from local_rag.errors import LibraryError, ModelError, QuestionError
 from local_rag.index.generations import Generations
-from local_rag.indexing.changes import size_and_time
+from local_rag.indexing.changes import file_state
 from local_rag.library import Library
 from local_rag.maintenance.documents import list_documents as listed_documents
 from local_rag.mcp.desk import Desk
@@ -101,7 +101,7 @@ def _results(library: Library, passages: Sequence[Passage], dense: Dense, note: 
                 text=printable(passage.text),
                 generated_context=_generated(passage.context, passage.context_kind),
                 ranks={hit.list_name: Rank(rank=hit.rank, score=round(hit.score, 3)) for hit in passage.hits},
-                changed_since_indexed=owner is not None and _has_changed(owner),
+                changed_since_indexed=owner is not None and file_state(owner) != "same",
             )
         )
     return fit_passages(found, dense, note)
@@ -131,7 +131,7 @@ def _fetch(library: Library, asked: FetchArguments) -> Fetched:
         start=start,
         end=end,
         length=len(text),
-        changed_since_indexed=_has_changed(document),
+        changed_since_indexed=file_state(document) != "same",
     )
 
     def begun(part: str) -> Fetched:
@@ -269,11 +269,6 @@ def _cited(passage: Passage, number: int | None) -> CitedPassage:
 def _generated(context: str, kind: str) -> str:
     """Return a context that a model has written; one made of the headings says nothing more."""
     return printable(context) if kind in {"llm", "repaired"} else ""
-
-
-def _has_changed(document: StoredDocument) -> bool:
-    """Say whether a document's file is not what was indexed, by its size and time."""
-    return size_and_time(Path(document.path)) != (document.size, document.modified_ns)
 
 
 def _short(text: str) -> str:

@@ -14,7 +14,8 @@ from starlette.routing import BaseRoute, Route
 from local_rag.answering.conversation import reply_to_greeting
 from local_rag.display import one_line, passage_as_dict, printable_json
 from local_rag.errors import BusyError, LocalRagError, QuestionError
-from local_rag.library import DEFAULT_FOLDER, Library
+from local_rag.files import DEFAULT_FOLDER
+from local_rag.library import Library
 from local_rag.openai.client_tasks import reply_to_chore
 from local_rag.openai.markdown import sources_as_markdown
 from local_rag.openai.requests import Order, read_order

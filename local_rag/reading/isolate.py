@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from local_rag.errors import ReadError, UnopenedError
+from local_rag.errors import ReadError
 from local_rag.reading.read import parse, read_bytes
 from local_rag.reading.split import Splitting
 from local_rag.records import Chunk, Document, Provenance
@@ -100,7 +100,7 @@ class IsolatedReader:
         if fields.pop("full", False):  # what a parser has taken it seldom gives back, and the next file would lack it
             self._end()
         if "reason" in fields:
-            raise (UnopenedError if fields.get("unopened") else ReadError)(fields["reason"])
+            raise ReadError(fields["reason"], lasting=fields.get("lasting", True))
         return _file_of(path, fields)
 
     def stop(self) -> None:
@@ -164,7 +164,7 @@ def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
         document = parse(path, data)
         chunks = splitting.split(document)
     except ReadError as error:
-        return {"reason": str(error), "unopened": isinstance(error, UnopenedError)}
+        return {"reason": str(error), "lasting": error.lasting}
     except MemoryError:
         return {"reason": "takes too much memory to read"}
     except RecursionError:

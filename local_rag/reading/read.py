@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from local_rag.errors import ReadError, UnopenedError
+from local_rag.errors import ReadError
 from local_rag.files import open_regular
 from local_rag.reading.decode import clean, decode
 from local_rag.reading.formats import CONVERTED, Converted, convert
@@ -12,7 +12,7 @@ from local_rag.reading.markdown import blank_front_matter, blank_tags, find_head
 from local_rag.reading.provenance import provenance_of_fields, scraped_from
 from local_rag.reading.source_code import LANGUAGES, find_definitions
 from local_rag.reading.walk import MAX_BYTES
-from local_rag.records import Document, DocumentKind
+from local_rag.records import Document, DocumentKind, Skipped
 
 MAX_TITLE = 200  # characters of a title or heading
 
@@ -27,13 +27,18 @@ def read(path: Path) -> Document:
     return parse(path, read_bytes(path))
 
 
+def skipped(path: Path, error: ReadError | OSError) -> Skipped:
+    """Return the record of a file that could not be read because of an error."""
+    return Skipped(path, str(error), lasting=isinstance(error, ReadError) and error.lasting)
+
+
 def read_bytes(path: Path) -> bytes:
     """Read a regular file within the limit."""
     try:
         with open_regular(path) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise UnopenedError(f"cannot be opened ({error.strerror})") from error
+        raise ReadError(f"cannot be opened ({error.strerror})", lasting=False) from error
     if len(data) > MAX_BYTES:
         raise ReadError(f"larger than the limit of {MAX_BYTES / 2**20:.1f} MiB")
     return data

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from local_rag.errors import BusyError, LocalRagError, StoppedError
+from local_rag.files import SETTINGS_FILE
 from local_rag.library import Library
-from local_rag.settings import SETTINGS_FILE
 
 MAX_WAITING, MAX_WAITING_OF_ONE = 64, 16
 

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from local_rag.errors import LibraryError
+from local_rag.files import SETTINGS_FILE
 from local_rag.index.protocol import Indexes
 from local_rag.machine import file_system, is_network
 from local_rag.store.schema import SCHEMA_VERSION, migrate, refuse_newer, schema_version
@@ -22,7 +23,7 @@ OWN_FILES = frozenset(
     {
         "lock",
         "lock.pid",
-        "settings.toml",
+        SETTINGS_FILE,
         "history.sqlite3",
         "history.sqlite3-journal",
         "evaluations.jsonl",

@@ -4,9 +4,9 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
+from local_rag.files import SETTINGS_FILE
 from local_rag.index.generations import SEGMENTS, Generations
 from local_rag.index.segment import read_manifest
-from local_rag.settings import SETTINGS_FILE
 from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import Store
 

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from local_rag.errors import LibraryError
 from local_rag.store.connect import OWN_FILES, is_library
+from local_rag.store.database import Store
 from local_rag.store.storage_errors import storage_errors
 
 
@@ -45,3 +46,10 @@ def library_lock(folder: Path, *, create: bool = False) -> Iterator[None]:
             yield
         finally:
             lock.release()
+
+
+@contextmanager
+def locked_store(folder: Path, *, create: bool = False) -> Iterator[Store]:
+    """Hold a library's lock and yield its store, opened for writing; `create` makes both if they are missing."""
+    with library_lock(folder, create=create), closing(Store(folder, create=create)) as store:
+        yield store

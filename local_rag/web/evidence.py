@@ -3,14 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 
 from markupsafe import Markup
 
 from local_rag.display import display_path, one_line
 from local_rag.errors import LibraryError
-from local_rag.files import document_sha256
+from local_rag.indexing.changes import FileState, file_state
 from local_rag.library import Library
 from local_rag.models.choice import chosen
 from local_rag.records import Answer, Passage, heading_path
@@ -19,8 +18,11 @@ from local_rag.web.marking import Piece, mark
 from local_rag.web.markup import show_answer
 
 STAGES = ("dense", "keyword", "fused", "rerank")
-CHANGED = "changed since it was indexed"
-GONE = "not where it was when it was indexed"
+_CHANGES: dict[FileState, str] = {
+    "same": "",
+    "changed": "changed since it was indexed",
+    "missing": "not where it was when it was indexed",
+}
 _MOST_LOG_ODDS, _WHOLE = 15.0, 10  # odds larger than this are said in whole numbers
 _TERMS = {"rerank": "reranked"}
 
@@ -188,20 +190,7 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
 
 def change_of(document: StoredDocument) -> str:
     """Say whether a document's file is not what was indexed, empty where it is the same."""
-    path = Path(document.path)
-    try:
-        status = path.stat()
-        if status.st_size == document.size and status.st_mtime_ns == document.modified_ns:
-            return ""
-        same = status.st_size == document.size and _hash(document.path, status.st_size, status.st_mtime_ns)
-    except OSError:
-        return GONE
-    return "" if same == document.sha256 else CHANGED
-
-
-@lru_cache(maxsize=1000)
-def _hash(path: str, _size: int, _modified_ns: int) -> str:
-    return document_sha256(Path(path))
+    return _CHANGES[file_state(document)]
 
 
 def find_document(store: Store, document_id: int) -> StoredDocument:
