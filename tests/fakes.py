@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from local_rag.errors import ReadError, StoppedError, UnopenedError
+from local_rag.errors import ReadError, StoppedError
 from local_rag.index.protocol import Allowed, Contents, DocumentRows
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import EmbeddingJob, LocalWorkers, Note, WrittenContext
@@ -19,7 +19,7 @@ from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Token, never
 from local_rag.reading.isolate import ReadFile
-from local_rag.reading.read import parse, read_bytes
+from local_rag.reading.read import parse, read_bytes, skipped
 from local_rag.reading.split import Splitting
 from local_rag.records import ContextKind, InstalledModel, Skipped
 
@@ -157,7 +157,7 @@ class ReadsHere(LocalWorkers):
                     ),
                 )
             except ReadError as error:
-                yield path, Skipped(path, str(error), lasting=not isinstance(error, UnopenedError))
+                yield path, skipped(path, error)
 
 
 class QuickWorkers(LocalWorkers):
