@@ -1,4 +1,4 @@
-"""Show records: text from documents and web pages made safe to print, paths shortened, JSON of every record."""
+"""Show records: make text from documents and web pages safe to print, shorten paths, write records as JSON."""
 
 import json
 import re
@@ -9,43 +9,43 @@ from typing import Any
 
 from local_rag.records import Answer, Passage, Provenance, heading_path
 
-# C0 (but tab and newline), DEL and C1 can move the cursor or recolour; bidirectional controls reorder what is read;
-# lone surrogates, from file names that are not UTF-8, cannot be printed at all.
+# C0 (except tab and newline), DEL and C1 can move the cursor or change colours; bidirectional controls reorder text;
+# lone surrogates, from file names that are not UTF-8, cannot be printed.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BREAKS = re.compile("[\n\t\u2028\u2029]")
 _SNIPPET_CHARACTERS = 320
 
 
 def printable(text: str) -> str:
-    """Replace what a terminal would obey or cannot print, other than newline and tab, by U+FFFD."""
+    """Replace characters that a terminal would obey or cannot print, except newline and tab, with U+FFFD."""
     return _CONTROLS.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:
-    """Make a name or title printable on one line, so that it cannot pass for several."""
+    """Make a name or title printable on one line, so that it cannot look like several lines."""
     return printable(_BREAKS.sub(" ", text))
 
 
 def printable_json(value: object, *, indent: int | None = None) -> str:
-    """Write JSON, records and paths too, with everything readable but what a terminal would obey, which is escaped."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
+    """Write a value, including records and paths, as JSON; only characters that a terminal would obey are escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_json_value)
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _plain(value: object) -> Any:
-    """Turn what json does not know into what it knows."""
+def _json_value(value: object) -> Any:
+    """Convert a record, mapping or other value that json does not know."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def display_path(path: Path | str) -> str:
-    """Shorten a path, or a place that begins with one, below the working directory to what a user would type."""
+    """Shorten a path or location below the working directory to what a user would type."""
     return str(path).removeprefix(f"{Path.cwd()}/")
 
 
 def passage_as_dict(passage: Passage) -> dict[str, Any]:
-    """Return a passage for JSON."""
+    """Return a passage as a dictionary for JSON."""
     return {
         "kind": passage.kind,
         "location": display_path(passage.location),
@@ -61,20 +61,20 @@ def passage_as_dict(passage: Passage) -> dict[str, Any]:
         "end_line": passage.end_line,
         "text": passage.text,
         "context": passage.context,
-        "also_in": [display_path(place) for place in passage.also_in],
+        "also_in": [display_path(location) for location in passage.also_in],
         "score": passage.score,
         "weak": passage.weak,
         "ranks": {hit.list_name: {"rank": hit.rank, "score": hit.score} for hit in passage.hits},
     }
 
 
-def provenance_as_text(said: Provenance) -> str:
-    """Say where a document comes from, as far as it says so: `https://example.org/a, 2024-05-01, Ada Byron`."""
-    return ", ".join(part for part in (said.url, said.date, said.author) if part)
+def provenance_as_text(provenance: Provenance) -> str:
+    """Return the known origin of a document as text: `https://example.org/a, 2024-05-01, Ada Byron`."""
+    return ", ".join(part for part in (provenance.url, provenance.date, provenance.author) if part)
 
 
 def answer_as_dict(answer: Answer) -> dict[str, Any]:
-    """Return an answer for JSON."""
+    """Return an answer as a dictionary for JSON."""
     return {
         "question": answer.question,
         "answered": answer.answered,
@@ -91,29 +91,29 @@ def answer_as_dict(answer: Answer) -> dict[str, Any]:
         "look_alikes": [passage_as_dict(passage) for passage in answer.look_alikes],
         "closest": [passage_as_dict(passage) for passage in answer.closest],
         "changed_citations": answer.changed_citations,
-        "support": [_plain(support) for support in answer.support],
+        "support": [_json_value(support) for support in answer.support],
         "passages": [passage_as_dict(passage) for passage in answer.passages],
     }
 
 
 def changed_citations(answer: Answer) -> list[str]:
-    """Say of each citation that the check changed, or gave to a sentence without one, what it is now."""
+    """Describe each citation that the check changed, or added to a sentence without one."""
     return [
-        f"A sentence cites [{new}] instead of [{old}], since that fits it better."
+        f"A sentence now cites [{new}] instead of [{old}] because that source fits better."
         for old, new in answer.changed_citations
     ]
 
 
 def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, ...]:
-    """Return a passage for people: its place and headings, what its document says of itself, how it begins, why."""
+    """Return a passage as lines of text: location, headings, origin, a snippet and, with `explain`, its ranks."""
     snippet = " ".join(passage.text.split())
     if len(snippet) > _SNIPPET_CHARACTERS:
         snippet = snippet[:_SNIPPET_CHARACTERS].rsplit(" ", 1)[0] + " ..."
     headings = heading_path(passage.title, passage.headings)
     marks = ["the whole document"] * (passage.kind == "document") + ["weak"] * bool(passage.weak)
     lines = [display_path(passage.location), f"{headings} ({', '.join(marks)})" if marks else headings]
-    said, tags = provenance_as_text(passage.provenance), ", ".join(passage.provenance.tags)
-    lines += [line for line in (said, tags and f"tags: {tags}") if line]
+    origin, tags = provenance_as_text(passage.provenance), ", ".join(passage.provenance.tags)
+    lines += [line for line in (origin, tags and f"tags: {tags}") if line]
     if passage.kind == "document" and passage.context:
         lines.append(f"summary by the model: {passage.context}")
     lines.append(snippet)
@@ -125,12 +125,12 @@ def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, .
 
 
 def describe_contexts(counts: Mapping[str, int]) -> list[str]:
-    """Say how many contexts there are of each kind that there is."""
+    """Describe how many contexts there are of each kind."""
     kinds = {
         "llm": "as generated",
         "repaired": "repaired",
         "headings": "replaced by the headings",
-        "apart": "made of what sets the document apart",
+        "apart": "built from what distinguishes the document",
         "unneeded": "not needed",
     }
     return [f"{counts[kind]} {text}" for kind, text in kinds.items() if counts.get(kind)]

@@ -1,4 +1,4 @@
-"""Errors a user can expect: each message is one sentence saying what is wrong and the command that mends it."""
+"""Expected errors: each message is one sentence that says what is wrong and which command fixes it."""
 
 
 class LocalRagError(Exception):
@@ -21,11 +21,11 @@ class ReadError(LocalRagError):
 
 
 class LibraryError(LocalRagError):
-    """Report a library that is missing, locked, damaged or made with other settings."""
+    """Report a library that is missing, locked, damaged or built with other settings."""
 
 
 class DamagedLibraryError(LibraryError):
-    """Report a store or an index that is not as it was written; `reason` is what was found, without the remedy."""
+    """Report a damaged store or index; `reason` is the damage without the remedy."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"{reason}; {remedy}.")
@@ -37,11 +37,11 @@ class QuestionError(LocalRagError):
 
 
 class BusyError(LocalRagError):
-    """Report that too many questions are waiting already."""
+    """Report that too many questions are already waiting."""
 
 
 class StoppedError(LocalRagError):
-    """Report an answer that was stopped before its end."""
+    """Report an answer that was stopped before it was complete."""
 
 
 class DatasetError(LocalRagError):
@@ -49,8 +49,8 @@ class DatasetError(LocalRagError):
 
 
 class NetworkError(LocalRagError):
-    """Report a fetch that failed, in the two commands that fetch."""
+    """Report a failed download, in one of the commands that download."""
 
 
 class ClusterError(LocalRagError):
-    """Report machines of a cluster that cannot be reached, or do not fit together."""
+    """Report cluster machines that cannot be reached or are incompatible."""

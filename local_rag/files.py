@@ -1,4 +1,4 @@
-"""Files: hash them, write them whole or not at all, make them survive a power cut, add up their sizes."""
+"""Files: open and hash them, replace them atomically, flush them to disk, measure their size."""
 
 import contextlib
 import errno
@@ -12,15 +12,15 @@ from pathlib import Path
 
 DEFAULT_FOLDER = Path(".local-rag")  # of a library, in the current folder
 SETTINGS_FILE = "settings.toml"  # the user's own settings, in the library's folder
-# What `scrape` remembers of a folder's pages, where reading finds the address of a PDF.
+# The file in which `scrape` records the pages of a folder; reading takes the URL of a PDF from it.
 SCRAPE_STATE = ".scrape.json"
 
 
 @contextlib.contextmanager
 def open_regular(path: Path) -> Iterator[BufferedReader]:
-    """Open a user's file for reading; raise OSError for anything but a regular file, whatever it was when it was found.
+    """Open a user's file for reading; raise OSError if it is not, or no longer, a regular file.
 
-    O_NONBLOCK: opening a FIFO would wait for a writer; O_NOFOLLOW: a link may lead anywhere.
+    O_NONBLOCK is needed because opening a FIFO would wait for a writer, O_NOFOLLOW because a link may lead anywhere.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -31,7 +31,7 @@ def open_regular(path: Path) -> Iterator[BufferedReader]:
 
 
 def is_utf8(name: str) -> bool:
-    """Say whether a name, path or question can be stored as text: without what stands for other bytes in it."""
+    """Return whether a name, path or question is valid Unicode, without surrogates for bytes that are not UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -40,21 +40,21 @@ def is_utf8(name: str) -> bool:
 
 
 def file_sha256(path: Path) -> str:
-    """Hash a file of this program's own."""
+    """Return the SHA-256 of one of the program's own files."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def document_sha256(path: Path) -> str:
-    """Hash a user's file."""
+    """Return the SHA-256 of a user's file."""
     with open_regular(path) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def write_whole(path: Path, content: bytes | str, *, durable: bool = False) -> None:
-    """Write a file so that a reader sees the old content or the new; a `durable` one survives a power cut too.
+    """Replace a file atomically: a reader sees the old content or the new. With `durable` it also survives a power cut.
 
-    What a killed process leaves behind is hidden and ends in `.tmp`.
+    A killed process may leave a hidden file that ends in `.tmp`.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}{threading.get_ident()}.tmp")
     try:
@@ -70,7 +70,7 @@ def write_whole(path: Path, content: bytes | str, *, durable: bool = False) -> N
 
 
 def flush(path: Path) -> None:
-    """Make a file's or folder's content survive a power cut."""
+    """Flush a file or folder to disk, so that it survives a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -79,7 +79,7 @@ def flush(path: Path) -> None:
 
 
 def folder_bytes(path: Path) -> int:
-    """Add up the sizes of a file, or of all files below a folder, in which another process may be working."""
+    """Return the size of a file or of all files below a folder; other processes may change the folder meanwhile."""
     total = 0
     for file in (path, *path.rglob("*")) if path.is_dir() else (path,):
         with contextlib.suppress(OSError):
@@ -88,7 +88,7 @@ def folder_bytes(path: Path) -> int:
 
 
 def is_locked(path: Path) -> bool:
-    """Say whether a process holds a lock on a file, without trying to; only Linux tells."""
+    """Return whether a process holds a lock on a file, without trying to take it; works only on Linux."""
     with contextlib.suppress(OSError, ValueError):
         inode = path.stat().st_ino
         for line in Path("/proc/locks").read_text().splitlines():

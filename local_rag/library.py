@@ -36,7 +36,7 @@ from local_rag.offline import close, set_switches
 from local_rag.records import EVERYTHING, Answer, Filters, InstalledModel, Passage, Progress, Turn
 from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.search import Searcher, Trace
-from local_rag.settings import Settings, index_settings, resolve_settings, said_now
+from local_rag.settings import Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.connect import remembered
 from local_rag.store.database import Store
 from local_rag.store.history import History
@@ -83,7 +83,7 @@ class Library:
         self.settings: Settings = resolve_settings(self.folder, remembered(self.folder, self._generations), **settings)
         close(network_of(self.settings)) if sealed else set_switches()
         self._indexes = indexes_of(self.settings, self._generations)
-        self._given = said_now(**settings)
+        self._given = explicit_settings(**settings)
         self._parts = parts
         self._open = ExitStack()
         self._one_at_a_time = RLock()  # models and store serve one thread at a time, whichever it is

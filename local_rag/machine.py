@@ -1,4 +1,4 @@
-"""The machine: processor, memory, disk."""
+"""Facts about the machine: processor, memory, disks, and how busy other programs keep it."""
 
 import math
 import os
@@ -11,18 +11,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-_LOOK_SECONDS = 0.5  # between two looks: the system counts in hundredths
-_SMOOTH = 0.5  # weight of the newest look
-_WORTH_A_CORE = 0.6  # of a core, kept busy by others
-_COLUMNS = (0, 2, 5, 6)  # of /proc/stat: user, system, interrupts; not `nice`, which gives way
+_SAMPLE_SECONDS = 0.5  # between two samples: the system counts in hundredths of a second
+_SMOOTHING = 0.5  # weight of the latest sample
+_WORTH_A_CORE = 0.6  # the load by other programs that counts as a busy core
+_COLUMNS = (0, 2, 5, 6)  # of /proc/stat: user, system, interrupts; not `nice`, which has lower priority
+_NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "sshfs"}
 
 Clock = Callable[[], float]
 
 
 def physical_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """Count the physical cores this process may use: llama.cpp's threads spin, so hyper-threads only harm.
+    """Return the number of physical cores that this process may use, limited by its control group.
 
-    No more than a container has the time of, which the files of its control group say.
+    Hyper-threads do not count because the threads of llama.cpp spin, so more of them only slow it down.
     """
     siblings = set()
     for cpu in _allowed_processors():
@@ -37,7 +38,7 @@ def _allowed_processors() -> set[int]:
 
 
 def _cores_of_time(cgroup: Path) -> int:
-    """Return how many cores a control group (of version 2 or 1) may keep busy, rounded up; many where it says none."""
+    """Return how many cores a control group (version 2 or 1) may use, rounded up; `sys.maxsize` without a limit."""
     names = ["cpu.max"] if (cgroup / "cpu.max").exists() else ["cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"]
     with suppress(OSError, ValueError):  # no such files, or "max"
         quota, period = map(int, " ".join((cgroup / name).read_text() for name in names).split())
@@ -46,29 +47,29 @@ def _cores_of_time(cgroup: Path) -> int:
 
 
 def processor() -> str:
-    """Name the processor's model."""
+    """Return the model name of the processor."""
     return _of_processor("model name") or platform.processor() or platform.machine()
 
 
 def processor_flags() -> list[str]:
-    """List what the processor can do, as Linux calls it."""
+    """Return the feature flags of the processor as Linux names them."""
     return _of_processor("flags").split()
 
 
 def give_way(niceness: int = 10) -> None:
-    """Let this process and its children compute only when others do not want to, where the system knows priorities."""
+    """Lower the priority of this process and its children, if the system has priorities."""
     with suppress(OSError, AttributeError):
         if os.getpriority(os.PRIO_PROCESS, 0) < niceness:
             os.setpriority(os.PRIO_PROCESS, 0, niceness)
 
 
 def is_supported(system: str = sys.platform) -> bool:
-    """Say whether the program can work on a system; what reads documents needs one like Unix."""
+    """Return whether local-rag works on a system; reading documents needs a Unix-like one."""
     return system != "win32"
 
 
 def memory() -> tuple[int, int]:
-    """Return total and available memory in bytes, no more than a container's limit."""
+    """Return total and available memory in bytes, at most the limit of the container."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     free = total
     with suppress(OSError):
@@ -81,37 +82,26 @@ def memory() -> tuple[int, int]:
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the free space of the disk that a folder, which may not exist yet, is on."""
+    """Return the free bytes on the disk of a folder, which need not exist yet."""
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     return shutil.disk_usage(existing).free
 
 
 def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
-    """Name the file system that a folder is on, as Linux calls it; empty where that cannot be told."""
+    """Return the type of a folder's file system as Linux names it, or "" if unknown."""
     found, longest = "", -1
     with suppress(OSError):
         for line in mounts.read_text(errors="replace").splitlines():
-            _, place, kind, *_ = line.split(" ")
-            place = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), place)
-            if folder.resolve().is_relative_to(place) and len(place) > longest:
-                found, longest = kind, len(place)
+            _, mount, kind, *_ = line.split(" ")
+            mount = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), mount)
+            if folder.resolve().is_relative_to(mount) and len(mount) > longest:
+                found, longest = kind, len(mount)
     return found
 
 
 def is_network(kind: str) -> bool:
-    """Say whether a file system is another machine's."""
-    return kind.removeprefix("fuse.") in {
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "9p",
-        "afs",
-        "ceph",
-        "lustre",
-        "sshfs",
-    }
+    """Return whether a type of file system belongs to another machine."""
+    return kind.removeprefix("fuse.") in _NETWORK_FILE_SYSTEMS
 
 
 def _of_processor(field: str) -> str:
@@ -122,11 +112,11 @@ def _of_processor(field: str) -> str:
 
 
 class Neighbours:
-    """Say how many threads are worth running beside what other programs do now.
+    """Recommend a number of threads that fits the current load by other programs.
 
-    Threads that meet at a barrier after each operation are as slow as the slowest: on two cores, one of which another
-    program keeps busy, one thread is faster than two. What runs with a lower priority gives way, and does not count.
-    Where the system does not tell (only Linux does), nobody else is thought to work.
+    Threads that meet at a barrier after each operation are as slow as the slowest one: on two cores, one of which
+    another program keeps busy, one thread is faster than two. Programs with a lower priority do not count. Systems
+    other than Linux do not report the load; there it counts as zero.
     """
 
     def __init__(
@@ -135,21 +125,21 @@ class Neighbours:
         self._stat, self._own, self._clock = stat, own, clock
         self._cpus = _allowed_processors()
         self._busy = 0.0
-        self._last = self._look()
+        self._last = self._sample()
 
     def threads(self, wanted: int = 0) -> int:
-        """Return as many threads as `wanted`, or as physical cores, less those that others keep busy; one at least."""
+        """Return `wanted` threads (0: one per physical core) minus the cores that others keep busy; at least one."""
         wanted = wanted or physical_cores()
-        if self._clock() - self._last[0] >= _LOOK_SECONDS:
-            now = self._look()
+        if self._clock() - self._last[0] >= _SAMPLE_SECONDS:
+            now = self._sample()
             seconds = now[0] - self._last[0]
             others = ((now[1] - self._last[1]) - (now[2] - self._last[2])) / seconds
-            self._busy += _SMOOTH * (max(0.0, others) - self._busy)
+            self._busy += _SMOOTHING * (max(0.0, others) - self._busy)
             self._last = now
         return max(1, wanted - int(self._busy + 1 - _WORTH_A_CORE))
 
-    def _look(self) -> tuple[float, float, float]:
-        """Return the time, and the seconds that all programs and this one have computed on the cores it may use."""
+    def _sample(self) -> tuple[float, float, float]:
+        """Return the time, and the processor seconds used by all programs and by this one on the allowed cores."""
         now, used, own = self._clock(), 0.0, self._own()
         with suppress(OSError, ValueError, IndexError):
             for line in self._stat.read_text().splitlines()[1:]:

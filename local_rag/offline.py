@@ -1,9 +1,9 @@
-"""Make a connection to anything but this machine impossible, in this process and its libraries.
+"""Make connections to other machines impossible in this process and its libraries.
 
-Each command says what it may reach, and closes the rest once. Three layers, since each has a way round it: environment
-variables that keep the model libraries from asking their hubs, an audit hook below everything that uses Python's
-sockets, and on Linux a system call filter that denies native code and child processes every socket but a Unix one.
-What they leave open is in docs/threats.md.
+Each command states what it may reach and blocks everything else, once. There are three layers because each can be
+bypassed: environment variables that keep the model libraries from contacting their hubs, an audit hook below everything
+that uses Python's sockets, and on Linux a system call filter that denies native code and child processes every socket
+except Unix sockets. docs/threats.md lists the remaining gaps.
 """
 
 import ctypes
@@ -40,36 +40,36 @@ _WITH_HOST = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyadd
 
 _INTERNET = {socket.AF_INET, socket.AF_INET6}
 
-# For the system call filter: audit architecture, and the numbers of the calls `socket` and `seccomp`.
+# For the system call filter: the audit architecture and the numbers of the calls `socket` and `seccomp`.
 _SYSTEM_CALLS = {"x86_64": (0xC000003E, 41, 317), "aarch64": (0xC00000B7, 198, 277)}
-# A ring of io_uring opens sockets without the call `socket`; it is set up, entered and registered by three calls.
+# io_uring opens sockets without the call `socket`; these three calls set up, enter and register a ring.
 _IO_URING = (425, 426, 427)
-_X32 = 1 << 30  # set in the numbers of an x86-64 kernel's third set of calls
+_X32 = 1 << 30  # set in the call numbers of the x32 interface of an x86-64 kernel
 _NO_NEW_PRIVILEGES = 38  # prctl
 _SET_MODE_FILTER = 1
 _ALL_THREADS = 1
-# Without it, older kernels slow down all computing of a filtered process as a shield against Spectre.
+# Without this flag, older kernels slow down filtered processes as a mitigation of Spectre.
 _ALLOW_SPECULATION = 4
 _ALLOW, _DENY = 0x7FFF0000, 0x00050000 | errno.EACCES
 
-# Opens a socket as a program of 32 bits does: mov eax, 359; mov ebx, 2; mov ecx, 2; xor edx, edx; int 0x80. A kernel
-# that runs no such programs kills whoever tries.
+# Opens a socket like a 32-bit program: mov eax, 359; mov ebx, 2; mov ecx, 2; xor edx, edx; int 0x80. A kernel without
+# support for 32-bit programs kills the process.
 _CALL_AS_32_BIT = """
 import ctypes, mmap, sys
 memory = mmap.mmap(-1, 4096, prot=7)
 memory.write(bytes.fromhex("53 b867010000 bb02000000 b902000000 31d2 cd80 5b c3"))
 sys.exit(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))() < 0)
 """
-# Programs that look names up for others, through a Unix socket.
+# Programs that resolve names for other programs through a Unix socket.
 _NAME_SERVICES = ("/var/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve")
 
 _hooked = _filtered = False
-_hosts: frozenset[str] | None = None  # beside this machine, what Python's sockets may reach; None: not closed yet
-_unfiltered = ""  # why the kernel took no filter
+_hosts: frozenset[str] | None = None  # other hosts that Python's sockets may reach; None: nothing is blocked yet
+_unfiltered = ""  # why the kernel rejected the filter
 
 
 class Network(Enum):
-    """What a command may reach: nothing but this machine, or what it is there to fetch."""
+    """What a command may reach: only this machine, or also what it downloads."""
 
     NONE = "none"
     FETCH = "fetch"
@@ -77,24 +77,23 @@ class Network(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a command of a cluster may reach: the hosts that the user named, by name and by address."""
+    """What a cluster command may reach: the hosts that the user named, as names and addresses."""
 
     hosts: frozenset[str]
 
 
 class OfflineError(LocalRagError, PermissionError):
-    """Report an attempt to reach another machine; a library takes it for a network that is down."""
+    """Report an attempt to reach another machine; to a library it looks as if the network were down."""
 
 
 def close(allow: Network | Cluster = Network.NONE, *, native_code: bool = True) -> None:
-    """Refuse connections and name look-ups but those allowed from now on, for as long as the process lives.
+    """Refuse all connections and name look-ups that are not allowed, from now until the process ends.
 
-    Loopback stays open to Python. With `native_code`, Linux refuses every socket but a Unix one to all code in the
-    process and in its children; where the kernel takes no filter, `open_ways` says so. For a cluster that filter is
-    left out: it cannot tell one address from another, and the engine's native code needs sockets. Hosts that were
-    refused once stay so.
+    Loopback stays open to Python. With `native_code`, Linux refuses all sockets except Unix sockets to all code in the
+    process and its children; if the kernel rejects the filter, `open_ways` reports it. For a cluster there is no filter
+    because it cannot distinguish addresses and native code needs sockets. A host that was refused once stays refused.
     """
-    global _hooked, _filtered, _unfiltered, _hosts  # noqa: PLW0603  neither can be removed, nor added twice
+    global _hooked, _filtered, _unfiltered, _hosts  # noqa: PLW0603  hook and filter belong to the process
     set_switches(allow)
     if allow is Network.FETCH:
         return
@@ -110,16 +109,19 @@ def close(allow: Network | Cluster = Network.NONE, *, native_code: bool = True) 
 
 
 def set_switches(allow: Network | Cluster = Network.NONE) -> None:
-    """Tell the model libraries to send no usage data, and but to fetch to ask no hub; they look when imported."""
+    """Tell the model libraries to send no usage data and, except for downloads, not to contact a hub.
+
+    They read these variables when they are imported.
+    """
     os.environ.update(SWITCHES)
     if allow is Network.FETCH:
         os.environ.update(dict.fromkeys(_OFF, "0"))
 
 
 def open_ways(serving: int | None = None) -> list[str]:
-    """Try each way out of this process that should be closed, and name those that are open; nothing is sent.
+    """Try each way out of this process that should be blocked, and return the open ones; nothing is sent.
 
-    The sockets of a server are meant to be open: those on the port that it is `serving` are not named.
+    The sockets on the port that a server is `serving` are open on purpose and not listed.
     """
     ways = [f"the variable {name}" for name, value in SWITCHES.items() if os.environ.get(name) != value]
     try:
@@ -135,14 +137,14 @@ def open_ways(serving: int | None = None) -> list[str]:
 
 
 def left_open(name_services: Sequence[str] = _NAME_SERVICES) -> list[str]:
-    """Say what cannot be closed on this machine, each in half a sentence."""
+    """Describe what cannot be blocked on this machine, each as a clause."""
     found = [service for service in name_services if Path(service).exists()]
-    notes = [f"a program on this machine still looks up names for native code ({service})" for service in found]
-    return notes if can_filter() else [*notes, "native code could connect, since nothing filters its calls here"]
+    notes = [f"a program on this machine still resolves names for native code ({service})" for service in found]
+    return notes if can_filter() else [*notes, "native code could connect because this system cannot filter its calls"]
 
 
 def _native_ways() -> Iterator[str]:
-    """Try each way to a socket that the kernel offers native code, and name those that are open."""
+    """Try each way in which the kernel gives native code a socket, and yield the open ones."""
     _, socket_number, _ = _SYSTEM_CALLS[platform.machine()]
     calls: dict[str, tuple[Any, ...]] = {
         "IPv4": (socket_number, socket.AF_INET, socket.SOCK_DGRAM, 0),
@@ -160,9 +162,9 @@ def _native_ways() -> Iterator[str]:
 
 
 def _open_sockets(serving: int | None) -> Iterator[str]:
-    """Yield the addresses of open sockets but those on loopback: what is open needs no permission to be used."""
+    """Yield the addresses of open sockets that are not on loopback; using them needs no further permission."""
     for path in Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd").iterdir():
-        with suppress(OSError):  # closed in between
+        with suppress(OSError):  # closed meanwhile
             if path.is_socket():
                 with socket.socket(fileno=os.dup(int(path.name))) as opened:
                     host, port = opened.getsockname()[:2] if opened.family in _INTERNET else ("", 0)
@@ -173,7 +175,7 @@ def _open_sockets(serving: int | None) -> Iterator[str]:
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
     if event in _WITH_ADDRESS:
         opened, address = arguments[0], arguments[1]
-        if opened.family == getattr(socket, "AF_UNIX", None) or address is None:  # None: connected, and checked then
+        if opened.family == getattr(socket, "AF_UNIX", None) or address is None:  # None: connected and checked
             return
         host = address[0] if isinstance(address, tuple) and address else address
     elif event in _WITH_HOST:
@@ -184,21 +186,21 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if not _is_this_machine(host) and not _is_named(host):
         raise OfflineError(
-            f"A connection to {host} was refused, since nothing may leave this machine but in `local-rag scrape`, "
-            "`local-rag models pull` and `local-rag bundle create`"
-            + (f", and to the cluster's hosts ({', '.join(sorted(_hosts))})." if _hosts else ".")
+            f"A connection to {host} was refused because only `local-rag scrape`, `local-rag models pull` and "
+            "`local-rag bundle create` may connect to other machines"
+            + (f", and other commands to the hosts of the cluster ({', '.join(sorted(_hosts))})." if _hosts else ".")
         )
 
 
 def _is_named(host: object) -> bool:
-    """Say whether a host is one of the cluster, by its name or its address."""
+    """Return whether a host belongs to the cluster, by name or address."""
     name = host.decode(errors="replace") if isinstance(host, bytes) else str(host)
     address = _address(host)
     return bool(_hosts) and (name in _hosts or (address is not None and str(address) in _hosts))  # type: ignore[operator]
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a host is this machine's own, which no other one reaches."""
+    """Return whether a host is a loopback name or address, which no other machine can reach."""
     return bool(host) and _is_this_machine(host)
 
 
@@ -210,7 +212,7 @@ def _is_this_machine(host: object) -> bool:
 
 
 def _address(host: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Read a host as an address; None where it is a name."""
+    """Parse a host as an IP address; return None for a name."""
     name = host.decode(errors="replace") if isinstance(host, bytes) else str(host)
     try:
         address = ipaddress.ip_address(name)
@@ -223,16 +225,16 @@ def _address(host: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | No
 
 
 def can_filter() -> bool:
-    """Say whether this system has a filter for the calls of native code."""
+    """Return whether this system can filter the system calls of native code."""
     return sys.platform == "linux" and platform.machine() in _SYSTEM_CALLS and sys.maxsize > 2**32
 
 
 def _filter_system_calls() -> str:
-    """Let `socket` fail with EACCES for every family but Unix and netlink, which never leave the kernel.
+    """Make `socket` fail with EACCES for all families except Unix and netlink, which never leave the machine.
 
-    So fail io_uring, and all calls of another architecture, whose numbers mean something else. Returns why the kernel
-    does not take the filter, or nothing. It is a program for seccomp(2), in the kernel's packet filter language: an
-    instruction is a code, two jumps, where a condition holds and where not, and a value.
+    io_uring also fails, and so do all calls of other architectures, whose numbers have other meanings. Returns why the
+    kernel rejected the filter, or "". The filter is a program for seccomp(2) in the kernel's packet filter language: an
+    instruction consists of a code, the jumps if its condition is true and if it is false, and a value.
     """
     architecture, socket_number, seccomp_number = _SYSTEM_CALLS[platform.machine()]
     load, jump_if_equal, jump_if_at_least, return_value = 0x20, 0x15, 0x35, 0x06
@@ -246,7 +248,7 @@ def _filter_system_calls() -> str:
         (jump_if_equal, 0, 4, socket_number),
         (load, 0, 0, first_argument),
         (jump_if_equal, 2, 0, int(socket.AF_UNIX)),
-        (jump_if_equal, 1, 0, 16),  # AF_NETLINK, by which glibc lists the network interfaces
+        (jump_if_equal, 1, 0, 16),  # AF_NETLINK, with which glibc lists the network interfaces
         (return_value, 0, 0, _DENY),
         (return_value, 0, 0, _ALLOW),
     ]
@@ -256,10 +258,10 @@ def _filter_system_calls() -> str:
     failed = library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or library.syscall(
         seccomp_number, _SET_MODE_FILTER, _ALL_THREADS | _ALLOW_SPECULATION, program
     )
-    # A positive number is that of a thread whose own filter stands in the way.
-    return "another thread has a filter of its own" if failed > 0 else os.strerror(ctypes.get_errno()) if failed else ""
+    # A positive number is the id of a thread whose own filter prevents this one.
+    return "another thread has its own filter" if failed > 0 else os.strerror(ctypes.get_errno()) if failed else ""
 
 
-if __name__ == "__main__":  # for `doctor`, which may run in a process that is not to be sealed
+if __name__ == "__main__":  # for `doctor`, whose own process may have to stay open
     close()
     sys.stdout.writelines(f"{way}\n" for way in open_ways())

@@ -1,4 +1,4 @@
-"""The plain frozen records that flow from stage to stage."""
+"""The frozen records that pass from stage to stage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,23 +7,24 @@ from pathlib import Path
 from typing import Literal
 
 DocumentKind = Literal["markdown", "text", "code"]
-# What situates each chunk beside its title and headings: what sets its document apart where it can be mistaken for one
-# of another, a generated sentence too, or nothing more; or not even the headings.
+# The context of each chunk. `auto`: what distinguishes its document from similar ones; `llm`: also a written sentence;
+# `headings`: only title and headings; `none`: not even those.
 ContextMode = Literal["auto", "llm", "headings", "none"]
 SITUATED = frozenset({"auto", "llm"})  # the modes in which chunks have contexts
-# What a row of an index stands for: a part of a document, or all of it.
+# What a row of an index represents: a part of a document or all of it.
 RowKind = Literal["chunk", "document"]
-# What became of a generated sentence: used as it is, cut back, or dropped in favour of the headings. `apart` is what
-# sets a document apart, said without a model; `unneeded` that nothing need be said.
+# The origin of a context. `llm`: a generated sentence; `repaired`: one that was shortened; `headings`: one that was
+# rejected, so the headings are used; `apart`: what distinguishes the document, written without a model; `unneeded`:
+# the document needs no context.
 ContextKind = Literal["llm", "repaired", "headings", "apart", "unneeded"]
-WRITTEN = frozenset({"llm", "repaired", "apart"})  # the kinds that say something
+WRITTEN = frozenset({"llm", "repaired", "apart"})  # the kinds with a text
 Role = Literal["context", "answer", "embed", "rerank"]
 Stage = Literal["read", "compare", "contextualize", "embed", "publish", "ask", "answer", "draft", "check"]
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading and where it stands: `start` is a character offset into the document's text."""
+    """A heading; `start` is its character offset in the document's text."""
 
     level: int
     title: str
@@ -32,9 +33,9 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a document says of where it comes from, each empty where it says nothing.
+    """The origin that a document states; a field is empty if the document does not state it.
 
-    `date` is written YYYY-MM-DD. All are bounded where they are read (`reading/provenance.py`).
+    `date` is written YYYY-MM-DD. `reading/provenance.py` limits the length of all fields.
     """
 
     url: str = ""
@@ -43,7 +44,7 @@ class Provenance:
     tags: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Say whether anything is known."""
+        """Return whether anything is known."""
         return bool(self.url or self.date or self.author or self.tags)
 
 
@@ -54,10 +55,10 @@ UNKNOWN = Provenance()
 class Document:
     """A file as text.
 
-    `kind` says how to split it, `language` names the programming language of code. `pages` holds the offset at which
-    each page (PDF) or slide (PPTX) begins, empty where there are none. `is_source` is true when `text` has the same
-    lines as the file, so that a line number may be cited; converted formats (HTML, DOCX ...) have no such lines. `note`
-    says in a few words what of the file could not be read.
+    `kind` decides how it is split, and `language` is the programming language of code. `pages` holds the offset of each
+    page (PDF) or slide (PPTX), and is empty for other formats. `is_source` is true if `text` has the same lines as the
+    file, so a line number can be cited; converted formats such as HTML and DOCX do not. `note` describes in a few words
+    which part of the file could not be read.
     """
 
     path: Path
@@ -76,8 +77,8 @@ class Document:
 class Chunk:
     """A span of a document: `text == document.text[start:end]`.
 
-    `headings` are the titles above it, outermost first. `page` counts from 1, as do `line` and `end_line`;
-    each is None where the document has no such thing.
+    `headings` are the titles above it, outermost first. `page`, `line` and `end_line` count from 1; each is None if the
+    document has no pages or lines.
     """
 
     position: int
@@ -91,18 +92,18 @@ class Chunk:
 
 
 def heading_path(title: str, headings: Sequence[str]) -> str:
-    """Say where a chunk stands in its document: title and headings above it, outermost first."""
+    """Return the title of a document and the headings above a chunk as one line, outermost first."""
     parts = [title, *(heading for heading in headings if heading != title)]
     return " > ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which documents a question is asked of; what is left empty lets all pass.
+    """Limits on the documents to search; an empty field does not limit.
 
-    `within` are globs, as in a .gitignore, below any root, or absolute paths; a folder stands for all below it. `types`
-    are suffixes such as `pdf`. Of both one must fit, of `tags` all. A document's date, which is its own or else its
-    file's, is not before `since`, and is before `before`.
+    `within` holds globs as in a .gitignore, below any root, or absolute paths; a folder includes everything below it.
+    `types` holds suffixes such as `pdf`. At least one of each must match, and all of `tags`. The date of a document is
+    its own or else that of its file; it must be on or after `since` and earlier than `before`.
     """
 
     within: tuple[str, ...] = ()
@@ -112,7 +113,7 @@ class Filters:
     tags: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Say whether anything is asked for."""
+        """Return whether any limit is set."""
         return bool(self.within or self.types or self.since or self.before or self.tags)
 
 
@@ -120,7 +121,7 @@ EVERYTHING = Filters()
 
 
 def first_day(text: str) -> date:
-    """Read a day as 2024-05-01, or the first one of a month or year that is given alone; raise ValueError."""
+    """Return a day written as 2024-05-01, or the first day of a month or year; raise ValueError for other text."""
     return date.fromisoformat(text + "0000-01-01"[len(text) :] if len(text) in {4, 7} else text)
 
 
@@ -135,12 +136,12 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk that was found, or several that follow each other, with the story of its ranks.
+    """A chunk that was found, or several adjacent ones, with its rank in each list.
 
-    `start` and `end` are character offsets into the document's text; `also_in` are the places of copies of it.
-    `weak` says that the reranker finds that it hardly fits; None where it did not read it, or its scale is not known.
-    One of the kind `document` stands for a whole document: its text is how the document begins and how it is divided,
-    its context what a model has written about it, and its place the document's beginning, an empty span.
+    `start` and `end` are character offsets in the document's text, and `also_in` holds the locations of copies. `weak`
+    is true if the reranker's score shows that the passage hardly fits, and None if the reranker did not score it or its
+    scale is unknown. A passage of the kind `document` represents a whole document: its text is the beginning and the
+    outline of the document, its context is what a model wrote about it, and its span is empty at the beginning.
     """
 
     chunk_id: int
@@ -164,7 +165,7 @@ class Passage:
 
     @property
     def location(self) -> str:
-        """Name the place as a reader would look it up: path:line, path page N, or the path alone."""
+        """Return the location as a reader would look it up: `path:line`, `path page N`, or only the path."""
         if self.page is not None:
             return f"{self.path} page {self.page}"
         return f"{self.path}:{self.line}" if self.line is not None else self.path
@@ -172,7 +173,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A numbered source that the answer really cites."""
+    """A numbered source that an answer cites."""
 
     number: int
     passage: Passage
@@ -180,10 +181,11 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """A sentence of an answer: whether all its numbers and names occur in the sources it stands on, or what is missing.
+    """A sentence of an answer: whether all its numbers and names occur in its sources, and which are `missing`.
 
-    `score` is the best that the cross-encoder gives to the sentence with one of them, None without a cross-encoder.
-    `removed` are the numbers that stood in it and name no source.
+    `citations` are the sources that it cites or inherits from its neighbours. `score` is the highest score that the
+    cross-encoder gives to the sentence with one of them, None without a cross-encoder. `removed` holds the numbers that
+    were removed from the sentence because they name no source.
     """
 
     sentence: str
@@ -196,14 +198,14 @@ class SentenceSupport:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with its checked citations; `answered` is false when the documents do not hold it.
+    """An answer with its checked citations; `answered` is false if the documents do not contain the answer.
 
-    `passages` are those that were found, `read` what the model has read of them, in a prompt of `tokens` tokens,
-    and `written` the tokens of the answer's text; `closest` the best of it where there is no answer. `log_odds` are
-    those the model gives to the sources holding the answer, None when there was no source; below `threshold` there
-    is no answer. `support` has one record a sentence, `changed_citations` the numbers that the check replaced in
-    `text`, or on which a sentence without one stood, each with the new one. `look_alikes` are passages that read much
-    like what is cited, of documents that the question may have meant as well.
+    `passages` are all passages found, `read` those the model read, in a prompt of `tokens` tokens, and `closest` the
+    best of these if there is no answer. `written` counts the tokens of the answer. `log_odds` is the model's confidence
+    that the sources contain the answer, None if there was no source; below `threshold` there is no answer. `support`
+    has one record per sentence. `changed_citations` holds the citations that the check changed in `text` or added, as
+    pairs of the old and the new number. `look_alikes` are passages much like the cited ones from other documents that
+    the question may have meant.
     """
 
     question: str
@@ -226,7 +228,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A question that was asked before in a conversation, and what was answered."""
+    """An earlier question of a conversation and its answer."""
 
     question: str
     answer: str = ""
@@ -234,9 +236,9 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file that was left out, and why.
+    """A file that was skipped, and why.
 
-    `kept` says that its last good version stays in the index; `lasting` that reading it again will not help.
+    `kept` is true if its last good version stays in the index, and `lasting` if reading it again will not help.
     """
 
     path: Path
@@ -247,7 +249,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What of a file that was read is missing from the library."""
+    """A remark about the part of a file that is missing from the library."""
 
     path: Path
     note: str
@@ -255,7 +257,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a stage is; `detail` is a short remark for people."""
+    """The progress of a stage; `detail` is a short remark for the user."""
 
     stage: Stage
     done: int
@@ -265,37 +267,29 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
-    """How a model wants to be used.
+    """How to use a model."""
 
-    `context_length` in tokens. `pooling` is None when the folder's own configuration decides. `answered_log_odds` are
-    the log odds, of an answer model's Yes to "do the sources say it?", below which a question counts as unanswered.
-    `int8` says that with int8 weights it finds as much. `fused_weight` is the weight that the fused rank has beside a
-    reranker's own; 0 where its order stands alone. What a reranker scores further than `near` below the best is not
-    read whole for an answer, and further than `answering.pipeline` widens it no line of it; 0 where that was not
-    measured. What it scores below `weak_below` hardly fits the question; None where that was not measured. A question
-    less similar than `new_subject_below`, by an embedder's cosine, to the one before it opens a new subject.
-    """
-
-    context_length: int
+    context_length: int  # in tokens
     query_prefix: str = ""
     passage_prefix: str = ""
-    pooling: Literal["mean", "cls"] | None = None
+    pooling: Literal["mean", "cls"] | None = None  # None: the model folder's own configuration decides
+    # An answer model's log odds of Yes to "do the sources contain the answer?", below which it does not answer.
     answered_log_odds: float = 0.0
-    int8: bool = False
-    fused_weight: float = 0.0
+    int8: bool = False  # finds as much with int8 weights
+    fused_weight: float = 0.0  # of the fused rank beside a reranker's own; 0: only the reranker's order counts
+    # Passages whose reranker score is further than this below the best are not read whole for an answer, and further
+    # than `answering.pipeline` widens it, not at all; 0: not measured.
     near: float = 0.0
-    weak_below: float | None = None
+    weak_below: float | None = None  # a passage with a lower reranker score hardly fits; None: not measured
+    # A question whose cosine to the one before it, by an embedder, is lower than this begins a new subject.
     new_subject_below: float = -1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledModel(ModelUse):
-    """A model on disk, ready to load.
-
-    `path` is a GGUF file or a sentence-transformers folder, `identity` the SHA-256 that stands for its weights.
-    """
+    """A model on disk, ready to load."""
 
     name: str
     role: Role
-    path: Path
-    identity: str
+    path: Path  # a GGUF file or a sentence-transformers folder
+    identity: str  # the SHA-256 that identifies its weights

@@ -1,4 +1,4 @@
-"""One frozen Settings object, resolved once from flags, environment, the library's own file and defaults."""
+"""The settings of a library, resolved once from flags, environment variables, its settings file and defaults."""
 
 import difflib
 import os
@@ -23,64 +23,84 @@ from local_rag.records import ContextMode, InstalledModel
 
 Chunker = Literal["auto", "fixed", "recursive", "markdown", "code"]
 
-# What shapes an index is remembered in the library, so that `search` and `ask` need no flag that `index` was given.
+# The library remembers the settings that shape its index, so `search` and `ask` do not need the flags of `index`.
 REMEMBERED = ("profile", "embed_model", "context_model", "chunker", "chunk_tokens", "overlap", "context")
 
 
 class Settings(BaseSettings):
-    """Hold every choice a user can make; a model left empty is the profile's."""
+    """Hold all settings; an empty model name stands for the model of the profile."""
 
     model_config = SettingsConfigDict(frozen=True, env_prefix="LOCAL_RAG_", env_ignore_empty=True, extra="ignore")
 
-    profile: str = Field(default="starter", description="the models to use wherever none is named below")
+    profile: str = Field(default="starter", description="the set of models to use unless another model is named below")
     context_model: str = Field(
-        default="", description="writes contexts: a name of `local-rag models list` or a GGUF file"
+        default="", description="the model that writes contexts: a name from `local-rag models list` or a GGUF file"
     )
-    answer_model: str = Field(default="", description="answers: a name of `local-rag models list` or a GGUF file")
-    embed_model: str = Field(default="", description="embeds: a name of the list or a sentence-transformers folder")
-    rerank_model: str = Field(default="", description="reranks: a name of the list or a cross-encoder folder")
+    answer_model: str = Field(
+        default="", description="the model that answers: a name from `local-rag models list` or a GGUF file"
+    )
+    embed_model: str = Field(
+        default="", description="the embedder: a name from `local-rag models list` or a sentence-transformers folder"
+    )
+    rerank_model: str = Field(
+        default="", description="the reranker: a name from `local-rag models list` or a cross-encoder folder"
+    )
     context: ContextMode = Field(
-        default="auto", description="situates a chunk: what sets its document apart, a generated sentence, or less"
+        default="auto",
+        description="the context of a chunk. `auto`: what distinguishes its document from similar ones; `llm`: also a "
+        "generated sentence; `headings`: only title and headings; `none`: nothing",
     )
-    chunker: Chunker = Field(default="auto", description="how documents are split; `auto` goes by the kind of file")
+    chunker: Chunker = Field(default="auto", description="how to split documents; `auto` depends on the type of file")
     chunk_tokens: int = Field(
-        default=0, ge=0, description="the largest chunk; 0: what the embedder has beside the headings"
+        default=0, ge=0, description="the maximum length of a chunk; 0: what fits into the embedder with the headings"
     )
-    overlap: int = Field(default=0, ge=0, description="tokens that neighbouring chunks share")
+    overlap: int = Field(default=0, ge=0, description="the tokens that neighbouring chunks share")
     dense_weight: float = Field(default=0.7, ge=0, description="the weight of dense search in fusion")
     keyword_weight: float = Field(default=1.0, ge=0, description="the weight of keyword search in fusion")
     rrf_k: int = Field(default=10, ge=1, description="k of reciprocal rank fusion: rank r counts weight / (k + r)")
-    pool: int = Field(default=150, ge=1, description="candidates of each list")
-    rerank_candidates: int = Field(default=0, ge=0, description="passages to rerank; 0: as many as fit rerank_seconds")
-    rerank_seconds: float = Field(default=3.0, gt=0, description="what reranking may take where rerank_candidates is 0")
-    all_candidates: int = Field(default=1000, ge=1, description="candidates of each list of `search --all`")
-    passages: int = Field(default=20, ge=1, description="passages kept after reranking")
+    pool: int = Field(default=150, ge=1, description="the candidates that each search returns")
+    rerank_candidates: int = Field(
+        default=0, ge=0, description="the passages to rerank; 0: as many as fit into rerank_seconds"
+    )
+    rerank_seconds: float = Field(
+        default=3.0, gt=0, description="the time limit for reranking if rerank_candidates is 0"
+    )
+    all_candidates: int = Field(default=1000, ge=1, description="the candidates of each search with `search --all`")
+    passages: int = Field(default=20, ge=1, description="the passages to keep after reranking")
     answer_cache: bool = Field(
-        default=True, description="`serve` keeps answers, and vectors of questions, to give the same again at once"
+        default=True, description="`serve` keeps answers and question vectors, and reuses them for the same question"
     )
-    history: bool = Field(default=True, description="conversations of `chat` and of the page are kept until forgotten")
+    history: bool = Field(default=True, description="`chat` and the web page keep conversations until you delete them")
     usage_counts: bool = Field(
-        default=True, description="`status` counts the questions of the last 30 days, not their words"
+        default=True, description="`status` counts the questions of the last 30 days without storing their text"
     )
-    audit_log: bool = Field(default=False, description="`serve` writes who asked what to `audit.jsonl` in the library")
-    idle_seconds: float = Field(default=900.0, gt=0, description="after which `serve` frees the models it does not use")
+    audit_log: bool = Field(
+        default=False, description="`serve` records who asked what in `audit.jsonl` in the library folder"
+    )
+    idle_seconds: float = Field(
+        default=900.0, gt=0, description="the time after which `serve` unloads models that are not in use"
+    )
     cluster_address: str = Field(
-        default="", description="HOST:PORT of the head of a Ray cluster whose machines index; empty: this machine alone"
+        default="",
+        description="HOST:PORT of the head of a Ray cluster whose machines do the indexing; empty: this machine",
     )
     search_engine: str = Field(
-        default="", description="`qdrant:https://HOST:PORT/NAME`, which holds the index; empty: the library's folder"
+        default="",
+        description="the search engine that holds the index, as `qdrant:https://HOST:PORT/NAME`; empty: the library "
+        "folder",
     )
     publish_seconds: float = Field(
         default=600.0,
         gt=0,
-        description="from one publish to the next, as contexts come in; more where a publish takes long",
+        description="the time between two publishes while contexts are written; longer if a publish itself takes long",
     )
 
 
 def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyType({}), **flags: Any) -> Settings:
-    """Resolve the settings of a library; flags that are None were not given.
+    """Resolve the settings of a library; a flag that is None was not given.
 
-    Flags win over the environment, that over the user's own `settings.toml`, and that over what is `remembered`.
+    Flags take precedence over the environment, the environment over the user's `settings.toml`, and that over the
+    `remembered` settings. Raises LibraryError for an invalid value or an unreadable file.
     """
     given = {name: value for name, value in flags.items() if value is not None}
     path = folder / SETTINGS_FILE
@@ -90,12 +110,11 @@ def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyT
 
         @classmethod
         def settings_customise_sources(cls, *_: Any, **sources: Any) -> tuple[PydanticBaseSettingsSource, ...]:
-            installed = os.environ.get("LOCAL_RAG_DEFAULT_PROFILE", "")  # set where a bundle was installed
-            usual = {"profile": installed} if installed else {}
-            kept = InitSettingsSource(
-                cls, usual | {name: value for name, value in remembered.items() if name in REMEMBERED}
-            )
-            return sources["init_settings"], sources["env_settings"], TomlConfigSettingsSource(cls), kept
+            installed = os.environ.get("LOCAL_RAG_DEFAULT_PROFILE", "")  # set by an installed bundle
+            defaults = {"profile": installed} if installed else {}
+            known = {name: value for name, value in remembered.items() if name in REMEMBERED}
+            lowest = InitSettingsSource(cls, defaults | known)
+            return sources["init_settings"], sources["env_settings"], TomlConfigSettingsSource(cls), lowest
 
     try:
         _refuse_unknown(path)
@@ -112,21 +131,21 @@ def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyT
 
 
 def _refuse_unknown(path: Path) -> None:
-    """Raise LibraryError for a line of a settings file that names no setting."""
+    """Raise LibraryError if a settings file contains an unknown setting."""
     names = list(tomllib.loads(path.read_text(encoding="utf-8"))) if path.is_file() else []
     for name in names:
         if name not in Settings.model_fields:
             close = difflib.get_close_matches(name, Settings.model_fields, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else "docs/settings.md lists them."
-            raise LibraryError(f"{path} names {name!r}, which is no setting; {hint}")
+            hint = f"did you mean {close[0]!r}?" if close else "see the list in docs/settings.md."
+            raise LibraryError(f"{path} contains the unknown setting {name!r}; {hint}")
 
 
-def said_now(**flags: Any) -> frozenset[str]:
-    """Name the settings that flags or the environment give, in contrast to what a library remembers."""
+def explicit_settings(**flags: Any) -> frozenset[str]:
+    """Return the names of the settings that flags or environment variables set, unlike those a library remembers."""
     return frozenset(Settings(**{name: value for name, value in flags.items() if value is not None}).model_fields_set)
 
 
 def index_settings(settings: Settings, *models: InstalledModel | None) -> dict[str, Any]:
-    """Return the settings that shape an index, a user's own model by its full path."""
+    """Return the settings that shape an index, with a user's own model as its full path."""
     values = {name: getattr(settings, name) for name in REMEMBERED}
     return values | {f"{model.role}_model": model.name for model in models if model and values[f"{model.role}_model"]}

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import LibraryError
-from local_rag.settings import resolve_settings, said_now
+from local_rag.settings import explicit_settings, resolve_settings
 
 
 def test_flags_win_over_environment_over_file_over_what_is_remembered_over_defaults(
@@ -20,12 +20,12 @@ def test_flags_win_over_environment_over_file_over_what_is_remembered_over_defau
     assert resolve_settings(tmp_path, remembered).profile == "small"
     assert resolve_settings(tmp_path, remembered, profile="starter").profile == "starter"
     assert resolve_settings(tmp_path, remembered, profile=None).profile == "small"
-    assert said_now(profile=None, overlap=2) == {"profile", "overlap"}
+    assert explicit_settings(profile=None, overlap=2) == {"profile", "overlap"}
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_known_one(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text('anwser_model = "x"\n')
-    with pytest.raises(LibraryError, match=r"names 'anwser_model', which is no setting; did you mean 'answer_model'\?"):
+    with pytest.raises(LibraryError, match=r"unknown setting 'anwser_model'; did you mean 'answer_model'\?"):
         resolve_settings(tmp_path)
     (tmp_path / "settings.toml").write_text("xyzzy = 1\n")
     with pytest.raises(LibraryError, match=r"xyzzy.*docs/settings.md"):

@@ -169,7 +169,7 @@ def test_a_changed_citation_and_an_unsupported_sentence_are_told() -> None:
     support = (SentenceSupport("It costs 26 euro [1].", False, ("26 euro",), None, (1,)),)
     answer = Answer("?", "", True, (), (), support=support, changed_citations=((2, 1),))
     assert list(remarks(answer, strict=False)) == [
-        "A sentence cites [1] instead of [2], since that fits it better.",
+        "A sentence now cites [1] instead of [2] because that source fits better.",
         "26 euro does not occur in the sources of: It costs 26 euro [1].",
     ]
     assert list(remarks(answer, strict=True))[1].startswith("Left out, since 26 euro does not occur in")

@@ -55,7 +55,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 def test_the_hook_refuses_every_way_out_of_python(attempt: str) -> None:
     done = python(f"import socket; from local_rag.offline import close; close(native_code=False); {attempt}")
     assert done.returncode == 1
-    assert "was refused, since nothing may leave this machine" in done.stderr.splitlines()[-1]
+    assert "was refused because only `local-rag scrape`" in done.stderr.splitlines()[-1]
 
 
 def test_this_machine_stays_within_reach() -> None:
@@ -198,7 +198,7 @@ def test_what_closing_cannot_close_is_said(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     assert not any(missing in note for note in left_open([missing]))
     (note,) = [note for note in left_open([str(tmp_path), missing]) if str(tmp_path) in note]
-    assert note == f"a program on this machine still looks up names for native code ({tmp_path})"
+    assert note == f"a program on this machine still resolves names for native code ({tmp_path})"
 
 
 @pytest.mark.parametrize("arguments", [["search", "x"], ["models", "list"], ["models", "verify"], ["doctor"]])
