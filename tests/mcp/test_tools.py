@@ -74,7 +74,6 @@ def test_search_gives_passages_with_all_that_is_promised(folder: Path, era: str)
         ({"since": "1990-05"}, {"leave.md", "boat.txt", "ireland.md"}),
         ({"tag": "none"}, set()),
     ],
-    ids=str,
 )
 def test_filters_choose_documents(folder: Path, filters: dict[str, Any], places: set[str]) -> None:
     found = call(loaded(own_desk(folder)), "search", {"query": "parental leave", **filters})
