@@ -84,6 +84,14 @@ def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def indexed(documents: Path, run: Run) -> Path:
+    """The folder of three documents, indexed in the working directory by the command line."""
+    result = run("index", "documents", "--profile", "tiny", "--context", "headings")
+    assert result.exit_code == 0, result.output
+    return documents
+
+
+@pytest.fixture
 def folder(documents: Path) -> Path:
     """The folder of a library of the three documents, as a server finds it."""
     from tests.support import served  # needs an extra

@@ -21,9 +21,25 @@ from local_rag.llama.generator import Counts, Request, Token, never
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.read import parse, read_bytes, skipped
 from local_rag.reading.split import Splitting
-from local_rag.records import ContextKind, InstalledModel, Skipped
+from local_rag.records import ContextKind, InstalledModel, Passage, Skipped
 
 _IN_FLIGHT = 4
+
+
+def passage(
+    text: str = "text",
+    *,
+    key: int = 1,
+    path: str = "a.md",
+    title: str = "",
+    headings: tuple[str, ...] = (),
+    line: int = 1,
+    score: float = 0.5,
+    **fields: Any,
+) -> Passage:
+    """Return a passage of one line."""
+    places = {"context": "", "context_kind": "", "page": None, "line": line, "end_line": line}
+    return Passage(key, path, title, text, headings=headings, score=score, **(places | fields))
 
 
 class FakeEmbedder:

@@ -78,10 +78,6 @@ def test_each_constant_of_contexts_changes_their_plan(name: str) -> None:
     assert with_constant(contextualize, name, value).context_plan("m") == context_plan("m")
 
 
-def test_contexts_are_those_of_their_model() -> None:
-    assert context_plan("m") != context_plan("n")
-
-
 def test_each_value_of_the_embedding_changes_the_embedder() -> None:
     models = variants(MODEL)
     shaping = {"identity", "query_prefix", "passage_prefix", "pooling"}

@@ -19,12 +19,6 @@ def generator() -> FakeGenerator:
     return FakeGenerator(lambda _prompt: "At seven. [1]")
 
 
-@pytest.fixture
-def indexed(documents: Path, run: Run) -> Path:
-    assert run("index", "documents", "--profile", "tiny", "--context", "headings").exit_code == 0
-    return documents
-
-
 def chat(generator: FakeGenerator, *lines: str, arguments: tuple[str, ...] = ()) -> Result:
     parts = replace(EMBEDS_QUICKLY, open_engine=generating(generator))
     typed = "".join(f"{line}\n" for line in lines)
