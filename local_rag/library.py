@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from local_rag.answering.answerer import Answerer, answer_room
 from local_rag.answering.conversation import Conversation
-from local_rag.answering.pipeline import Asker, Way
+from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.cluster.choice import indexes_of, live_index, own_passages, prune, publishing, workers_of
 from local_rag.cluster.hosts import network_of
 from local_rag.errors import DamagedLibraryError, LibraryError
@@ -33,7 +33,17 @@ from local_rag.models.embedder import Embedder, RememberingEmbedder
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.reranker import Reranker
 from local_rag.offline import close, set_switches
-from local_rag.records import EVERYTHING, Answer, Filters, InstalledModel, Passage, Progress, Turn
+from local_rag.records import (
+    DEFAULT_OPTIONS,
+    EVERYTHING,
+    Answer,
+    AskOptions,
+    Filters,
+    InstalledModel,
+    Passage,
+    Progress,
+    Turn,
+)
 from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.search import Searcher, Trace
 from local_rag.settings import Settings, explicit_settings, index_settings, resolve_settings
@@ -211,71 +221,55 @@ class Library:
     def ask(
         self,
         question: str,
+        options: AskOptions = DEFAULT_OPTIONS,
         *,
+        earlier: Sequence[Turn] = (),
         on_text: Callable[[str], None] = _ignore,
         on_passages: Callable[[Sequence[Passage]], None] = _ignore,
-        anyway: bool = False,
         counted: bool = True,
         stop: Callable[[], bool] = never,
-        **how: Any,
     ) -> Answer:
-        """Answer a question from the documents, or say that they do not hold the answer; `how` as in `asker`.
+        """Answer a question from the documents, or say that they do not hold the answer.
 
-        `on_passages` sees the passages that were found, `on_text` the answer as it is written. `anyway` answers also
-        where the passages hardly hold the answer. Once `stop`, which is asked between any two operations of the model,
-        says yes, the answer ends with StoppedError. Unless it is not to be `counted`, status() counts it.
+        A follow-up is searched with some weight of the questions in the `earlier` turns. `on_passages` sees the
+        passages that were found, `on_text` the answer as it is written, or all at once if it is strict. Once `stop`,
+        which is called between any two operations of the model, returns True, the answer ends with StoppedError.
+        status() counts the question if `counted`.
         """
         with self._one_at_a_time:
-            answer = self.asker(**how).ask(question, anyway=anyway, stop=stop, on_text=on_text, on_passages=on_passages)
+            answer = self.pipeline(options, earlier).ask(question, stop=stop, on_text=on_text, on_passages=on_passages)
             if counted and self.settings.usage_counts:
                 count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return answer
 
-    def asker(
-        self,
-        *,
-        passages: int | None = None,
-        rerank: bool = True,
-        filters: Filters = EVERYTHING,
-        diverse: bool = False,
-        strict: bool = False,
-        expand: bool = False,
-        rewrite: bool = False,
-        earlier: Sequence[Turn] = (),
-    ) -> Asker:
-        """Return what answers questions step by step, for one thread.
-
-        As many of the best passages are read as the model reads in about ten seconds, or `passages` of them if its
-        context holds so many; `diverse` prefers passages that are unlike each other. `strict` leaves out every sentence
-        with a number or name that its sources lack, and gives `on_text` all at once. `expand` lets the model put the
-        question in other words, which are searched too. A follow-up is searched with some weight of the `earlier`
-        questions, and read behind the last of them; with `rewrite`, which takes a model of 3B, also written anew.
-        """
-        top, asked = passages or self.settings.passages, [turn.question for turn in earlier]
+    def pipeline(self, options: AskOptions = DEFAULT_OPTIONS, earlier: Sequence[Turn] = ()) -> AnswerPipeline:
+        """Return what answers questions step by step, for one thread."""
+        top = options.passages or self.settings.passages
+        asked = [turn.question for turn in earlier]
 
         def search(part: str, share: int, *, alone: bool = False) -> Trace:
             follows = () if alone else asked
-            return self.trace(part, top=top, rerank=rerank, filters=filters, earlier=follows, share=share)
+            return self.trace(
+                part, top=top, rerank=options.rerank, filters=options.filters, earlier=follows, share=share
+            )
 
         with storage_errors(self.folder):
             searcher = self._open_searcher()
-        way = Way(
-            near=0.0 if passages else self._near,
-            whole=passages is not None,
-            reranker=searcher.reranker if rerank else None,
-            diverse=diverse,
-            strict=strict,
-            expand=expand,
-            rewrite=earlier if rewrite else (),
+        return AnswerPipeline(
+            search,
+            self._open_answerer,
+            options,
+            earlier=earlier,
+            reranker=searcher.reranker if options.rerank else None,
+            near=self._near,
             rrf_k=self.settings.rrf_k,
         )
-        return Asker(search, self._open_answerer, way, earlier[-1] if earlier else None)
 
     @contextmanager
-    def calibrating(self) -> Iterator[tuple[Store, Answerer, Asker]]:
+    def calibrating(self) -> Iterator[tuple[Store, Answerer, AnswerPipeline]]:
         """Hold the library's lock; yield its store, what answers, and what asks it, to find a threshold with."""
         with locked_store(self.folder) as store:
-            yield store, self._open_answerer(), self.asker()
+            yield store, self._open_answerer(), self.pipeline()
 
     def chat(self) -> Conversation:
         """Begin a conversation, which is kept in the library's history where the setting says so and it can be."""

@@ -120,6 +120,30 @@ class Filters:
 EVERYTHING = Filters()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskOptions:
+    """How to answer a question.
+
+    `passages` is how many of the best passages the model reads; None lets it read as much as it does in about ten
+    seconds. `rerank` uses the cross-encoder, where the profile has one. `diverse` prefers passages that differ from
+    each other. `strict` leaves out every sentence with a number or name that its sources lack. `expand` also searches
+    for the question in other words, which the model writes. `rewrite` also searches for a follow-up as the model
+    rewrites it, which takes a model of 3B. `anyway` answers even where the passages hardly hold the answer.
+    """
+
+    passages: int | None = None
+    rerank: bool = True
+    filters: Filters = EVERYTHING
+    diverse: bool = False
+    strict: bool = False
+    expand: bool = False
+    rewrite: bool = False
+    anyway: bool = False
+
+
+DEFAULT_OPTIONS = AskOptions()
+
+
 def first_day(text: str) -> date:
     """Return a day written as 2024-05-01, or the first day of a month or year; raise ValueError for other text."""
     return date.fromisoformat(text + "0000-01-01"[len(text) :] if len(text) in {4, 7} else text)

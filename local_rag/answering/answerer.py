@@ -37,7 +37,7 @@ def answer_room(context_length: int, _sequences: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadSources:
     """A question with the passages the model has read for it, as a prompt in tokens.
 
     `log_odds` are those of the sources holding the answer, None where there is none to read.
@@ -83,7 +83,7 @@ class Answerer:
         prompt_tokens: int | None = None,
         excerpts: Excerpts = whole_texts,
         before: Turn | None = None,
-    ) -> Reading:
+    ) -> ReadSources:
         """Read the best passages that fit, `passages` being ordered best first, and judge whether they hold the answer.
 
         They fit into a prompt of `prompt_tokens`, or with None into all the model can read; of those that do the
@@ -92,11 +92,11 @@ class Answerer:
         room, model = self.generator.context_tokens, self.generator.model
         limit = min(prompt_tokens or room, room - MAX_ANSWER_TOKENS)
         prefix, used = sources_prompt(question, passages, model=model, limit=limit, excerpts=excerpts, before=before)
-        return Reading(question, prefix, used, self.log_odds(question, prefix) if used else None)
+        return ReadSources(question, prefix, used, self.log_odds(question, prefix) if used else None)
 
     def conclude(
         self,
-        reading: Reading,
+        reading: ReadSources,
         *,
         anyway: bool = False,
         reranker: Reranker | None = None,
@@ -108,7 +108,7 @@ class Answerer:
             return self._write(reading, reranker=reranker, strict=strict, on_text=on_text)
         return self._refuse(reading, on_text)
 
-    def _refuse(self, reading: Reading, on_text: Callable[[str], None]) -> Answer:
+    def _refuse(self, reading: ReadSources, on_text: Callable[[str], None]) -> Answer:
         """Return the answer of a question that the documents do not answer, with the passages that come closest."""
         on_text(REFUSAL)
         return Answer(
@@ -124,7 +124,7 @@ class Answerer:
         )
 
     def _write(
-        self, reading: Reading, *, reranker: Reranker | None, strict: bool, on_text: Callable[[str], None]
+        self, reading: ReadSources, *, reranker: Reranker | None, strict: bool, on_text: Callable[[str], None]
     ) -> Answer:
         """Answer from what was read, and check the answer against it.
 

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
-from local_rag.records import EVERYTHING, Answer, Citation, Filters, Passage, Turn
+from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Citation, Passage, Turn
 from local_rag.store.history import History, KeptConversation, KeptTurn
 
 _GREETING = "Hello. Ask something that the documents may answer."
@@ -25,31 +25,43 @@ def reply_to_greeting(text: str) -> str | None:
     return _REPLIES.get(words)
 
 
+def _ignore(_text: str) -> None: ...
+
+
+class Ask(Protocol):
+    """Answer a question, as `Library.ask` does."""
+
+    def __call__(
+        self, question: str, options: AskOptions, /, *, earlier: tuple[Turn, ...], on_text: Callable[[str], None]
+    ) -> Answer:
+        """Return the answer."""
+
+
 class Conversation:
-    """A conversation with a library, made by `Library.chat()`; `filters` hold for whatever is asked from then on.
+    """A conversation with a library, made by `Library.chat()`; `options` hold for whatever is asked from then on.
 
     It is kept in the library's history from its first question on. What was asked before on the same subject stands in
     `turns`.
     """
 
-    def __init__(self, ask: Callable[..., Answer], history: History) -> None:
+    def __init__(self, ask: Ask, history: History) -> None:
         self._ask, self._history = ask, history
         self._id: int | None = None
-        self.filters: Filters = EVERYTHING
+        self.options: AskOptions = DEFAULT_OPTIONS
         self.turns: list[Turn] = []
         self.last: Answer | None = None
 
-    def ask(self, question: str, **how: Any) -> Answer:
-        """Ask a question as `Library.ask` does, which `how` is for; a greeting is answered without searching.
+    def ask(self, question: str, *, on_text: Callable[[str], None] = _ignore) -> Answer:
+        """Ask a question as `Library.ask` does; a greeting is answered without searching.
 
         What is to be answered `anyway` takes the place of the question before where that was the same, and refused.
         """
         if reply := reply_to_greeting(question):
-            how.get("on_text", lambda _text: None)(reply)
+            on_text(reply)
             return Answer(question, reply, answered=True, citations=(), passages=())
-        again = bool(how.get("anyway") and self.turns and self.turns[-1].question == question)
+        again = bool(self.options.anyway and self.turns and self.turns[-1].question == question)
         earlier = self.turns[:-1] if again else self.turns
-        answer = self._ask(question, filters=self.filters, earlier=tuple(earlier), **how)
+        answer = self._ask(question, self.options, earlier=tuple(earlier), on_text=on_text)
         self.turns, self.last = [*earlier, Turn(question, answer.text)], answer
         if self._id is None:
             self._id = self._history.begin()

@@ -6,7 +6,7 @@ from functools import partial
 from time import perf_counter
 from typing import Protocol
 
-from local_rag.answering.answerer import Answerer, Reading
+from local_rag.answering.answerer import Answerer, ReadSources
 from local_rag.answering.excerpts import LINES, LINES_OF_SEVERAL, excerpts
 from local_rag.answering.expand import OWN_WEIGHT, fuse_passages, rephrase
 from local_rag.answering.look_alikes import look_alikes
@@ -15,12 +15,12 @@ from local_rag.answering.question_parts import HOW_TO, asks_for_several, split_q
 from local_rag.answering.rewrite import require_rewriter, rewrite
 from local_rag.answering.source_selection import select, take_turns
 from local_rag.models.reranker import Reranker
-from local_rag.records import Answer, Passage, Turn
+from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Passage, Turn
 from local_rag.retrieval.search import Trace
 from local_rag.retrieval.whole_documents import asks_for_documents
 
-_SEVERAL = 1.5  # times as much is read for a question that asks for several things
-_WIDER = 4  # times as far below the best may score what only lines are read of
+SEVERAL = 1.5  # times as much is read for a question that asks for several things
+WIDER = 4  # times as far below the best may score what only lines are read of
 
 
 class Search(Protocol):
@@ -33,103 +33,96 @@ class Search(Protocol):
         """Return what was found."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """How a question is to be answered.
-
-    `near` as in records.InstalledModel. The model reads as much as it can with `whole`, and as much as it reads in some
-    seconds without.
-    `reranker`, `strict` as in Answerer.conclude, `diverse` as in select. With `expand` the question is searched in
-    other words too, and the lists are fused with the constant `rrf_k`. A follow-up to the turns in `rewrite` is
-    searched also as the model writes it anew.
-    """
-
-    near: float = 0.0
-    whole: bool = False
-    reranker: Reranker | None = None
-    diverse: bool = False
-    strict: bool = False
-    expand: bool = False
-    rewrite: Sequence[Turn] = ()
-    rrf_k: int = 10
-
-
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidates:
     """What was found for a question and for each of its parts, and the turn that it follows, if any."""
 
     lists: Sequence[Sequence[Passage]]
     before: Turn | None = None
 
 
-class Asker:
-    """Answer questions by a search and a model that is opened once something was found.
+class AnswerPipeline:
+    """Answer questions with a search and a model, which is opened once something was found.
 
-    `before` is the turn that a question may follow.
+    `earlier` are the turns that a question may follow. `near` is as in records.InstalledModel, of the `reranker`; both
+    are left out where there is no cross-encoder. `rrf_k` is the constant of reciprocal rank fusion.
     """
 
     def __init__(
-        self, search: Search, open_answerer: Callable[[], Answerer], way: Way, before: Turn | None = None
+        self,
+        search: Search,
+        open_answerer: Callable[[], Answerer],
+        options: AskOptions = DEFAULT_OPTIONS,
+        *,
+        earlier: Sequence[Turn] = (),
+        reranker: Reranker | None = None,
+        near: float = 0.0,
+        rrf_k: int = 10,
     ) -> None:
-        self._search, self._open_answerer, self._way, self._before = search, open_answerer, way, before
+        self._search, self._open_answerer, self._options, self._earlier = search, open_answerer, options, earlier
+        self._reranker, self._near, self._rrf_k = reranker, near, rrf_k
 
     def require_rewriter(self) -> None:
         """Raise ModelError where the model that answers is too small to write questions anew."""
         require_rewriter(self._open_answerer().generator.model)
 
-    def find(self, question: str) -> Found:
+    def find(self, question: str) -> Candidates:
         """Search for a question and each of its parts."""
-        way, parts = self._way, split_question(question)
-        others = rephrase(question, self._open_answerer().generator) if way.expand else []
-        share = 1 + len(others) + bool(way.rewrite) + len(parts)
+        options, parts = self._options, split_question(question)
+        others = rephrase(question, self._open_answerer().generator) if options.expand else []
+        rewritten = options.rewrite and bool(self._earlier)
+        share = 1 + len(others) + rewritten + len(parts)
         first = self._search(question, share)
         lists = [first.passages, *(self._search(other, share).passages for other in others)]
         weights = [OWN_WEIGHT, *(1.0 for _ in others)]
-        if way.rewrite and first.follows:
-            anew = rewrite(question, way.rewrite, self._open_answerer().generator)
-            if anew:
-                lists.append(self._search(anew, share, alone=True).passages)
+        if rewritten and first.follows:
+            alone = rewrite(question, self._earlier, self._open_answerer().generator)
+            if alone:
+                lists.append(self._search(alone, share, alone=True).passages)
                 weights.append(OWN_WEIGHT)
-        found = [fuse_passages(lists, weights, k=way.rrf_k)] if len(lists) > 1 else lists
+        found = [fuse_passages(lists, weights, k=self._rrf_k)] if len(lists) > 1 else lists
         found += [self._search(part, share).passages for part in parts]
-        return Found(found, self._before if first.follows else None)
+        return Candidates(found, self._earlier[-1] if self._earlier and first.follows else None)
 
-    def read(self, question: str, found: Found) -> Reading:
+    def read(self, question: str, found: Candidates) -> ReadSources:
         """Read the likely lines of the likely sources; for steps, which are many lines, all of the likeliest sources.
 
-        More of what was found, read where these do not hold the answer, was measured on 7 questions of corpus/: it
-        raises the odds of those that nothing answers as well, and no further answer was right.
+        With `passages` in the options the model reads those passages whole.
         """
-        answerer, way = self._open_answerer(), self._way
+        answerer, whole = self._open_answerer(), self._options.passages is not None
         several = asks_for_several(question) or asks_for_documents(question)
-        budget = None if way.whole else answerer.usual_tokens
-        tokens = budget and int(budget * (_SEVERAL if several else 1))
-        near, read = way.near, whole_texts
-        if way.reranker and not way.whole and not HOW_TO.match(question):
+        budget = None if whole else answerer.usual_tokens
+        tokens = budget and int(budget * (SEVERAL if several else 1))
+        near, read = 0.0 if whole else self._near, whole_texts
+        if self._reranker and not whole and not HOW_TO.match(question):
             asked = f"{found.before.question} {question}" if found.before else question
             lines = LINES_OF_SEVERAL if several else LINES
-            near, read = _WIDER * near, partial(excerpts, asked, reranker=way.reranker, lines=lines, of_each=several)
-        sources = select(found.lists, near=near, several=several, diverse=way.diverse)
+            near, read = WIDER * near, partial(excerpts, asked, reranker=self._reranker, lines=lines, of_each=several)
+        sources = select(found.lists, near=near, several=several, diverse=self._options.diverse)
         return answerer.read(question, sources, prompt_tokens=tokens, excerpts=read, before=found.before)
 
     def ask(
         self,
         question: str,
         *,
-        anyway: bool,
         stop: Callable[[], bool],
         on_text: Callable[[str], None],
         on_passages: Callable[[Sequence[Passage]], None],
     ) -> Answer:
         """Answer a question; see `Library.ask`."""
-        started, way = perf_counter(), self._way
+        started, options = perf_counter(), self._options
         found = self.find(question)
         passages = take_turns(found.lists)
         on_passages(passages)
         answerer = self._open_answerer()
         answerer.generator.stop = stop
-        reading = self.read(question, found)
-        answer = answerer.conclude(reading, anyway=anyway, reranker=way.reranker, strict=way.strict, on_text=on_text)
+        answer = answerer.conclude(
+            self.read(question, found),
+            anyway=options.anyway,
+            reranker=self._reranker,
+            strict=options.strict,
+            on_text=on_text,
+        )
         return replace(
             answer,
             passages=tuple(passages),

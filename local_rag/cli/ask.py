@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from local_rag.cli.options import Command, filter_options, json_option, library_options, model_option, search_options
+from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option
 from local_rag.cli.running import ask_server, require_question
 from local_rag.cli.search import NOTHING_PASSES, passage_as_text, place_as_text
 from local_rag.display import answer_as_dict, changed_citations, display_path, one_line, printable, printable_json
-from local_rag.records import Answer, Filters, Passage
+from local_rag.records import Answer, AskOptions, Passage
 from local_rag.serialization import from_plain
 
 
@@ -18,29 +18,15 @@ from local_rag.serialization import from_plain
 @click.argument("question")
 @library_options
 @model_option("answer", "answer with")
-@search_options
-@filter_options
-@click.option(
-    "--passages",
-    type=click.IntRange(min=1),
-    help="How many passages the model reads; more take longer.  [default: likely ones, for some ten seconds]",
-)
+@ask_options("passages", "expand", "diverse", "strict")
 @click.option("--show-passages", is_flag=True, help="Print the passages that were found before the answer.")
-@click.option("--expand", is_flag=True, help="Search for the question in other words too, written by the model.")
-@click.option("--diverse", is_flag=True, help="Prefer passages that are unlike each other.")
-@click.option("--strict", is_flag=True, help="Leave out sentences with a number or name that their sources lack.")
 @click.option("--verbose", is_flag=True, help="Say on stderr who has answered.")
 @json_option
 def command(
     question: str,
     library: Path,
-    filters: Filters,
-    passages: int | None,
+    options: AskOptions,
     show_passages: bool,
-    expand: bool,
-    diverse: bool,
-    strict: bool,
-    no_rerank: bool,
     verbose: bool,
     as_json: bool,
     **settings: Any,
@@ -64,15 +50,7 @@ def command(
         elif event == "token":
             write(value)
 
-    how: dict[str, Any] = {
-        "passages": passages,
-        "rerank": not no_rerank,
-        "filters": filters,
-        "diverse": diverse,
-        "strict": strict,
-        "expand": expand,
-    }
-    if served := ask_server(library, settings, {"do": "ask", "question": question, **how}, tell):
+    if served := ask_server(library, settings, {"do": "ask", "question": question, "options": options}, tell):
         answer = from_plain(Answer, served["found"]["answer"])
         if verbose:
             again = " It is an answer given before." if served["found"]["again"] else ""
@@ -82,12 +60,12 @@ def command(
         from local_rag.cli.opening import open_library
 
         with open_library(library, **settings) as opened:
-            answer = opened.ask(question, on_passages=show, on_text=write, **how)
+            answer = opened.ask(question, options, on_passages=show, on_text=write)
     if as_json:
         click.echo(printable_json(answer_as_dict(answer)))
         return
     click.echo()
-    if filters and not answer.passages:
+    if options.filters and not answer.passages:
         click.echo(NOTHING_PASSES, err=True)
     if answer.citations:
         click.echo("\nSources:")
@@ -100,7 +78,7 @@ def command(
     if answer.removed_citations:
         numbers = ", ".join(map(str, answer.removed_citations))
         click.echo(f"Removed citations of sources that do not exist: {numbers}.", err=True)
-    for remark in remarks(answer, strict=strict):
+    for remark in remarks(answer, strict=options.strict):
         click.echo(one_line(remark), err=True)
 
 

@@ -10,7 +10,7 @@ import click
 
 from local_rag.answering.conversation import Conversation
 from local_rag.cli.opening import open_library
-from local_rag.cli.options import Command, filter_options, json_option, library_options, model_option, search_options
+from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option
 from local_rag.cli.search import NOTHING_PASSES, passage_as_text, place_as_text
 from local_rag.display import (
     answer_as_dict,
@@ -21,7 +21,7 @@ from local_rag.display import (
 )
 from local_rag.errors import LocalRagError
 from local_rag.files import write_whole
-from local_rag.records import Answer, Filters
+from local_rag.records import Answer, AskOptions
 
 _HELP = """\
 /sources         show the passages that were read for the last answer
@@ -37,24 +37,18 @@ _HELP = """\
 @click.command(cls=Command)
 @library_options
 @model_option("answer", "answer with")
-@search_options
-@filter_options
-@click.option(
-    "--rewrite",
-    is_flag=True,
-    help="Search follow-ups as the model writes them anew, too; takes one of 3B or more.",
-)
+@ask_options("rewrite")
 @json_option
-def command(library: Path, filters: Filters, no_rerank: bool, rewrite: bool, as_json: bool, **settings: Any) -> None:
+def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) -> None:
     """Ask one question after the other; each is searched in the light of those before it on the same subject.
 
     What is typed behind a slash is for the program: /help lists that. Conversations are kept in the library.
     """
     with open_library(library, **settings) as opened, contextlib.closing(opened.chat()) as conversation:
         opened.manifest()  # a library that cannot be asked is told before the first question
-        if rewrite:
-            opened.asker().require_rewriter()
-        conversation.filters = filters
+        if options.rewrite:
+            opened.pipeline().require_rewriter()
+        conversation.options = options
         asks = sys.stdin.isatty()
         if asks:
             _remember_lines(conversation)
@@ -65,7 +59,7 @@ def command(library: Path, filters: Filters, no_rerank: bool, rewrite: bool, as_
                     if not _obey(line, conversation):
                         break
                 elif line:
-                    _ask(line, conversation, as_json=as_json, rerank=not no_rerank, rewrite=rewrite)
+                    _ask(line, conversation, as_json=as_json)
             except LocalRagError as error:
                 click.echo(f"Error: {one_line(str(error))}", err=True)
             except KeyboardInterrupt:
@@ -93,7 +87,7 @@ def _remember_lines(conversation: Conversation) -> None:
             readline.add_history(printable(question))
 
 
-def _ask(question: str, conversation: Conversation, *, as_json: bool, **how: bool) -> None:
+def _ask(question: str, conversation: Conversation, *, as_json: bool) -> None:
     if len(conversation.turns) == 1 and not as_json:
         click.echo("(A follow-up is searched with the question before as well; /new begins a new subject.)", err=True)
 
@@ -101,13 +95,13 @@ def _ask(question: str, conversation: Conversation, *, as_json: bool, **how: boo
         if not as_json:
             click.echo(printable(text), nl=False)
 
-    answer = conversation.ask(question, on_text=write, **how)
+    answer = conversation.ask(question, on_text=write)
     if as_json:
         click.echo(printable_json(answer_as_dict(answer)))
         return
     click.echo()
     _show_citations(answer)
-    if conversation.filters and answer is conversation.last and not answer.passages:
+    if conversation.options.filters and answer is conversation.last and not answer.passages:
         click.echo(NOTHING_PASSES, err=True)
 
 
@@ -131,7 +125,8 @@ def _obey(line: str, conversation: Conversation) -> bool:
         conversation.new_subject()
         click.echo("A new subject.", err=True)
     elif name == "/in":
-        conversation.filters = replace(conversation.filters, within=tuple(words))
+        filters = replace(conversation.options.filters, within=tuple(words))
+        conversation.options = replace(conversation.options, filters=filters)
         click.echo(f"Asking {', '.join(words) or 'all documents'}.", err=True)
     elif name == "/save" and rest:
         _save(Path(rest).expanduser(), conversation)

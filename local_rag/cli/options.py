@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import click
 
 from local_rag.offline import Cluster, Network, close
-from local_rag.records import Filters, first_day
+from local_rag.records import AskOptions, Filters, first_day
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -169,7 +169,45 @@ def model_option(role: str, purpose: str) -> Callable[[F], F]:
     return click.option(f"--{role}-model", metavar="NAME|PATH", help=f"Another model to {purpose}.")
 
 
-def search_options(function: F) -> F:
+# The options of a question beside those of the search, each by its field in AskOptions.
+_ASK_OPTIONS = {
+    "passages": click.option(
+        "--passages",
+        type=click.IntRange(min=1),
+        help="How many passages the model reads; more take longer.  [default: likely ones, for some ten seconds]",
+    ),
+    "expand": click.option(
+        "--expand", is_flag=True, help="Search for the question in other words too, written by the model."
+    ),
+    "diverse": click.option("--diverse", is_flag=True, help="Prefer passages that differ from each other."),
+    "strict": click.option(
+        "--strict", is_flag=True, help="Leave out sentences with a number or name that their sources lack."
+    ),
+    "rewrite": click.option(
+        "--rewrite",
+        is_flag=True,
+        help="Also search for follow-ups as the model rewrites them; needs a model of 3B or more.",
+    ),
+}
+
+
+def ask_options(*names: str) -> Callable[[F], F]:
+    """Add the options of the search and those named; the command gets what they say as `options`, an AskOptions."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def command(*, no_rerank: bool, filters: Filters, **others: Any) -> Any:
+            chosen = {name: others.pop(name) for name in names}
+            return function(options=AskOptions(rerank=not no_rerank, filters=filters, **chosen), **others)
+
+        for name in reversed(names):
+            command = _ASK_OPTIONS[name](command)
+        return _search_options(filter_options(command))  # type: ignore[return-value]
+
+    return decorate
+
+
+def _search_options(function: F) -> F:
     """Add the options that choose how passages are found."""
     function = click.option("--no-rerank", is_flag=True, help="Keep the fused order.")(function)
     function = click.option(

@@ -36,7 +36,7 @@ def ask_server(
         return None
     try:
         with closing(connection), connection.makefile("rwb") as lines:
-            lines.write(to_line({"top": None, "passages": None, **order, "environment": environment()}))
+            lines.write(to_line({**order, "environment": environment()}))
             lines.flush()
             for line in lines:
                 happened = json.loads(line)

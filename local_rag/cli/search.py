@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from local_rag.cli.options import Command, filter_options, json_option, library_options, search_options
+from local_rag.cli.options import Command, ask_options, json_option, library_options
 from local_rag.cli.running import ask_server, require_question
 from local_rag.display import (
     display_path,
@@ -15,7 +15,7 @@ from local_rag.display import (
     printable_json,
     provenance_as_text,
 )
-from local_rag.records import Filters, Passage
+from local_rag.records import AskOptions, Passage
 from local_rag.serialization import from_plain
 
 _TOP = 10
@@ -25,8 +25,7 @@ NOTHING_PASSES = "No document that fits passes --in, --type, --since, --before a
 @click.command(cls=Command)
 @click.argument("question")
 @library_options
-@search_options
-@filter_options
+@ask_options()
 @click.option(
     "--top", type=click.IntRange(min=1), help="How many passages to print.  [default: 10; with --all every one]"
 )
@@ -39,12 +38,11 @@ NOTHING_PASSES = "No document that fits passes --in, --type, --since, --before a
 def command(
     question: str,
     library: Path,
-    filters: Filters,
+    options: AskOptions,
     top: int | None,
     every: bool,
     min_score: float | None,
     explain: bool,
-    no_rerank: bool,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -54,8 +52,8 @@ def command(
     """
     require_question(question)
     top = top or (None if every else _TOP)
-    how: dict[str, Any] = {"rerank": not no_rerank, "filters": filters, "every": every, "min_score": min_score}
-    if served := ask_server(library, settings, {"do": "search", "question": question, "top": top, **how}):
+    order = {"do": "search", "question": question, "top": top, "every": every, "min_score": min_score}
+    if served := ask_server(library, settings, {**order, "options": options}):
         passages = [from_plain(Passage, fields) for fields in served["found"]["passages"]]
         reranks, profile = served["reranks"], served["profile"]
         if explain:
@@ -65,16 +63,18 @@ def command(
         from local_rag.cli.opening import open_library
 
         with open_library(library, **settings) as opened:
-            passages = opened.search(question, top=top, **how)
+            passages = opened.search(
+                question, top=top, rerank=options.rerank, filters=options.filters, every=every, min_score=min_score
+            )
             reranks, profile = opened.reranks, opened.settings.profile
     if as_json:
         found = [passage_as_dict(passage) for passage in passages]
-        report = {"question": question, "reranked": reranks and not no_rerank, "passages": found}
+        report = {"question": question, "reranked": reranks and options.rerank, "passages": found}
         click.echo(printable_json(report))
         return
     for number, passage in enumerate(passages, start=1):
         click.echo(passage_as_text(number, passage, explain=explain))
-    if not passages and filters:
+    if not passages and options.filters:
         click.echo(NOTHING_PASSES, err=True)
     elif not passages and (every or min_score is not None):
         click.echo(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_rag.answering.pipeline import Asker, Found
+from local_rag.answering.pipeline import AnswerPipeline, Candidates
 from local_rag.errors import LibraryError
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
 from local_rag.index.keyword_index import keyword_tokens
@@ -44,7 +44,7 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
     too few questions.
     """
     model = find(library.settings, "answer")
-    with library.calibrating() as (store, answerer, asker):
+    with library.calibrating() as (store, answerer, pipeline):
         chunks = choose_chunks(documents_of_library(store), _DRAFTS_PER_QUESTION * count)
         kept, odds = list[str](), list[tuple[float, float]]()
         # A batch is drafted to its end before its questions are asked: the same model does both, one after the other.
@@ -58,7 +58,7 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
             if not reason_to_drop(question, chunk.text, kept):
                 kept.append(question)
                 progress(Progress("check", len(odds), count))
-                odds += _odds(asker, question, document, chunk)
+                odds += _odds(pipeline, question, document, chunk)
         if len(odds) < _FEWEST:
             raise LibraryError(
                 f"Only {len(odds)} questions could be drafted from the documents and {_FEWEST} are needed; index more, "
@@ -90,14 +90,14 @@ def documents_of_library(store: Store) -> list[tuple[Document, Sequence[Chunk]]]
     ]
 
 
-def _odds(asker: Asker, question: str, document: Document, chunk: Chunk) -> list[tuple[float, float]]:
+def _odds(pipeline: AnswerPipeline, question: str, document: Document, chunk: Chunk) -> list[tuple[float, float]]:
     """Return the log odds of a question with its document and without it; nothing where that is no fair question."""
-    path, found = str(document.path), asker.find(question)
+    path, found = str(document.path), pipeline.find(question)
     others = [[passage for passage in passages if passage.path != path] for passages in found.lists]
     found_at_all = any(passage.path == path for passage in found.lists[0])
     if not found_at_all or any(_repeats(passage, chunk) for passages in others for passage in passages):
         return []
-    pair = [asker.read(question, one).log_odds for one in (found, Found(others))]
+    pair = [pipeline.read(question, one).log_odds for one in (found, Candidates(others))]
     return [(pair[0], pair[1])] if pair[0] is not None and pair[1] is not None else []
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from local_rag.errors import LocalRagError, StoppedError
 from local_rag.library import Library
-from local_rag.records import Answer, Filters, Passage
+from local_rag.records import Answer, AskOptions, Filters, Passage
 from local_rag.serialization import from_plain
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class OwnDesk:
 
     async def search(self, question: str, *, top: int, filters: Filters, client: str) -> Sequence[Passage]:
         """Search, best first."""
-        order = {"do": "search", "question": question, "top": top, "filters": filters}
+        order = {"do": "search", "question": question, "top": top, "options": AskOptions(filters=filters)}
         if served := await asyncio.to_thread(self._ask_server, order):
             return [from_plain(Passage, fields) for fields in served["found"]["passages"]]
         return await self._done(lambda library: library.search(question, top=top, filters=filters))

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from local_rag.answering.conversation import Conversation
 from local_rag.answering.prompt import CHECK, CHECK_WHETHER, REQUEST
@@ -12,7 +11,7 @@ from local_rag.errors import LibraryError, QuestionError
 from local_rag.keys import key_of
 from local_rag.library import Library
 from local_rag.models.choice import chosen, find, threshold_of
-from local_rag.records import EVERYTHING, Answer, Filters, Passage, Turn
+from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Passage, Turn
 from local_rag.retrieval.search import Trace
 from local_rag.serialization import from_plain, to_line
 from local_rag.serving.worker import Job
@@ -36,15 +35,9 @@ class Question:
 
     text: str
     top: int | None = None
-    passages: int | None = None
-    rerank: bool = True
-    filters: Filters = EVERYTHING
+    options: AskOptions = DEFAULT_OPTIONS
     every: bool = False
     min_score: float | None = None
-    diverse: bool = False
-    strict: bool = False
-    expand: bool = False
-    anyway: bool = False
     earlier: tuple[Turn, ...] = ()
     conversation: int | None = None
     new_subject: bool = False
@@ -73,8 +66,8 @@ def searching(question: Question) -> Callable[[Library, Job], Trace]:
         return library.trace(
             question.text,
             top=min(question.top or usual, MAX_TOP),
-            rerank=question.rerank,
-            filters=question.filters,
+            rerank=question.options.rerank,
+            filters=question.options.filters,
             every=question.every,
             min_score=question.min_score,
         )
@@ -92,8 +85,12 @@ def answering(
 
     def work(library: Library, job: Job) -> Answered:
         asking = _Asking(library, job, question)
+
+        def on_text(text: str) -> None:
+            job.tell("token", text)
+
         if open_history is None:
-            answer = asking(question.text, filters=question.filters, earlier=question.earlier)
+            answer = asking(question.text, question.options, earlier=question.earlier, on_text=on_text)
             return Answered(answer, asking.again)
         with open_history() as history:
             conversation = Conversation(asking, history)
@@ -101,10 +98,9 @@ def answering(
                 conversation.switch(question.conversation)
             if question.new_subject:
                 conversation.new_subject()
-            conversation.filters = question.filters
+            conversation.options = question.options
             try:
-                how: dict[str, Any] = {"on_text": lambda text: job.tell("token", text), "anyway": question.anyway}
-                answer = conversation.ask(question.text, **how)
+                answer = conversation.ask(question.text, on_text=on_text)
             except LibraryError:
                 if asking.answer is None:
                     raise
@@ -123,14 +119,22 @@ class _Asking:
         self.answer: Answer | None = None
         self.again = False
 
-    def __call__(self, text: str, *, filters: Filters, earlier: tuple[Turn, ...] = (), **_how: Any) -> Answer:
+    def __call__(
+        self,
+        text: str,
+        options: AskOptions,
+        /,
+        *,
+        earlier: tuple[Turn, ...] = (),
+        on_text: Callable[[str], None],
+    ) -> Answer:
         """Answer in the light of the earlier turns."""
         library, job, question = self._library, self._job, self._question
         made_with = index_key(library)
         key = _answer_key(library, question, earlier, made_with)
         if self._cache and (kept := _read(self._cache.get(key))):
             job.tell("passages", kept.passages)
-            job.tell("token", kept.text)
+            on_text(kept.text)
             self.answer, self.again = kept, True
             return kept
 
@@ -140,16 +144,10 @@ class _Asking:
 
         self.answer = library.ask(
             text,
-            passages=question.passages,
-            rerank=question.rerank,
-            filters=filters,
-            diverse=question.diverse,
-            strict=question.strict,
-            expand=question.expand,
-            anyway=question.anyway,
+            options,
             earlier=earlier,
             on_passages=on_passages,
-            on_text=lambda text: job.tell("token", text),
+            on_text=on_text,
             stop=job.stopped.is_set,
         )
         # Another process may have published in the meantime: the answer then belongs to the newer index.

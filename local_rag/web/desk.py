@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from starlette.routing import BaseRoute
 
 from local_rag.library import Library
-from local_rag.records import EVERYTHING, Answer, Filters, Passage, Turn
+from local_rag.records import EVERYTHING, Answer, AskOptions, Filters, Passage, Turn
 from local_rag.serving.requests import Question, answering, searching
 from local_rag.serving.worker import Job
 from local_rag.web.pages.base import Site, unless_gone
@@ -40,7 +40,7 @@ class Desk:
 
     async def search(self, question: str, *, top: int, filters: Filters, client: str) -> Sequence[Passage]:
         """Search, best first."""
-        trace = await self._done(searching, Question(question, top=top, filters=filters), client)
+        trace = await self._done(searching, Question(question, top=top, options=AskOptions(filters=filters)), client)
         passages: Sequence[Passage] = trace.passages
         return passages
 
@@ -65,7 +65,7 @@ class Desk:
                 with suppress(RuntimeError):  # the server has ended
                     loop.call_soon_threadsafe(on_text, value)
 
-        asked = Question(question, earlier=tuple(earlier), filters=filters)
+        asked = Question(question, options=AskOptions(filters=filters), earlier=tuple(earlier))
         answer: Answer = (await self._done(answering, asked, client, tell, receive)).answer
         return answer
 

@@ -103,7 +103,7 @@ async def answer_events(site: Site, request: Request, question: Question) -> Asy
 def _earlier(site: Site, question: Question) -> str:
     with site.history() as history:
         # What is to be answered anyway takes the place of the question before.
-        apart = question.text if question.anyway else ""
+        apart = question.text if question.options.anyway else ""
         return site.fragment(
             "thread.html", thread=view_thread(history, site.owner.library, question.conversation or 0, apart=apart)
         )
@@ -117,7 +117,7 @@ def _passages(site: Site, question: Question, found: Sequence[Passage]) -> dict[
 
 def _done(site: Site, question: Question, answered: Answered) -> dict[str, object]:
     shown = cards(site.owner.library, question.text, answered.answer.passages, answer=answered.answer)
-    view, filters = view_answer(answered.answer, again=answered.again), as_fields(question.filters)
+    view, filters = view_answer(answered.answer, again=answered.again), as_fields(question.options.filters)
     said = {"question": question.text, "filters": filters, "conversation": answered.conversation}
     return {
         "answer": answer_as_dict(answered.answer),

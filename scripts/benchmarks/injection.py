@@ -20,7 +20,7 @@ from typing import Any
 
 from local_rag import Library
 from local_rag.answering.answerer import Answerer
-from local_rag.answering.pipeline import Asker
+from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.evaluation.answers import is_right
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.models.choice import find
@@ -69,17 +69,17 @@ def plant(passages: Sequence[Passage], question: dict[str, Any], text: str) -> l
     return [changed if passage is place else passage for passage in passages]
 
 
-def ask(questions: Sequence[dict[str, Any]], asker: Asker, answerer: Answerer) -> list[dict[str, Any]]:
+def ask(questions: Sequence[dict[str, Any]], pipeline: AnswerPipeline, answerer: Answerer) -> list[dict[str, Any]]:
     """Answer every question from its passages as they are, and under two attacks."""
     words = list(PLANTS)
     rows = []
     for number, question in enumerate(questions):
-        found = asker.find(question["question"])
+        found = pipeline.find(question["question"])
         attacks = [words[(number * ATTACKS_A_QUESTION + attack) % len(words)] for attack in range(ATTACKS_A_QUESTION)]
         for word in ("", *attacks):
             lists = [plant(one, question, PLANTS[word]) if word else one for one in found.lists]
             started = time.monotonic()
-            reading = asker.read(question["question"], replace(found, lists=lists))
+            reading = pipeline.read(question["question"], replace(found, lists=lists))
             answer = answerer.conclude(reading)
             row = {
                 "id": question["id"],
@@ -158,8 +158,8 @@ def main() -> None:
     ):
         library.index([CORPUS])
         model = find(library.settings, "answer")
-        with library.calibrating() as (_, answerer, asker):
-            rows = ask(choose(arguments.questions), asker, answerer)
+        with library.calibrating() as (_, answerer, pipeline):
+            rows = ask(choose(arguments.questions), pipeline, answerer)
     arguments.rows.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
     print(json.dumps(counts(rows)))
     if arguments.before:

@@ -9,7 +9,7 @@ import pytest
 
 from local_rag.answering.conversation import Conversation, reply_to_greeting
 from local_rag.errors import LibraryError
-from local_rag.records import Answer, Citation, Filters, Passage, Provenance
+from local_rag.records import Answer, AskOptions, Citation, Filters, Passage, Provenance
 from local_rag.store.history import HISTORY_FILE, History, erase_from_history
 
 SAID = Provenance(url="https://example.org/a")
@@ -22,8 +22,8 @@ class FakeAsk:
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
 
-    def __call__(self, question: str, **how: Any) -> Answer:
-        self.calls.append({"question": question, **how})
+    def __call__(self, question: str, options: AskOptions, /, **how: Any) -> Answer:
+        self.calls.append({"question": question, "options": options, **how})
         text = f"Answer to {question}"
         return Answer(
             question, text, answered=True, citations=(Citation(1, SOURCE),), passages=(SOURCE,), read=(SOURCE,)
@@ -64,13 +64,12 @@ def test_what_is_more_than_a_greeting_is_asked(text: str) -> None:
 
 
 def test_each_question_is_asked_with_those_before_it_on_its_subject(conversation: Conversation, ask: FakeAsk) -> None:
-    conversation.filters = Filters(types=("md",))
+    conversation.options = AskOptions(filters=Filters(types=("md",)), rerank=False)
     for question in ("one?", "two?"):
-        conversation.ask(question, rerank=False)
+        conversation.ask(question)
     assert earlier(ask) == ["one?"]
     assert ask.calls[-1]["earlier"][0].answer == "Answer to one?"
-    assert ask.calls[-1]["filters"] == Filters(types=("md",))
-    assert ask.calls[-1]["rerank"] is False
+    assert ask.calls[-1]["options"] == conversation.options
     conversation.new_subject()
     conversation.ask("three?")
     assert earlier(ask) == []

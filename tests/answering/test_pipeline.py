@@ -10,10 +10,11 @@ from local_rag import Library
 from local_rag.answering.answerer import REFUSAL, Answerer
 from local_rag.answering.expand import fuse_passages, rephrase
 from local_rag.answering.look_alikes import look_alikes
-from local_rag.answering.pipeline import Asker, Found, Way
+from local_rag.answering.pipeline import AnswerPipeline, Candidates
 from local_rag.library import Parts
 from local_rag.llama.generator import never
-from local_rag.records import Answer, Citation, Passage, Turn
+from local_rag.models.reranker import Reranker
+from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Citation, Passage, Turn
 from local_rag.retrieval.search import Trace
 from local_rag.store.usage import Usage, usage_of
 from tests.conftest import Run
@@ -36,10 +37,10 @@ class FakeSearch:
         return Trace(self.found, {}, {})
 
 
-def ask(search: FakeSearch, generator: FakeGenerator, question: str, way: Way | None = None) -> Answer:
+def ask(search: FakeSearch, generator: FakeGenerator, question: str, options: AskOptions = DEFAULT_OPTIONS) -> Answer:
     answerer = Answerer(generator, 0.0)
-    asker = Asker(search, lambda: answerer, way or Way())
-    return asker.ask(question, anyway=False, stop=never, on_text=lambda _: None, on_passages=lambda _: None)
+    pipeline = AnswerPipeline(search, lambda: answerer, options)
+    return pipeline.ask(question, stop=never, on_text=lambda _: None, on_passages=lambda _: None)
 
 
 def test_each_part_of_a_question_is_searched_beside_the_whole() -> None:
@@ -75,7 +76,7 @@ def test_a_rephrased_question_is_searched_too_with_half_the_weight() -> None:
         return "1. At what hour?\n- at what hour?\n\nWhen?\n" if "other ways" in prompt else "Seven [1]."
 
     search = FakeSearch(passage(1, "At seven."))
-    answer = ask(search, FakeGenerator(reply), "When?", Way(expand=True))
+    answer = ask(search, FakeGenerator(reply), "When?", AskOptions(expand=True))
     assert [question for question, _ in search.asked] == ["When?", "At what hour?", "at what hour?"]
     assert answer.text == "Seven [1]."
     assert rephrase("When?", FakeGenerator(lambda _: "word " * 99)) == []
@@ -132,14 +133,15 @@ def test_with_a_reranker_the_likeliest_lines_are_read_unless_more_is_asked_for()
     before = Turn("Where is it?", "Here.")
     reranker = FakeReranker(lambda question, text: float("boat" in text and question.startswith("Where is it? ")))
 
-    def prompt(way: Way, question: str) -> str:
+    def prompt(question: str, options: AskOptions = DEFAULT_OPTIONS, *, reranker: Reranker | None = reranker) -> str:
         generator = FakeGenerator(lambda _: "At seven [1].")
-        asker = Asker(FakeSearch(), lambda: Answerer(generator, 0.0), way, before)
-        return generator.model.detokenize(list(asker.read(question, Found([[passage(1, text)]], before)).prefix))
+        pipeline = AnswerPipeline(FakeSearch(), lambda: Answerer(generator, 0.0), options, reranker=reranker)
+        found = Candidates([[passage(1, text)]], before)
+        return generator.model.detokenize(list(pipeline.read(question, found).prefix))
 
-    assert text in prompt(Way(), "When?")
-    assert text in prompt(Way(reranker=reranker, whole=True), "When?")
-    assert text in prompt(Way(reranker=reranker), "How do I get there?"), "all of the steps"
-    read = prompt(Way(reranker=reranker), "When?")
+    assert text in prompt("When?", reranker=None)
+    assert text in prompt("When?", AskOptions(passages=1))
+    assert text in prompt("How do I get there?"), "all of the steps"
+    read = prompt("When?")
     assert "Three. The boat leaves at seven. Five." in read
     assert "Last." not in read

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from local_rag.answering.answerer import Answerer
-from local_rag.answering.pipeline import Asker, Way
+from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.rewrite import require_rewriter, rewrite
 from local_rag.errors import ModelError
-from local_rag.records import Passage, Turn
+from local_rag.records import AskOptions, Passage, Turn
 from local_rag.retrieval.search import Trace
 from tests.fakes import FakeGenerator, FakeVocabulary
 
@@ -40,8 +40,8 @@ class FakeSearch:
 
 def found(search: FakeSearch, reply: Callable[[str], str], question: str = "And in Norway?") -> list[list[int]]:
     answerer = Answerer(writing(reply), 0.0)
-    asker = Asker(search, lambda: answerer, Way(rewrite=EARLIER), EARLIER[-1])
-    return [[one.chunk_id for one in passages] for passages in asker.find(question).lists]
+    pipeline = AnswerPipeline(search, lambda: answerer, AskOptions(rewrite=True), earlier=EARLIER)
+    return [[one.chunk_id for one in passages] for passages in pipeline.find(question).lists]
 
 
 def test_a_follow_up_is_searched_plain_and_written_anew_and_both_are_fused() -> None:

@@ -269,6 +269,6 @@ def test_a_running_server_answers_in_the_place_of_own_models(folder: Path) -> No
     desk = own_desk(folder, replace(served.parts(), load_embedder=none), ask_server, is_served=lambda: True)
     found = call(desk, "search", {"query": "boat", "limit": 3, "type": "md"})
     assert (found["results"], found["dense"]) == ([], "ready")
-    assert [(one["do"], one["question"], one["top"], one["filters"].types) for one in orders] == [
+    assert [(one["do"], one["question"], one["top"], one["options"].filters.types) for one in orders] == [
         ("search", "boat", 3, ("md",))
     ]

@@ -13,6 +13,7 @@ import pytest
 from local_rag.errors import BusyError, StoppedError
 from local_rag.library import Library
 from local_rag.llama.generator import Request, Token
+from local_rag.records import AskOptions
 from local_rag.serving.requests import Question, answering, searching
 from local_rag.serving.worker import MAX_WAITING_OF_ONE, Owner
 from tests.fakes import QUICK, FakeGenerator, generating
@@ -175,12 +176,12 @@ def test_the_same_question_gets_the_same_answer_at_once_until_the_index_changes(
         assert (later.again, later.answer.text) == (False, "The second answer [1].")
 
 
-@pytest.mark.parametrize("how", [{"passages": 1}, {"rerank": False}, {"anyway": True}])
-def test_a_question_that_is_asked_otherwise_is_another_one(folder: Path, how: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", [AskOptions(passages=1), AskOptions(rerank=False), AskOptions(anyway=True)])
+def test_a_question_that_is_asked_otherwise_is_another_one(folder: Path, options: AskOptions) -> None:
     with closing(owner(folder)) as opened:
         opened.start()
         opened.submit(answering(Question(QUESTION))).result.result(30)
-        assert not opened.submit(answering(Question(QUESTION, **how))).result.result(30).again
+        assert not opened.submit(answering(Question(QUESTION, options=options))).result.result(30).again
 
 
 def test_answers_are_not_kept_where_the_setting_says_so(folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from local_rag import Library
 from local_rag.library import Parts
 from local_rag.llama.generator import Request, Token
+from local_rag.records import AskOptions
 from tests.fakes import FakeEmbedder, FakeGenerator, generating
 
 THREADS, YEARS = 8, 4
@@ -62,7 +63,7 @@ def test_threads_ask_and_search_while_another_library_publishes(fleet: Fleet) ->
     def ask(number: int) -> set[str]:
         years, boat = set[str](), "abcdefgh"[number]
         while len(years) < YEARS and not (published.is_set() and years):
-            answer = library.ask(f"When does boat {boat} leave?", passages=20)
+            answer = library.ask(f"When does boat {boat} leave?", AskOptions(passages=20))
             (said,) = re.findall(rf"Boat {boat} leaves (in:\d+) \[1\]", answer.text)
             found = library.search(f"boat {boat}", top=20) if number % 2 else answer.passages
             of_passages = {year for passage in found for year in re.findall(r"in:\d+", passage.text)}

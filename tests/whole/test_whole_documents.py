@@ -12,7 +12,7 @@ from local_rag import Library
 from local_rag.display import passage_as_dict, passage_as_lines
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import Note, WrittenContext
-from local_rag.records import Filters, Passage
+from local_rag.records import AskOptions, Filters, Passage
 from local_rag.store.database import Store
 from local_rag.store.document_rows import documents_without_row
 from local_rag.verification.check import check_support
@@ -64,7 +64,7 @@ def test_other_questions_are_searched_as_if_there_were_no_such_rows(library: Lib
 
 
 def test_what_a_model_wrote_is_read_marked_and_never_supports_a_sentence(library: Library) -> None:
-    answer = library.ask(ASKED, rerank=False)
+    answer = library.ask(ASKED, AskOptions(rerank=False))
     (generator,) = {library._open_answerer().generator}
     assert isinstance(generator, FakeGenerator)
     marked = f"(Summary, not in the words of the document: {SUMMARY})\nThe boat"

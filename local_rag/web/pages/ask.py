@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from local_rag.display import answer_as_dict, passage_as_dict
 from local_rag.errors import QuestionError
-from local_rag.records import EVERYTHING
+from local_rag.records import EVERYTHING, AskOptions
 from local_rag.serving.requests import Question, answering, searching
 from local_rag.web.conversation import Thread, view_thread
 from local_rag.web.evidence import cards, view_answer
@@ -49,9 +49,11 @@ def asking_routes(site: Site) -> list[BaseRoute]:
             return RedirectResponse(f"/search?{urlencode({name: text for name, text in query.items() if text})}", 303)
         question = Question(
             _text(fields, "question") or _text(fields, "q"),
-            passages=_number(fields, "passages"),
-            filters=filters_of(fields),
-            anyway=bool(fields.get("anyway")),
+            options=AskOptions(
+                passages=_number(fields, "passages"),
+                filters=filters_of(fields),
+                anyway=bool(fields.get("anyway")),
+            ),
             conversation=_number(fields, "conversation", _LARGEST),
             new_subject=bool(fields.get("new_subject")),
         )
@@ -66,7 +68,11 @@ def asking_routes(site: Site) -> list[BaseRoute]:
         view, thread = view_answer(answered.answer, again=answered.again), Thread()
         if answered.conversation is not None:
             thread = await asyncio.to_thread(_thread, site, answered.conversation, question.text)
-        said: dict[str, Any] = {"question": question.text, "filters": as_fields(question.filters), "thread": thread}
+        said: dict[str, Any] = {
+            "question": question.text,
+            "filters": as_fields(question.options.filters),
+            "thread": thread,
+        }
         return await site.show(request, "ask.html", **said, view=view, cards=shown, searched=False)
 
     async def search(request: Request) -> Response:
@@ -75,17 +81,22 @@ def asking_routes(site: Site) -> list[BaseRoute]:
         question = Question(
             request.query_params.get("q", ""),
             top=_number(request.query_params, "top") or 10,
-            rerank=request.query_params.get("rerank", "1") != "0",
-            filters=filters_of(request.query_params),
+            options=AskOptions(
+                rerank=request.query_params.get("rerank", "1") != "0", filters=filters_of(request.query_params)
+            ),
         )
         site.audit(request, question.text)
         trace = await site.outcome(request, searching(question))
         if wants_json(request):
-            reranked = site.owner.library.reranks and question.rerank
+            reranked = site.owner.library.reranks and question.options.rerank
             passages = [passage_as_dict(passage) for passage in trace.passages]
             return json_response({"question": question.text, "reranked": reranked, "passages": passages})
         shown = cards(site.owner.library, question.text, trace.passages)
-        said: dict[str, Any] = {"question": question.text, "filters": as_fields(question.filters), "thread": Thread()}
+        said: dict[str, Any] = {
+            "question": question.text,
+            "filters": as_fields(question.options.filters),
+            "thread": Thread(),
+        }
         return await site.show(request, "ask.html", **said, view=None, cards=shown, searched=True)
 
     async def login(request: Request) -> Response:
