@@ -6,4 +6,4 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh
 .venv/bin/local-rag models pull tiny
 .venv/bin/python scripts/crash_test.py "$@"
-exec python -m scripts.docs.write_reliability
+exec .venv/bin/python scripts/write_docs.py

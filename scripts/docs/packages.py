@@ -1,14 +1,21 @@
-"""Read from the source which packages local_rag/ has, on which layer each is and what it imports."""
+"""The packages of local_rag/ as the source has them: their layers, their descriptions and their imports."""
 
 import ast
 import re
 import sys
+import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from scripts.docs.markdown import prose, table
+
 CHECKOUT = Path(__file__).parents[2]
 PACKAGE = CHECKOUT / "local_rag"
+_ALL_DOWN = (
+    "No package imports from a higher layer or from its own. `lint-imports`, which `scripts/test.sh` runs, checks this "
+    "on every change."
+)
 
 
 def layers() -> list[tuple[list[str], bool]]:
@@ -66,6 +73,35 @@ def imported_packages(node: ast.AST) -> Iterator[str]:
         names = (module.split(".")[1] for module in modules if module.startswith("local_rag."))
         yield from (name for name in names if (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists())
         yield from imported_packages(child)
+
+
+def packages_table() -> str:
+    """Describe each package in the first paragraph of its docstring."""
+    rows = []
+    for layer, names in numbered_layers():
+        for name in names:
+            first = docstring_of(PACKAGE / name).split("\n\n", maxsplit=1)[0]
+            suffix = "/" if (PACKAGE / name).is_dir() else ".py"
+            rows.append([str(layer), f"`{name}{suffix}`", " ".join(first.split())])
+    return table(["layer", "package", "what it is for"], rows)
+
+
+def import_map() -> str:
+    """List the packages that each package imports, and say whether an import goes up."""
+    imports = {name: package_imports(name) for _, names in numbered_layers() for name in names}
+    width = max(map(len, imports))
+    lines = []
+    for layer, names in numbered_layers():
+        for name in names:
+            start = f"{layer:>2}  {name:<{width}} -> "
+            used = textwrap.fill(
+                " ".join(sorted(imports[name])), 110, initial_indent=start, subsequent_indent=" " * len(start)
+            )
+            lines.append(used or f"{layer:>2}  {name}")
+    drawing = "\n".join(["```text", *lines, "```"])
+    wrong = "; ".join(forbidden_imports(imports))
+    said = f"Imports that break this rule: {wrong}." if wrong else _ALL_DOWN
+    return f"{drawing}\n\n{prose(said)}"
 
 
 def docstring_of(path: Path) -> str:

@@ -1,19 +1,21 @@
-"""scripts/write_docs.py and scripts/docs/packages.py: what is generated in the docs is what the program says today."""
+"""scripts/write_docs.py: what is generated in the documentation is what the program and the measurements say today."""
 
 import ast
+import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from local_rag.evaluation.metrics import METRICS
+from scripts import write_docs
 from scripts.docs import packages
+from scripts.docs.results import results_page
 
 CHECKOUT = Path(__file__).parents[2]
-
-
-def run(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, *script.split(), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=CHECKOUT)
 
 
 def copy_docs(folder: Path) -> Path:
@@ -22,30 +24,35 @@ def copy_docs(folder: Path) -> Path:
     return folder
 
 
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        write_docs.main(arguments)
+    return int(ended.value.code or 0)
+
+
 def test_nothing_is_stale() -> None:
-    done = run("scripts/write_docs.py", "--check")
-    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+    assert [path for path, _ in write_docs.stale_pages(CHECKOUT)] == []
 
 
-def test_the_readmes_results_are_those_measured(tmp_path: Path) -> None:
-    readme = copy_docs(tmp_path) / "README.md"
-    readme.write_text(readme.read_text().replace(" chunks of source code", " chunks of prose"))
-    done = run("-m scripts.docs.write_results", "--readme", readme)
-    assert done.returncode == 0, done.stderr
-    assert readme.read_text() == (CHECKOUT / "README.md").read_text()
+def test_the_command_runs_from_a_checkout() -> None:
+    done = subprocess.run(
+        [sys.executable, "scripts/write_docs.py", "--help"], capture_output=True, text=True, check=False, cwd=CHECKOUT
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_is_stale_is_named_and_written(tmp_path: Path) -> None:
+def test_what_is_stale_is_named_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = copy_docs(tmp_path)
     (root / "docs" / "commands.md").unlink()
     readme = root / "README.md"
-    readme.write_text(readme.read_text().replace("| `starter` (default) |", "| `starter` |"))
-    done = run("scripts/write_docs.py", "--check", "--root", root)
-    assert done.returncode == 1
+    changed = readme.read_text().replace("| `starter` (default) |", "| `starter` |")
+    readme.write_text(changed.replace(" chunks of source code", " chunks of prose"))
+    assert run("--check", "--root", str(root)) == 1
     command = "run `.venv/bin/python scripts/write_docs.py`."
-    assert done.stdout.splitlines() == [f"docs/commands.md is stale; {command}", f"README.md is stale; {command}"]
+    named = [f"docs/commands.md is out of date; {command}", f"README.md is out of date; {command}"]
+    assert capsys.readouterr().out.splitlines() == named
     assert not (root / "docs" / "commands.md").exists()
-    assert run("scripts/write_docs.py", "--root", root).returncode == 0
+    assert run("--root", str(root)) == 0
     assert readme.read_text() == (CHECKOUT / "README.md").read_text()
     assert (root / "docs" / "commands.md").read_text() == (CHECKOUT / "docs" / "commands.md").read_text()
 
@@ -53,9 +60,8 @@ def test_what_is_stale_is_named_and_written(tmp_path: Path) -> None:
 def test_a_page_without_its_comments_is_refused(tmp_path: Path) -> None:
     page = copy_docs(tmp_path) / "docs" / "engine.md"
     page.write_text(page.read_text().replace("<!-- end of speed -->", ""))
-    done = run("scripts/write_docs.py", "--root", tmp_path)
-    assert done.returncode == 1
-    assert "The comments of `speed` stand 0 times" in done.stderr
+    with pytest.raises(SystemExit, match="The page has 0 pairs of comments for `speed`"):
+        write_docs.main(["--root", str(tmp_path)])
 
 
 def test_imports_from_a_higher_and_from_the_same_layer_are_found() -> None:
@@ -75,3 +81,37 @@ def late():
     from local_rag.models.registry import resolve
 """
     assert list(packages.imported_packages(ast.parse(source))) == ["store", "errors", "models"]
+
+
+def report(context: str, rank: int) -> dict[str, Any]:
+    return {
+        "dataset": "tides",
+        "part": "all",
+        "questions": 6,
+        "documents": 2,
+        "chunks": 1234,
+        "profile": "tiny",
+        "context": context,
+        "stages": {"fused": dict.fromkeys(METRICS, 76.9)},
+        "intervals": {"fused": {metric: [70.0, 80.0] for metric in METRICS}},
+        "per_question": [{"question": str(n), "golden": 1, "ranks": {"fused": [rank]}} for n in range(6)],
+    }
+
+
+def test_results_come_from_the_measurements(tmp_path: Path) -> None:
+    (tmp_path / "eval-tides-headings.json").write_text(json.dumps(report("headings", 11)))
+    (tmp_path / "eval-tides-llm.json").write_text(json.dumps(report("llm", 1)))
+    sizes = ("--sizes", "200", "300", "--keyword-limit", "200", "--json", str(tmp_path / "search-latency.json"))
+    command = [sys.executable, "-m", "scripts.benchmarks", "search", *sizes]
+    subprocess.run(command, capture_output=True, check=True, cwd=CHECKOUT)
+    text = results_page(tmp_path)
+    headings = text.index("| tides | tiny, headings | 6 | fused | 76.9 |")
+    llm = text.index("| tides | tiny, llm | 6 | fused | 76.9 |")
+    assert headings < llm
+    assert "| 70.0 to 80.0 | +100.0 (p = 0.03) |" in text
+    measured = json.loads((tmp_path / "search-latency.json").read_text())["sizes"]
+    assert [set(row["milliseconds"]) for row in measured] == [
+        {"dense", "keyword", "fuse", "total"},
+        {"dense", "fuse", "total"},
+    ]
+    assert "| 300 |" in text

@@ -1,0 +1,369 @@
+"""docs/results.md, and the tables of results in the README and in docs/how-it-works.md.
+
+The questions in docs/measurements are hashes, because the question sets belong to others.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from local_rag.evaluation.evaluate import load_report, stage_values
+from local_rag.evaluation.metrics import by_question, paired_test
+from local_rag.models.registry import load_registry
+from scripts.docs.markdown import MEASUREMENTS, measured, prose, table
+
+Measurement = dict[str, Any]
+
+INTRODUCTION = """\
+# Results
+
+Written by `scripts/write_docs.py` from `docs/measurements/`, which has more figures; do not edit this page.
+
+## How it is measured
+
+`local-rag eval DATASET` indexes a dataset as `local-rag index` does, asks its questions as `local-rag search` does and
+records the rank of each golden passage after each stage. *Recall@k*, in percent, is the mean share of a question's
+golden passages among the first k. nDCG@10 is that of trec_eval; the tests compare our implementation with it.
+Intervals are 95 % bootstrap intervals over the questions, and p is of a two-sided paired permutation test.
+
+A golden span of text belongs to every chunk that contains at least half of it or lies at least half within it, or else
+to the chunk with the largest part of it. If whole documents are golden, each has the rank of its best chunk.
+A hash of the question's words splits each dataset in two halves: one to choose settings on, one to report.
+
+## The data
+
+The three sets are public. Download them and run `python -m scripts.benchmarks prepare_eval SOURCE OUTPUT`. For your own
+documents, `local-rag eval make DOCUMENTS` drafts a dataset for you to review.
+
+- `SOURCE/codebases/`: `codebase_chunks.json` and `evaluation_set.jsonl` from `skills/contextual-embeddings/data/` of
+  github.com/anthropics/anthropic-cookbook at commit 4b36a1e (MIT). 737 ready-made chunks of source code, 248 questions.
+- `SOURCE/scifact/`: SciFact as BEIR publishes it (`corpus.jsonl`, `queries.jsonl`, `qrels/test.tsv`; claims CC BY 4.0,
+  abstracts ODC-By 1.0). 5,183 abstracts, 300 test claims.
+- `SOURCE/chunking-evaluation/`: `questions_df.csv` and the five Markdown files of the folder
+  `chunking_evaluation/evaluation_framework/general_evaluation_data/` of github.com/brandonstarxel/chunking_evaluation
+  at commit d451fc4 (MIT). 5 long documents, 472 questions with golden spans.
+
+## Finding passages
+
+A row is one run of `local-rag eval`. The last column is the difference in recall@10: for `fused` against the run with
+`headings`, for `reranked` against `fused` of the same run."""
+
+SHOWN = ("recall@5", "recall@10", "recall@20", "ndcg@10")
+OMITTED = {"auto-10", "auto-50"}  # the JSON has these contexts, for a tenth and half of the chunks
+SMALL = 0.01  # a p below it is not given
+TITLES = {"ndcg@10": "nDCG@10"}
+CONTEXTS = ("none", "headings", "auto", "llm")
+GROWTH = {
+    "chunks": "chunks",
+    "index_seconds": "index s",
+    "index_peak_mb": "peak MB",
+    "unchanged_seconds": "unchanged s",
+    "one_change_seconds": "one change s",
+    "one_removal_seconds": "one removal s",
+    "open_seconds": "open s",
+    "search_ms": "search ms",
+    "resident_mb": "memory MB",
+    "same_order": "same order",
+}
+
+
+def results_page(measurements: Path = MEASUREMENTS) -> str:
+    """Return docs/results.md, with a section for each kind of measurement that the folder has."""
+    parts = [INTRODUCTION, *_datasets(measurements), *_contexts(measurements), *_choices(measurements)]
+    for name, section in (
+        ("search-latency.json", _search_time),
+        ("rerank-speed.json", _reranking_time),
+        ("grow-*.json", _growth),
+        ("near.json", _many_vectors),
+        ("search-while-indexing.json", _searching_while_indexing),
+    ):
+        if found := [json.loads(path.read_text(encoding="utf-8")) for path in measurements.glob(name)]:
+            parts += section(found)
+    return "\n\n".join(parts) + "\n"
+
+
+def _number(metric: str, value: float, sign: str = "") -> str:
+    return f"{value:{sign}.1f}" if metric.startswith("recall") else f"{value:{sign}.3f}"
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{round(value, 2):,}"
+
+
+def _metrics(values: Mapping[str, float]) -> list[str]:
+    return [_number(metric, values[metric]) for metric in SHOWN]
+
+
+def _titles() -> list[str]:
+    return [TITLES.get(metric, metric) for metric in SHOWN]
+
+
+def _datasets(measurements: Path) -> Iterator[str]:
+    """Yield a table of all runs on datasets: their fused and reranked stages."""
+    reports: list[Measurement] = []
+    for path in sorted(measurements.glob("eval-*.json")):
+        report = load_report(path)
+        report["note"] = path.stem.removeprefix(f"eval-{report['dataset']}-{report['context']}").replace("-", " ")
+        reports.append(report)
+    reports.sort(key=lambda one: (one["dataset"], one["part"], CONTEXTS.index(one["context"]), one["note"]))
+    header = ["set", "profile, context", "questions", "stage", *_titles(), "95 % of recall@10", "difference"]
+    yield table(header, [row for report in reports for row in _run_rows(report, reports)])
+
+
+def _run_rows(run: Measurement, runs: Sequence[Measurement]) -> Iterator[list[str]]:
+    title = ", ".join(part.strip() for part in (run["profile"], run["context"], run["note"]) if part)
+    same = [one for one in runs if (one["dataset"], one["part"]) == (run["dataset"], run["part"])]
+    plain = next((one for one in same if one["context"] == "headings"), run)
+    for stage, other, before in (("fused", plain, "fused"), ("reranked", run, "fused")):
+        if stage not in run["stages"]:
+            continue
+        low, high = run["intervals"][stage]["recall@10"]
+        difference = "-" if (other, before) == (run, stage) else _compare(run, stage, other, before)
+        cells = [*_metrics(run["stages"][stage]), f"{low:.1f} to {high:.1f}", difference]
+        yield [run["dataset"], title, str(run["questions"]), stage, *cells]
+
+
+def _compare(run: Measurement, stage: str, other: Measurement, before: str) -> str:
+    """Return the difference in recall@10 of two stages over the questions of both runs, and its p."""
+    rows, others = (by_question(one["per_question"]) for one in (run, other))
+    asked = [question for question in rows if question in others]
+    values = stage_values([rows[question] for question in asked])[stage]["recall@10"]
+    other_values = stage_values([others[question] for question in asked])[before]["recall@10"]
+    return _difference(fmean(values) - fmean(other_values), paired_test(values, other_values))
+
+
+def _difference(value: float, p: float) -> str:
+    return f"{value:+.1f} ({f'p = {p:.2f}' if p >= SMALL else f'p < {SMALL}'})"
+
+
+def _contexts(measurements: Path) -> Iterator[str]:
+    """Yield what contexts are worth, as the benchmark `contexts` found for each dataset."""
+    reports = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(measurements.glob("worth-*.json"))]
+    if not reports:
+        return
+    yield "## What contexts are worth"
+    yield prose(
+        "`python -m scripts.benchmarks contexts` compares ways to write contexts, with the profile `starter`, on the "
+        "half of the questions kept for reporting. Neighbours, surroundings and headings are always used. `auto` is "
+        "`index --context auto`: without a model, it says what sets a document apart, for chunks that could be "
+        "mistaken for those of another document; `auto-25` does so for a quarter of the chunks. "
+        "`lead` puts the beginning of each document before its chunks. `perfect` is what a perfect writer would say: "
+        "from the facts that the look-alike set was generated from, or written by hand by someone who had not seen the "
+        "questions. Figures are of the last stage."
+    )
+    header = ["set", "contexts", "chunks with one", "stage", *_titles()[:3], "recall@5 against headings"]
+    yield table(header, [row for report in reports for row in _context_rows(report)])
+
+
+def _context_rows(report: Measurement) -> Iterator[list[str]]:
+    ways = report["ways"]
+    halves = next(iter(ways.values()))["halves"]
+    part = next(part for part in ("given", "report", "all") if part in halves)
+    name = report["dataset"] + (", by hand" if part == "given" else "")
+    for way, found in ways.items():
+        if way in OMITTED:
+            continue
+        values, stage = found["halves"][part]["stages"], list(found["halves"][part]["stages"])[-1]
+        test: Measurement | None = next(
+            (
+                one["stages"][stage]["recall@5"]
+                for one in report["comparisons"]
+                if one["part"] == part and {one["way"], one["against"]} == {way, "headings"}
+            ),
+            None,
+        )
+        gain = "-"
+        if test and way != "headings":
+            base = ways["headings"]["halves"][part]["stages"][stage]["recall@5"]
+            gain = _difference(values[stage]["recall@5"] - base, test["p"])
+        cells = [_number(metric, values[stage][metric]) for metric in SHOWN[:3]]
+        yield [name, way, f"{found['generated_contexts']:,} of {found['chunks']:,}", stage, *cells, gain]
+
+
+def _choices(measurements: Path) -> Iterator[str]:
+    """Yield what was compared when settings were chosen: the reference and the best of the others."""
+    rows = []
+    for name, title in (
+        ("tuning-keyword.json", "retrieval without contexts"),
+        ("tuning-contexts.json", "retrieval with contexts"),
+        ("tuning-reranker.json", "weight of the reranker"),
+    ):
+        if (measurements / name).exists():
+            for dataset, variants in measured(name, measurements)["sets"].items():
+                found = {row["variant"]: row["recall@10"] for row in variants}
+                rows.append([f"[{title}](measurements/{name})", dataset, *_best(found)])
+    name = "tuning-prompts.json"
+    if (measurements / name).exists():
+        ways = measured(name, measurements)
+        found = {way: entry["recall"]["choose"]["fused"]["recall@10"] for way, entry in ways.items()}
+        rows.append([f"[instruction for contexts](measurements/{name})", "codebases", *_best(found)])
+    if rows:
+        yield "## How settings were chosen"
+        yield prose(
+            "Each row compares variants on the half of the questions kept for choosing, by recall@10 before reranking "
+            "(the reranker: after it). The reference is what is shipped, or fusion without reranking."
+        )
+        yield table(["choice", "set", "variants", "reference", "recall@10", "best other variant", "recall@10"], rows)
+
+
+def _best(found: Mapping[str, float]) -> list[str]:
+    (reference, value), *others = found.items()
+    best = max(others, key=lambda one: one[1])
+    return [str(len(found)), reference, f"{value:.1f}", best[0], f"{best[1]:.1f}"]
+
+
+def _search_time(reports: list[Measurement]) -> Iterator[str]:
+    (report,) = reports
+    yield "## Search time"
+    yield prose(
+        f"Synthetic texts and vectors with {report['dimension']} dimensions, {report['cores']} cores, warm: median "
+        "milliseconds, with the 95th percentile in brackets. The time to embed the question and to rerank is not "
+        "included."
+    )
+    rows = []
+    for row in report["sizes"]:
+        median, slow = row["milliseconds"], row["milliseconds_p95"]
+        stages = (
+            f"{median[stage]:.2f} ({slow[stage]:.2f})" if stage in median else "-"
+            for stage in ("dense", "keyword", "total")
+        )
+        sizes = (f"{row[name]:.0f}" for name in ("memory_mb", "disk_mb", "build_seconds"))
+        rows.append([f"{row['chunks']:,}", *stages, f"{row['load_seconds']:.2f}", *sizes])
+    yield table(["chunks", "dense", "keyword", "total", "load s", "memory MB", "disk MB", "build s"], rows)
+
+
+def _reranking_time(reports: list[Measurement]) -> Iterator[str]:
+    (report,) = reports
+    yield prose(
+        f"Reranking {report['passages']} passages of about {report['tokens_each']} tokens, {report['cores']} cores, "
+        "median. The last column is the number of passages scored within the default time for a question."
+    )
+    rows = [
+        [
+            row["model"],
+            f"{row['load_seconds']:.2f}",
+            f"{row['seconds']:.2f}",
+            f"{row['pairs_per_second']:.1f}",
+            str(row["reranked_in_default_time"]),
+        ]
+        for row in report["rerankers"]
+    ]
+    yield table(["model", "load s", "s for all", "pairs per second", "scored by default"], rows)
+
+
+def _growth(reports: list[Measurement]) -> Iterator[str]:
+    yield "## As a library grows"
+    yield prose(
+        "`python -m scripts.benchmarks grow`: varied copies of the pages in `corpus/`, with headings, an embedder that "
+        "takes no time, 2 cores. Each step is a process of its own, including its start. `same order` is the share of "
+        "questions for which keyword search ranks chunks as in a library indexed from scratch. Some "
+        "figures of a row are from separate runs; `note` in [the JSON](measurements/) says which."
+    )
+    reports.sort(key=lambda one: int(one["chunks"]))
+    yield table(list(GROWTH.values()), [[_figure(one[name]) for name in GROWTH] for one in reports])
+    yield "![Each figure against the number of chunks](measurements/grow.png)"
+
+
+def _many_vectors(reports: list[list[Measurement]]) -> Iterator[str]:
+    (rows,) = reports
+    yield "### Many vectors"
+    yield prose(
+        "One question against the vectors of one segment, 150 results, one thread. Recall is the share of the results "
+        "of exact search. Larger segments use 4-bit codes and compare 8 times as many candidates exactly; "
+        "[near.json](measurements/near.json) has other indexes."
+    )
+    used = [row for row in rows if row["index"] in ("exact", "pairs in 4 bits, 8 times as many compared")]
+    names = {"exact": "exact"}
+    cells = [
+        [
+            f"{row['rows']:,}",
+            names.get(row["index"], "4-bit codes, 8 times as many candidates"),
+            f"{100 * row['recall']:.2f}",
+            f"{100 * row.get('lowest_recall', 1):.0f}",
+            f"{row['ms']:.1f}",
+            _figure(row.get("build_seconds")),
+        ]
+        for row in used
+    ]
+    yield table(["vectors", "index", "recall@150, %", "worst question, %", "ms", "build s"], cells)
+
+
+def _searching_while_indexing(reports: list[Measurement]) -> Iterator[str]:
+    (report,) = reports
+    yield "### Searching while indexing"
+    yield prose(
+        f"{report['chunks']:,} chunks, without reranking, while `index` publishes one revision of all documents after "
+        "another. `mixed` counts searches that returned passages of more than one revision."
+    )
+    names = ("searches", "median_ms", "p95_ms", "longest_ms", "errors", "mixed")
+    rows = [
+        [title, *(_figure(report[part][name]) for name in names)]
+        for title, part in (("at rest", "rest"), ("while `index` runs", "while_indexing"))
+    ]
+    yield table(["", "searches", "median ms", "95 % ms", "longest ms", "errors", "mixed"], rows)
+
+
+def readme_results(measurements: Path = MEASUREMENTS) -> str:
+    """Return the README's table: what was measured, and where all figures are."""
+    found = load_report(measurements / "eval-codebases-llm.json")
+    recall = found["stages"]["reranked"]
+    asked = measured("answers.json", measurements)["all"]
+    indexed, written = (measured(name, measurements) for name in ("index-handbook.json", "contexts-*.json"))
+    crashed = measured("reliability-crash.json", measurements)["figures"]
+    kinds = ("contexts", "vectors")
+    finished = sum(crashed[f"{kind}_acknowledged"] for kind in kinds)
+    lost = sum(max(0, crashed[f"{kind}_acknowledged"] - crashed[f"{kind}_in_the_end"]) for kind in kinds)
+    rows = [
+        [
+            "finding passages",
+            f"{found['questions']} questions on {found['chunks']} chunks of source code: {recall['recall@10']:.0f} % "
+            f"of the right chunks are among the first 10, {recall['recall@20']:.0f} % among the first 20",
+            "[results](docs/results.md#finding-passages)",
+        ],
+        [
+            "answering",
+            f"{asked['answerable']} questions that the documents answer: {asked['right_answer']} got every fact asked "
+            f"for, {asked['answered'] - asked['right_answer']} got less or something else, "
+            f"{asked['answerable'] - asked['answered']} were refused; {asked['unanswerable']} that they do not answer: "
+            f"{asked['refused']} were refused",
+            "[answers](docs/how-it-works.md#answers)",
+        ],
+        [
+            "indexing",
+            f"a handbook of {indexed['pages']} pages in {indexed['seconds']} s without generated contexts; with them "
+            f"{written['cut']['seconds_per_chunk']['engine']:.1f} s per chunk, or "
+            f"{written['optimized']['cut']['seconds_per_chunk']['engine']:.1f} s with a copy of the model that "
+            "`index` makes where it is faster",
+            "[engine](docs/engine.md#how-fast-it-is)",
+        ],
+        [
+            "not losing work",
+            f"`index` was killed {crashed['kills']} times, {crashed['faults']} writes failed, {crashed['full_disks']} "
+            f"disks were full: {lost} of {finished} finished contexts and vectors were lost",
+            "[reliability](docs/reliability.md#crashes)",
+        ],
+    ]
+    return table(["what", "measured", "all figures"], rows)
+
+
+def answers() -> str:
+    """Return the table of docs/how-it-works.md: what the threshold of the answer check trades."""
+    report = measured("answers.json")
+    counts, registry = report["all"], load_registry()
+    used = registry.models[registry.profiles[report["profile"]]["answer"]].answered_log_odds
+    rows = []
+    for row in report["thresholds"]:
+        right = "not counted" if row["right_answer"] is None else str(row["right_answer"])
+        refused = counts["answerable"] - row["answered"]
+        threshold = f"{row['answered_log_odds']:g}" + (" (in use)" if row["answered_log_odds"] == used else "")
+        rows.append([threshold, right, str(refused), str(row["refused"])])
+    head = prose(
+        f"{counts['answerable']} questions that `corpus/` answers and {counts['unanswerable']} that it does not, "
+        f"profile `{report['profile']}`. For {counts['right_document_retrieved']} of the {counts['answerable']} the "
+        f"right document was among the passages read. Median: {counts['median_seconds']} seconds per question."
+    )
+    answerable, others = (f"of the {counts[name]}" for name in ("answerable", "unanswerable"))
+    header = ["threshold", f"every fact right, {answerable}", f"refused, {answerable}", f"refused, {others}"]
+    return f"{head}\n\n{table(header, rows)}"

@@ -1,0 +1,110 @@
+"""docs/speed.md, and the table of the engine's speed in docs/engine.md."""
+
+from scripts.docs.markdown import measured, prose, table
+
+VARIANTS = (
+    ("no reuse: every prompt from its first token", ("seconds_per_chunk", "no_reuse")),
+    ("prefix matching: `Llama.create_completion`, chunk by chunk", ("seconds_per_chunk", "prefix_matching")),
+    ("this engine, the same prompt", ("seconds_per_chunk", "engine")),
+    ("prefix matching, prompt cut at the chunk", ("cut", "seconds_per_chunk", "prefix_matching")),
+    ("this engine, prompt cut at the chunk", ("cut", "seconds_per_chunk", "engine")),
+    (
+        "the same with the copy that `index` makes where it is faster",
+        ("optimized", "cut", "seconds_per_chunk", "engine"),
+    ),
+)
+NAMES = {
+    "search_cpu_seconds": "`search`, processor time, s",
+    "search_seconds": "`search`, wall time, s",
+    "search_no_rerank_cpu_seconds": "`search --no-rerank`, processor time, s",
+    "ask_first_words_seconds": "`ask`, time to first words, s",
+    "search_peak_mb": "`search`, memory, MB",
+    "torch_imported": "torch imported by `search`",
+}
+METRICS = ("recall@5", "recall@10", "recall@20", "ndcg@10")
+HEAD = """\
+# Speed
+
+Written by `scripts/write_docs.py` from `measurements/speed-*.json`; do not edit it. *Before* is commit 866d648. Both
+versions ran in turns on the same machine: unless a section names another, 2 cores of an AMD EPYC with AVX2, without
+AVX-512 and GPU. Only the ratios apply to other machines."""
+
+
+def speed_page() -> str:
+    """Return docs/speed.md."""
+    cold, load, answers, precision, early_exit = (
+        measured(f"speed-{name}.json") for name in ("cold", "load", "answers", "precision", "early-exit")
+    )
+    started = []
+    for key, name in NAMES.items():
+        now, before = cold[key], cold["against"][key]
+        started.append([name, str(now), str(before), "" if isinstance(now, bool) else f"{now / before:.2f}"])
+    shares = [
+        [name, str(load[key]), str(load["against"][key])]
+        for key, name in (("contexts_share", "contexts"), ("embedding_share", "embedding"))
+    ]
+    differences = [
+        [row["set"], row["stage"]]
+        + [f"{row[one]['difference']:+.{3 if one == 'ndcg@10' else 2}f} (p = {row[one]['p']:.2f})" for one in METRICS]
+        for row in precision["rows"]
+    ]
+    rules = [
+        [row["set"], row["rule"], f"{row['share']:.2f}"]
+        + [f"{row[one]:.{3 if one == 'ndcg@10' else 1}f}" for one in METRICS]
+        for row in early_exit["rows"]
+    ]
+    metrics = ["recall@5", "recall@10", "recall@20", "nDCG@10"]
+    parts = [
+        HEAD,
+        "## Cold start",
+        prose(f"Each command is started from the shell, on {cold['machine']} (`python -m scripts.benchmarks ask`)."),
+        table(["what", "now", "before", "ratio"], started),
+        "## Under load",
+        prose(
+            "The rate beside one busy program on two cores, as a share of the rate on an idle machine "
+            "(`python -m scripts.benchmarks under_load`). Threads wait for each other after every operation. If one of "
+            "two cores is busy, a single thread is faster. The engine checks this twice per second."
+        ),
+        table(["what", "now", "before"], shares),
+        "## Embedding with int8 weights",
+        "Difference from the original weights, over the same chunks; p is of a paired test.",
+        table(["set", "stage", *metrics], differences),
+        "## Early exit from reranking",
+        prose(
+            "Reranking stops after a batch that has no good passage. *Share* is the part of the candidates that was "
+            "scored."
+        ),
+        table(["set", "rule", "share", *metrics], rules),
+        "## Answers",
+        "\n".join(prose(line, "- ") for line in answers["lines"]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def engine_speed() -> str:
+    """Return the table of docs/engine.md: how fast contexts are written, as the benchmark `contextualize` found."""
+    run = measured("contexts-*.json")
+    baseline = run["seconds_per_chunk"]["prefix_matching"]
+    rows = []
+    for title, path in VARIANTS:
+        seconds = run
+        for name in path:
+            seconds = seconds[name]
+        rows.append([title, f"{seconds:.2f}", f"{baseline / seconds:.2f}"])
+    usual, cut = (one["tokens_reused"] / (one["tokens_reused"] + one["tokens_evaluated"]) for one in (run, run["cut"]))
+    head = prose(
+        f"{run['chunks']} chunks of a document of {run['document_tokens']:,} tokens, {run['model']}, greedy decoding, "
+        f"{run['cores']} cores of an {run['processor']}, no GPU. The figures are medians of {run['rounds']} rounds in "
+        "which all variants take turns."
+    )
+    notes = (
+        f"Of the prompt's tokens {usual:.0%} came from the KV cache with the usual prompt, and {cut:.0%} with the cut "
+        "one, which is shorter.",
+        f"With the usual prompt the engine ran at {run['share_of_limit']:.0%} of what the rates of reading and "
+        "decoding, measured in the same run, allow for these token counts.",
+        f"{run['contexts_equal']} of {run['contexts']} contexts equal those of prefix matching token for token. Where "
+        f"another first differs, the two tokens are at most {run['largest_gap_at_first_difference']:.2f} of log "
+        "probability apart: batches of other shapes round differently.",
+    )
+    figures = table(["variant", "seconds a chunk", "times as fast as prefix matching"], rows)
+    return "\n\n".join([head, figures, "\n".join(prose(note, "- ") for note in notes)])
