@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from local_rag.library import Library
-    from local_rag.records import Answer, Citation, Filters, Passage
+    from local_rag.records import Answer, AskOptions, Citation, Filters, Passage
 
-__all__ = ["Answer", "Citation", "Filters", "Library", "Passage"]
+__all__ = ["Answer", "AskOptions", "Citation", "Filters", "Library", "Passage"]
 
 
 def __getattr__(name: str) -> Any:
