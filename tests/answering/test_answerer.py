@@ -11,11 +11,7 @@ from local_rag.errors import QuestionError
 from local_rag.llama.open import open_engine
 from local_rag.models.registry import resolve
 from local_rag.records import Answer, Passage
-from tests.fakes import FakeGenerator, FakeVocabulary
-
-
-def passage(text: str, title: str = "Handbook", headings: tuple[str, ...] = ()) -> Passage:
-    return Passage(1, "a.md", title, text, "", "", headings, None, 1, 2, 0.5)
+from tests.fakes import FakeGenerator, FakeVocabulary, passage
 
 
 def ask(generator: FakeGenerator, *passages: Passage, question: str = "When?") -> tuple[Answer, list[str]]:
@@ -30,7 +26,7 @@ def says(text: str) -> FakeGenerator:
 
 def test_the_model_is_first_asked_whether_and_then_what() -> None:
     generator = says("At seven [1].")
-    answer, _ = ask(generator, passage("It leaves at seven."))
+    answer, _ = ask(generator, passage("It leaves at seven.", title="Handbook"))
     check, request = generator.prompts
     assert CHECK in check
     assert REQUEST in request

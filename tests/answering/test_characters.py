@@ -11,8 +11,8 @@ from local_rag.answering.answerer import Answerer
 from local_rag.llama.generator import Request, Token
 from local_rag.llama.open import open_vocabulary
 from local_rag.models.registry import resolve
-from local_rag.records import Answer, Passage
-from tests.fakes import FakeGenerator, FakeVocabulary
+from local_rag.records import Answer
+from tests.fakes import FakeGenerator, FakeVocabulary, passage
 
 TEXTS = [
     "नमस्ते दुनिया, छुट्टी के दिन",
@@ -52,7 +52,7 @@ class PiecesGenerator(FakeGenerator):
 def answered(pieces: Iterable[bytes]) -> Answer:
     """Answer from an empty source, which no answer is traced to; what is streamed must be the answer."""
     streamed: list[str] = []
-    source = Passage(1, "a.md", "Handbook", "", "", "", (), None, 1, 2, 0.5)
+    source = passage("")
     answer = Answerer(PiecesGenerator(pieces), 0.0).answer("When?", [source], on_text=streamed.append)
     assert "".join(streamed) == answer.text
     return answer

@@ -1,13 +1,12 @@
 """What of a passage a model reads."""
 
-from dataclasses import replace
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.answering.excerpts import excerpts, split_lines
-from local_rag.records import Passage
-from tests.fakes import FakeReranker
+from tests.fakes import FakeReranker, passage
 
 TEXT = """# The boat
 
@@ -27,8 +26,7 @@ at seven. It takes forty guests. Dogs stay at home.
 """
 
 
-def passage(key: int, text: str) -> Passage:
-    return Passage(key, f"{key}.md", "Sailing", text, "", "", ("Boats",), None, 1, 1, 0.1)
+about = partial(passage, title="Sailing", headings=("Boats",))
 
 
 def read(lines: int, *texts: str, wanted: str) -> list[str]:
@@ -36,7 +34,9 @@ def read(lines: int, *texts: str, wanted: str) -> list[str]:
         assert text.startswith("Sailing > Boats\n")
         return float(wanted in text)
 
-    read = excerpts("?", [passage(*one) for one in enumerate(texts)], reranker=FakeReranker(score), lines=lines)
+    read = excerpts(
+        "?", [about(text, key=key) for key, text in enumerate(texts)], reranker=FakeReranker(score), lines=lines
+    )
     assert all(text in texts[one.chunk_id] for one, part in read for text in part.split("\n\u2026\n"))
     return [text for _, text in read]
 
@@ -86,7 +86,7 @@ def test_a_passage_without_a_likely_line_is_not_read() -> None:
 
 
 def test_of_a_question_for_several_things_each_passage_is_read() -> None:
-    passages = [passage(1, "Fee one. Fee two."), passage(2, "Nothing.")]
+    passages = [about("Fee one. Fee two.", path="1.md"), about("Nothing.", key=2, path="2.md")]
 
     def places(lines: int, *, of_each: bool) -> list[str]:
         reranker = FakeReranker(lambda _, text: float("Fee" in text))
@@ -98,5 +98,5 @@ def test_of_a_question_for_several_things_each_passage_is_read() -> None:
 
 
 def test_what_stands_for_a_whole_document_stays_whole() -> None:
-    whole = replace(passage(1, TEXT), kind="document")
+    whole = about(TEXT, kind="document")
     assert excerpts("?", [whole], reranker=FakeReranker(lambda *_: 0.0), lines=1) == [(whole, TEXT)]

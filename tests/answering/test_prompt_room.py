@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from local_rag.answering.answerer import Answerer
 from local_rag.errors import QuestionError
 from local_rag.llama.generator import Request, Token
-from local_rag.records import Passage
-from tests.fakes import FakeGenerator
+from tests.fakes import FakeGenerator, passage
 
 
 class NarrowGenerator(FakeGenerator):
@@ -39,7 +38,7 @@ class NarrowGenerator(FakeGenerator):
 def test_every_request_fits(
     context_tokens: int, sizes: list[int], asked: int, prompt_tokens: int | None, words: str
 ) -> None:
-    passages = [Passage(n, "a.md", "", "x" * size, "", "", (), None, 1, 2, 0.5) for n, size in enumerate(sizes)]
+    passages = [passage("x" * size, key=n) for n, size in enumerate(sizes)]
     generator = NarrowGenerator(lambda _prompt: "Yes.", context_tokens=context_tokens)
     try:
         answer = Answerer(generator, 0.0).answer(words + "?" * asked, passages, prompt_tokens=prompt_tokens)

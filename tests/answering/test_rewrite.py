@@ -9,15 +9,11 @@ from local_rag.answering.answerer import Answerer
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.rewrite import require_rewriter, rewrite
 from local_rag.errors import ModelError
-from local_rag.records import AskOptions, Passage, Turn
+from local_rag.records import AskOptions, Turn
 from local_rag.retrieval.search import Trace
-from tests.fakes import FakeGenerator, FakeVocabulary
+from tests.fakes import FakeGenerator, FakeVocabulary, passage
 
 EARLIER = (Turn("How long is leave in Ireland?", "26 weeks [1].\nPaid."),)
-
-
-def passage(key: int) -> Passage:
-    return Passage(key, f"{key}.md", "", f"Text {key}.", "", "", (), None, 1, 1, 0.1)
 
 
 def writing(reply: Callable[[str], str]) -> FakeGenerator:
@@ -35,7 +31,7 @@ class FakeSearch:
 
     def __call__(self, question: str, share: int, /, *, alone: bool = False) -> Trace:
         self.asked.append((question, share, alone))
-        return Trace([passage(len(self.asked))], {}, {}, follows=self._follows and not alone)
+        return Trace([passage(key=len(self.asked))], {}, {}, follows=self._follows and not alone)
 
 
 def found(search: FakeSearch, reply: Callable[[str], str], question: str = "And in Norway?") -> list[list[int]]:

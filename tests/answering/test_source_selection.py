@@ -5,15 +5,14 @@ from hypothesis import strategies as st
 
 from local_rag.answering.source_selection import diversify, drop_copies, join_neighbours, likely_sources, select
 from local_rag.records import Hit, Passage
+from tests.fakes import passage
 
 
 def passages(*scores: float | None) -> list[Passage]:
     def hits(score: float | None) -> tuple[Hit, ...]:
         return (Hit("fused", 1, 0.1), *([] if score is None else [Hit("rerank", 1, score)]))
 
-    return [
-        Passage(key, "a.md", "", "text", "", "", (), None, 1, 1, 0.1, hits(score)) for key, score in enumerate(scores)
-    ]
+    return [passage(key=key, hits=hits(score)) for key, score in enumerate(scores)]
 
 
 def kept(*scores: float | None, near: float = 2.0) -> list[int]:
@@ -41,7 +40,7 @@ def test_passages_that_were_not_scored_are_not_read() -> None:
 
 def piece(key: int, text: str, *, path: str = "a.md", start: int = 0, headings: tuple[str, ...] = ()) -> Passage:
     """Return a passage that stands at `start`; its line is its number."""
-    return Passage(key, path, "", text, "", "", headings, None, key, key, 0.1, start=start, end=start + len(text))
+    return passage(text, key=key, path=path, headings=headings, line=key, start=start, end=start + len(text))
 
 
 def test_copies_are_read_once_and_the_first_names_the_places_of_the_others() -> None:
@@ -75,10 +74,7 @@ def test_joined_neighbours_are_the_documents_own_text(text: str, data: st.DataOb
     places = data.draw(st.sets(st.integers(1, len(text) // 3 - 1), max_size=4)) if len(text) > 5 else set()
     cuts = [*sorted(3 * place for place in places), len(text)]
     spans = list(zip([0, *cuts], cuts, strict=False))
-    chunks = [
-        Passage(place, "a.md", "", text[start:end], "", "", (), None, 1, 1, 0.1, start=start, end=end)
-        for place, (start, end) in enumerate(spans)
-    ]
+    chunks = [passage(text[start:end], key=place, start=start, end=end) for place, (start, end) in enumerate(spans)]
     (joined,) = join_neighbours(data.draw(st.permutations(chunks)))
     assert "".join(joined.text.split()) == "".join(text.split())
     assert (joined.start, joined.end) == (0, len(text))

@@ -7,12 +7,12 @@ import pytest
 
 from local_rag.answering.answerer import Answerer
 from local_rag.index.keyword_index import keyword_tokens
-from local_rag.records import InstalledModel, Passage, Turn
+from local_rag.records import InstalledModel, Turn
 from local_rag.retrieval.follow_ups import FollowUpTuning, follow_up_query
-from tests.fakes import FakeEmbedder, FakeGenerator
+from tests.fakes import FakeEmbedder, FakeGenerator, passage
 
 EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))
-SOURCE = Passage(1, "a.md", "Leave", "26 weeks in Norway.", "", "", (), None, 1, 1, 1.0)
+SOURCE = passage("26 weeks in Norway.", title="Leave")
 
 
 def test_a_question_by_itself_is_searched_as_ever() -> None:

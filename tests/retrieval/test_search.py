@@ -13,7 +13,7 @@ from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.search import Searcher, rerank_passages
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.database import Store, StoredChunk
-from tests.fakes import FakeEmbedder, FakeIndex, FakeReranker
+from tests.fakes import FakeEmbedder, FakeIndex, FakeReranker, passage
 
 EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))
 SETTINGS = resolve_settings(
@@ -196,7 +196,7 @@ def test_a_reranker_of_unknown_scale_needs_a_least_score() -> None:
 
 
 def passages(*texts: str) -> list[Passage]:
-    return [Passage(key, "a.md", "", text, "", "", (), None, 1, 1, 0.1 - key / 100) for key, text in enumerate(texts)]
+    return [passage(text, key=key, score=0.1 - key / 100) for key, text in enumerate(texts)]
 
 
 def test_passages_are_ordered_by_score_and_keep_the_story_of_their_ranks() -> None:

@@ -8,13 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from local_rag.answering.answerer import Answerer
-from local_rag.records import Answer, Passage
+from local_rag.records import Answer
 from local_rag.verification.citations import CitationCheck, find_citations
-from tests.fakes import FakeGenerator
-
-
-def passage(text: str) -> Passage:
-    return Passage(1, "a.md", "Handbook", text, "", "", (), None, 1, 2, 0.5)
+from tests.fakes import FakeGenerator, passage
 
 
 def answered(reply: str, *sources: str) -> Answer:

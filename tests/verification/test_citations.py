@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.verification.citations import CitationCheck, find_citations, most_similar_source
-from tests.answering.test_answerer import passage
+from tests.fakes import passage
 
 PIECES = st.lists(st.text(alphabet="ab [],12\n", max_size=6), max_size=12)
 

@@ -7,14 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_rag.answering.answerer import REFUSAL, Answerer
-from local_rag.records import Passage
 from local_rag.verification.check import check_support
 from local_rag.verification.sentences import cited_sentences, split_sentences
-from tests.fakes import FakeGenerator, FakeReranker
-
-
-def passage(text: str, title: str = "") -> Passage:
-    return Passage(1, "a.md", title, text, "", "", (), None, 1, 2, 0.5)
+from tests.fakes import FakeGenerator, FakeReranker, passage
 
 
 def missing(answer: str, *texts: str, question: str = "?") -> list[str]:

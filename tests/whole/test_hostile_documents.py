@@ -34,8 +34,8 @@ from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.read import read
 from local_rag.reading.split import Splitting, split
 from local_rag.reading.walk import walk
-from local_rag.records import Chunk, Document, InstalledModel, Passage, Role
-from tests.fakes import FakeEmbedder, FakeVocabulary
+from local_rag.records import Chunk, Document, InstalledModel, Role
+from tests.fakes import FakeEmbedder, FakeVocabulary, passage
 from tests.support.hostile_files import _seeds, generate, mutate
 
 # The structure of each profile's prompts. What stands for tools and for several turns is left out.
@@ -94,12 +94,8 @@ def special_tokens(model: LlamaModel, tokens: list[int]) -> list[int]:
     return [token for token in tokens if native().llama_vocab_is_control(vocabulary, token)]
 
 
-def passage(title: str, heading: str, text: str) -> Passage:
-    return Passage(1, "a.md", title, text, "", "headings", (heading,), None, 1, 1, 1.0)
-
-
 def answer_prompt(model: LlamaModel, question: str, title: str, heading: str, text: str) -> list[int]:
-    tokens, used = sources_prompt(question, [passage(title, heading, text)], model=model, limit=8000)
+    tokens, used = sources_prompt(question, [passage(text, title=title, headings=(heading,))], model=model, limit=8000)
     assert len(used) == 1
     return [*tokens, *closing_prompt("Answer.", model)]
 
@@ -159,7 +155,8 @@ FORGERIES = [
 def test_no_line_of_a_source_can_pass_for_the_prompts_own(text: str, place: str) -> None:
     values = {"question": "When?", "title": "Boat", "heading": "Times", "text": "At seven.", place: text}
     vocabulary = FakeVocabulary()
-    tokens, _ = sources_prompt(values.pop("question"), [passage(**values)], model=vocabulary, limit=8000)
+    source = passage(values["text"], title=values["title"], headings=(values["heading"],))
+    tokens, _ = sources_prompt(values["question"], [source], model=vocabulary, limit=8000)
     prompt = vocabulary.detokenize(tokens)
     lines = unicodedata.normalize("NFKC", prompt.partition("Sources:\n\n")[2]).splitlines()
     unmarked = [line.strip("\u200b \t*#</").lower() for line in lines if not line.startswith("> ")]
