@@ -1,8 +1,8 @@
-"""Measure answers: ask every question, and count what is right, wrong and refused.
+"""Measure answers: ask every question and count right, wrong and refused answers.
 
-An answer is right if it says one string of each group of `must_include`, as words of its own. Where a question has only
-a whole `answer` to compare with, it is right if it shares enough content words with it, either way, and gives no
-number that neither that answer nor the question has: a rough measure, good for comparing two runs.
+An answer is right if it contains one string of each group in `must_include` as separate words. If a question has only a
+reference `answer`, an answer is right if enough content words of one occur in the other and every number also occurs in
+the reference or the question. This measure is rough, but good enough to compare two runs.
 """
 
 import re
@@ -20,13 +20,13 @@ from local_rag.records import Answer, Progress, Turn
 _THOUSANDS = re.compile(r"(?<=\d)[,\u00a0\u202f ](?=\d{3}\b)")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _CITATIONS = re.compile(r"\s*\[[\d, ]+\]")
-_ENOUGH = 0.5  # of the content words of one in the other
+_ENOUGH = 0.5  # the share of content words of one answer that the other must contain
 
 
 def measure_answers(
     dataset: Dataset, questions: Sequence[Question], library: Library, progress: Callable[[Progress], None]
 ) -> list[dict[str, Any]]:
-    """Ask each question that is plainly answerable or unanswerable; return a row for each."""
+    """Ask each question that is marked answerable or unanswerable, and return one row per question."""
     asked = [one for one in questions if one.answerability in {"answerable", "unanswerable"}]
     document_of = {chunk: document.id for document in dataset.documents for chunk in document.chunks}
     rows = []
@@ -42,7 +42,7 @@ def measure_answers(
 
 
 def judge(question: Question, golden: Collection[str], answer: Answer, seconds: float) -> dict[str, Any]:
-    """Compare an answer with what is known of its question, and of the documents that are golden for it."""
+    """Compare an answer with the reference of its question and with the golden documents."""
     read = {passage.path for passage in answer.read}
     cited = {citation.passage.path for citation in answer.citations}
     return {
@@ -61,8 +61,8 @@ def judge(question: Question, golden: Collection[str], answer: Answer, seconds: 
 
 
 def golden_documents(question: Question) -> set[str]:
-    """Name the documents of a question's golden spans, documents and places."""
-    return {*question.documents, *(one.document for one in question.spans), *(one.path for one in question.places)}
+    """Return the documents of a question's golden documents, spans and lines."""
+    return {*question.documents, *(one.document for one in question.spans), *(one.path for one in question.lines)}
 
 
 def _same(path: str, name: str) -> bool:
@@ -70,13 +70,14 @@ def _same(path: str, name: str) -> bool:
 
 
 def is_right(question: Question, text: str) -> bool:
-    """Say whether an answer says what a right one says; endings of words and thousands separators are left aside."""
-    said = _plain(text)
+    """Return whether an answer is right; word endings and thousands separators do not matter."""
+    normalized = _normalized(text)
     if question.must_include:
         return says_all(text, question.must_include)
-    theirs, ours, asked = (set(keyword_tokens(part)) for part in (_plain(question.answer), said, question.text))
+    reference = _normalized(question.answer)
+    theirs, ours, asked = (set(keyword_tokens(part)) for part in (reference, normalized, question.text))
     ours, theirs = ours - asked or ours, theirs - asked or theirs
-    numbers = [set(_NUMBER.findall(part)) for part in (said, _plain(question.answer), _plain(question.text))]
+    numbers = [set(_NUMBER.findall(part)) for part in (normalized, reference, _normalized(question.text))]
     if not ours or not theirs or numbers[0] - numbers[1] - numbers[2]:
         return False
     shared = len(ours & theirs)
@@ -84,12 +85,12 @@ def is_right(question: Question, text: str) -> bool:
 
 
 def says_all(text: str, groups: Sequence[Sequence[str]]) -> bool:
-    """Say whether a text says one string of each group."""
-    said = _plain(text)
-    return all(any(_says(said, _plain(one)) for one in group) for group in groups)
+    """Return whether a text contains one string of each group."""
+    normalized = _normalized(text)
+    return all(any(_says(normalized, _normalized(one)) for one in group) for group in groups)
 
 
-def _plain(text: str) -> str:
+def _normalized(text: str) -> str:
     return _THOUSANDS.sub("", _CITATIONS.sub("", text)).lower()
 
 
@@ -98,7 +99,7 @@ def _says(text: str, wanted: str) -> bool:
 
 
 def summarize_answers(rows: Sequence[Mapping[str, Any]], questions: int) -> dict[str, Any]:
-    """Count what users care for; what is neither answerable nor unanswerable of all `questions` was not asked."""
+    """Count the kinds of answers; of all `questions`, those neither answerable nor unanswerable were not asked."""
     answerable = [row for row in rows if row["answerable"]]
     unanswerable = [row for row in rows if not row["answerable"]]
     right = [row for row in answerable if row["right"]]
@@ -121,7 +122,7 @@ def summarize_answers(rows: Sequence[Mapping[str, Any]], questions: int) -> dict
 
 
 def compare_answers(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Compare two runs over the same questions in how many were right: answered right, or refused where that is."""
+    """Compare how many questions two runs got right: answered correctly, or refused if that is correct."""
     theirs = by_question(others)
     both = [(row, theirs[name]) for name, row in by_question(rows).items() if name in theirs]
     values = [[float(_is_good(row)) for row in side] for side in zip(*both, strict=True)] or [[], []]

@@ -1,8 +1,8 @@
-"""Find out on a library's own documents at which odds `ask` should answer, without anybody labelling a question.
+"""Choose the confidence threshold of `ask` on a library's own documents, without questions labelled by hand.
 
-Questions are drafted from chunks all over the library. Each is asked once as any question is, and once with its
-document held out of what was found: the first should be answered, the second should not. A question is left out where
-another document says most of what its chunk says.
+The model drafts questions from chunks all over the library. Each is asked twice: normally, and with its document
+removed from the search results. The first should be answered and the second should not. A question is dropped if
+another document contains most of what its chunk says.
 """
 
 import itertools
@@ -20,14 +20,14 @@ from local_rag.records import Chunk, Document, Passage, Progress
 from local_rag.store.connect import remembered_settings
 from local_rag.store.database import Store
 
-_FEWEST = 8  # questions that say anything
+_FEWEST = 8  # questions that allow a conclusion
 _DRAFTS_PER_QUESTION = 2
 _MOST_DOCUMENTS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was found: of `questions` so many reach the threshold with their document, and so many without it."""
+    """The result: how many of the `questions` reach the threshold with their document, and how many without it."""
 
     model: str
     threshold: float
@@ -38,19 +38,19 @@ class Calibration:
 
 
 def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[[Progress], None]) -> Calibration:
-    """Ask drafted questions with and without their document, and keep the threshold in the library.
+    """Ask drafted questions with and without their document, and store the threshold in the library.
 
-    At most a share of `wrong` of those that nothing answers reaches it. Raises LibraryError where the documents give
-    too few questions.
+    At most the share `wrong` of the questions without their document reaches it. Raises LibraryError if the documents
+    yield too few questions.
     """
     model = find(library.settings, "answer")
     with library.calibrating() as (store, answerer, pipeline):
         chunks = choose_chunks(documents_of_library(store), _DRAFTS_PER_QUESTION * count)
         kept, odds = list[str](), list[tuple[float, float]]()
-        # A batch is drafted to its end before its questions are asked: the same model does both, one after the other.
+        # A batch is drafted completely before its questions are asked because the same model does both.
         batches = (
-            list(draft(chunks[begun : begun + count], answerer.generator, progress))
-            for begun in range(0, len(chunks), count)
+            list(draft(chunks[start : start + count], answerer.generator, progress))
+            for start in range(0, len(chunks), count)
         )
         for document, chunk, question in itertools.chain.from_iterable(batches):
             if len(odds) == count:
@@ -61,8 +61,8 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
                 odds += _odds(pipeline, question, document, chunk)
         if len(odds) < _FEWEST:
             raise LibraryError(
-                f"Only {len(odds)} questions could be drafted from the documents and {_FEWEST} are needed; index more, "
-                "or measure on questions of your own with `local-rag eval DATASET --answers`."
+                f"Only {len(odds)} questions could be drafted from the documents, but {_FEWEST} are needed; index more "
+                "documents, or measure your own questions with `local-rag eval DATASET --answers`."
             )
         without = [pair[1] for pair in odds]
         answerer.threshold = threshold = threshold_for(without, wrong)
@@ -72,7 +72,7 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
 
 
 def threshold_for(odds: Sequence[float], wrong: float) -> float:
-    """Return the lowest threshold that at most a share of `wrong` of these log odds reaches."""
+    """Return the lowest threshold that at most the share `wrong` of these log odds reaches."""
     ordered = sorted(odds, reverse=True)
     allowed = int(wrong * len(ordered))
     if allowed >= len(ordered):
@@ -82,7 +82,7 @@ def threshold_for(odds: Sequence[float], wrong: float) -> float:
 
 
 def documents_of_library(store: Store) -> list[tuple[Document, Sequence[Chunk]]]:
-    """Return documents from all over the library, as they are stored."""
+    """Return a sample of documents from all over the library, without their text but with their chunks."""
     documents = store.documents()
     return [
         (Document(Path(stored.path), stored.title, "", "text"), [one.chunk for one in store.chunks(stored.id)])
@@ -91,7 +91,7 @@ def documents_of_library(store: Store) -> list[tuple[Document, Sequence[Chunk]]]
 
 
 def _odds(pipeline: AnswerPipeline, question: str, document: Document, chunk: Chunk) -> list[tuple[float, float]]:
-    """Return the log odds of a question with its document and without it; nothing where that is no fair question."""
+    """Return the log odds of a question with and without its document, or nothing if the question is not fair."""
     path, found = str(document.path), pipeline.find(question)
     others = [[passage for passage in passages if passage.path != path] for passages in found.lists]
     found_at_all = any(passage.path == path for passage in found.lists[0])
@@ -102,6 +102,6 @@ def _odds(pipeline: AnswerPipeline, question: str, document: Document, chunk: Ch
 
 
 def _repeats(passage: Passage, chunk: Chunk) -> bool:
-    """Say whether a passage of another document says most of what a chunk says."""
+    """Return whether a passage of another document contains most words of a chunk."""
     wanted = set(keyword_tokens(chunk.text))
     return len(wanted & set(keyword_tokens(passage.text))) > len(wanted) / 2

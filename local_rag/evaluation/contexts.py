@@ -1,7 +1,7 @@
-"""Say what contexts gain in a library: ask questions of its index, and of one that differs in having no contexts.
+"""Measure what contexts gain in a library: ask questions with its index and with the same index without contexts.
 
-The questions are a dataset's, those that a person has reviewed where there are some. Without a dataset the model drafts
-some from chunks all over the library; they are marked as such, since nobody asked them.
+The questions come from a dataset: the reviewed ones, or all if none is reviewed. Without a dataset the model drafts
+questions from chunks all over the library. The result says so because no user has asked them.
 """
 
 import tempfile
@@ -13,9 +13,9 @@ from typing import Any
 
 from local_rag.errors import DatasetError, LibraryError
 from local_rag.evaluation.calibrate import documents_of_library
-from local_rag.evaluation.dataset import Dataset, Question, Span, load_dataset
+from local_rag.evaluation.dataset import Dataset, GoldenSpan, Question, load_dataset
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
-from local_rag.evaluation.evaluate import POOL, Ranker, compare_reports, find_in_use
+from local_rag.evaluation.evaluate import POOL, Ranker, compare_reports, find_golden_files
 from local_rag.library import Library, OnProgress, Parts
 from local_rag.maintenance.status import GAIN
 from local_rag.records import SITUATED, Chunk, Progress
@@ -23,16 +23,16 @@ from local_rag.settings import Settings
 from local_rag.store.maintenance import copy_store
 
 _DRAFTS_PER_QUESTION = 2
-_FEWEST = 4  # questions that say anything
+_FEWEST = 4  # questions that allow a conclusion
 
 Chunks = Mapping[int, tuple[str, Chunk]]  # chunk id -> (document, chunk)
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What contexts gain: recall in percent and MRR of the last stage, with them and without; `p` is of a paired test.
+    """What contexts gain: recall in percent and MRR of the last stage with and without them; `p` from paired tests.
 
-    `drafted` says that the model wrote the questions, `unreviewed` that nobody has looked at a dataset's yet.
+    `drafted` is true if the model wrote the questions, and `unreviewed` if not all questions of a dataset are reviewed.
     """
 
     at: str
@@ -52,12 +52,12 @@ class Gain:
 
 
 def measure_gain(library: Library, dataset: Path | None, *, count: int, parts: Parts, progress: OnProgress) -> Gain:
-    """Ask at most `count` questions with contexts and without, and keep in the library what they gain."""
+    """Ask at most `count` questions with and without contexts, and store in the library what contexts gain."""
     manifest = library.manifest()
     if manifest["fingerprint"]["context"] not in SITUATED or not manifest["generated_contexts"]:
         raise LibraryError(
-            f"The index in {library.folder} has no contexts that could gain anything; `local-rag index --context auto` "
-            "writes those that are needed, `--context llm` one for every chunk."
+            f"The index in {library.folder} has no contexts to measure; run `local-rag index --context auto` to write "
+            "the contexts that are needed, or `--context llm` to write one for every chunk."
         )
     if dataset:
         questions, chunks = _questions_of(library, load_dataset(dataset), count)
@@ -65,8 +65,8 @@ def measure_gain(library: Library, dataset: Path | None, *, count: int, parts: P
         questions, chunks = _draft(library, count, progress)
     if len(questions) < _FEWEST:
         raise DatasetError(
-            f"Only {len(questions)} questions can be asked and {_FEWEST} are needed; name a dataset of your own, as "
-            "`local-rag eval make DOCUMENTS` drafts one, or index more."
+            f"Only {len(questions)} questions can be asked, but {_FEWEST} are needed; draft a dataset with `local-rag "
+            "eval make DOCUMENTS` and name it, or index more documents."
         )
     settings = {name: getattr(library.settings, name) for name in Settings.model_fields} | {"context": "headings"}
     with tempfile.TemporaryDirectory(prefix="local-rag-") as folder:
@@ -117,7 +117,7 @@ def _ask(
 
 
 def _questions_of(library: Library, dataset: Dataset, count: int) -> tuple[list[Question], tuple[Dataset, Chunks]]:
-    """Return the questions of a dataset that can be asked of a library, the reviewed ones where there are some."""
+    """Return the questions of a dataset that the library can answer: the reviewed ones, or all if none is reviewed."""
     if dataset.documents:
         with library.reading() as store:
             stored = {one.id: (one.path, one.chunk) for one in store.chunks()}
@@ -126,7 +126,7 @@ def _questions_of(library: Library, dataset: Dataset, count: int) -> tuple[list[
             own = [one.id for one in dataset.documents if path == str(Path(one.id).absolute()) or _ends(path, one.id)]
             names[path] = own[0] if len(own) == 1 else path
         known = set(names.values())
-        # Chunks of a dataset's own are not those of the library.
+        # The ready-made chunks of a dataset are not the chunks of the library.
         asked = [
             one
             for one in dataset.questions
@@ -135,7 +135,7 @@ def _questions_of(library: Library, dataset: Dataset, count: int) -> tuple[list[
         chunks: Chunks = {key: (names[path], chunk) for key, (path, chunk) in stored.items()}
         dataset = replace(dataset, documents=())
     else:
-        dataset, chunks = find_in_use(dataset, library)
+        dataset, chunks = find_golden_files(dataset, library)
         asked = list(dataset.questions)
     asked = [one for one in asked if one.has_golden]
     return ([one for one in asked if one.reviewed] or asked)[:count], (dataset, chunks)
@@ -146,7 +146,7 @@ def _ends(path: str, name: str) -> bool:
 
 
 def _draft(library: Library, count: int, progress: OnProgress) -> tuple[list[Question], tuple[Dataset, Chunks]]:
-    """Let the model that answers draft questions, each from a chunk, which is its golden passage."""
+    """Let the answer model draft questions from chunks; each chunk is the golden passage of its question."""
     with library.calibrating() as (store, answerer, _):
         chunks: Chunks = {one.id: (one.path, one.chunk) for one in store.chunks()}
         asked, texts = list[Question](), list[str]()
@@ -156,6 +156,6 @@ def _draft(library: Library, count: int, progress: OnProgress) -> tuple[list[Que
         for document, chunk, question in drafts:
             if len(asked) < count and not reason_to_drop(question, chunk.text, texts):
                 texts.append(question)
-                golden = Span(str(document.path), chunk.start, chunk.end)
+                golden = GoldenSpan(str(document.path), chunk.start, chunk.end)
                 asked.append(Question(question, spans=(golden,), reviewed=False))
     return asked, (Dataset(library.folder, (), tuple(asked)), chunks)

@@ -1,8 +1,7 @@
-"""Draft an evaluation dataset from a user's own documents: questions by the local model, to be reviewed by hand.
+"""Draft an evaluation dataset from a user's documents: the local model writes questions, and a person reviews them.
 
-The model reads one chunk and writes the question it answers. What can be told without a person is dropped: what is no
-question, speaks of "the passage", copies it, repeats another question, or what the model itself, asked like any user,
-does not answer from the chunk.
+The model reads a chunk and writes a question that it answers. A draft is dropped if it is not a question, mentions "the
+passage", copies it, repeats another question, or if the model itself cannot answer it from the chunk.
 """
 
 import hashlib
@@ -36,14 +35,14 @@ _INSTRUCTION = (
 _MAX_TOKENS = 60
 _MIN_PASSAGE_WORDS = 20
 _QUESTION_WORDS = range(4, 41)
-_COPIED_WORDS = 8  # as many words in a row as no two people write by chance
+_COPIED_WORDS = 8  # a sequence this long is not equal by chance
 _DRAFTS_PER_QUESTION = 1.5  # about a third is dropped
 _MENTION = re.compile(r"\b(?:the|this|that|above|given) (?:passage|text|document|excerpt|chunk|section|author)\b", re.I)
 
 
 @dataclass(slots=True)
 class DraftReport:
-    """What became of the drafts: how many were kept, how many dropped for which reason, what could not be read."""
+    """The result of drafting: how many drafts were kept, how many dropped by reason, and which files were skipped."""
 
     kept: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
@@ -62,17 +61,17 @@ def draft_dataset(
 ) -> DraftReport:
     """Write a dataset with about `count` questions about these files and folders.
 
-    The golden passages are spans, so that other chunk sizes can be measured with the same questions. When it is stopped
-    while checking, the questions kept so far are written.
+    The golden passages are spans, so the same questions can measure other chunk sizes. If the run is stopped while it
+    checks the drafts, the questions kept so far are written.
     """
     if (output / "questions.jsonl").exists():
-        raise DatasetError(f"{output} already holds questions; name another folder with `--output`.")
+        raise DatasetError(f"{output} already contains questions; name another folder with `--output`.")
     report = DraftReport()
     splitting = Splitting(embed_model.path / TOKENIZER_FILE, default_chunk_tokens(embed_model))
     documents = list(_read_documents(paths, splitting, report.skipped))
     chunks = choose_chunks([(read.document, read.chunks) for read in documents], int(count * _DRAFTS_PER_QUESTION) + 1)
     if not chunks:
-        raise DatasetError("The documents hold no passage long enough to ask about; name others.")
+        raise DatasetError("The documents contain no passage that is long enough for a question; name others.")
     progress(Progress("draft", 0, len(chunks), f"loading {answer_model.name}"))
     questions: list[dict[str, Any]] = []
     try:
@@ -95,7 +94,7 @@ def _check(
     dropped: dict[str, int],
     progress: Callable[[Progress], None],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the drafts that can be used, as lines of a dataset; count the others by reason."""
+    """Yield the usable drafts as lines of a dataset, and count the others by reason."""
     kept: list[str] = []
     for number, (document, chunk, question) in enumerate(drafts):
         progress(Progress("check", number, len(drafts)))
@@ -117,19 +116,19 @@ def _check(
 
 
 def _room(context_length: int, sequences: int) -> int:
-    """Return room for drafting many questions at a time, and for checking one answer."""
+    """Return the context length for drafting many questions at a time and for checking one answer."""
     return max(context_room(context_length, sequences), answer_room(context_length, 1))
 
 
 def reason_to_drop(question: str, passage: str, others: Sequence[str]) -> str:
-    """Say in a few words why a draft cannot be used, or return an empty string."""
+    """Return in a few words why a draft cannot be used, or an empty string."""
     words = _words(question)
     if not question.endswith("?") or len(words) not in _QUESTION_WORDS:
-        return "no question"
+        return "not a question"
     if _MENTION.search(question):
         return "about the passage"
     if any(words == _words(other) for other in others):
-        return "twice"
+        return "duplicate"
     text = f" {' '.join(_words(passage))} "
     runs = (words[start : start + _COPIED_WORDS] for start in range(len(words) - _COPIED_WORDS + 1))
     return "copied" if any(f" {' '.join(run)} " in text for run in runs) else ""
@@ -148,7 +147,7 @@ def _read_documents(paths: Sequence[Path], splitting: Splitting, skipped: list[S
 
 
 def choose_chunks(documents: Sequence[tuple[Document, Sequence[Chunk]]], count: int) -> list[tuple[Document, Chunk]]:
-    """Choose chunks from all over the documents, the same ones every time."""
+    """Choose chunks from all over the documents; the choice is deterministic."""
     found = [
         (document, chunk)
         for document, chunks in documents
@@ -180,7 +179,7 @@ def _quoted(document: Document, chunk: Chunk) -> str:
 
 
 def _first_line(text: str) -> str:
-    """Return the question without what small models put around it."""
+    """Return the question without the label and the quotation marks that small models add."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return re.sub(r"^(?:question|q)\s*:\s*", "", line, flags=re.IGNORECASE).strip(" \"'`*")
 

@@ -1,15 +1,15 @@
-"""Measure retrieval on a dataset: index it, ask every question, and see at which ranks the golden passages stand.
+"""Measure retrieval on a dataset: index it, ask every question, and record the ranks of the golden passages.
 
-Indexing, searching and reranking are those of `index` and `search`. What counts as found depends on what a question's
-golden passages are:
+Indexing, search and reranking are those of `index` and `search`. What counts as found depends on the golden passages of
+a question:
 
-- chunks: those chunks;
-- spans: a chunk is golden if it holds at least half of the span or lies at least half within it; where none does, the
-  one that holds most of it. So a dataset of spans measures any chunker;
-- documents: every ranking becomes one of documents, each at the place of its best chunk;
-- lines of files, of a library in use: the chunks that hold one of them.
+- chunks: these chunks;
+- spans: the chunks that contain at least half of the span or lie at least half within it, or else the chunk that
+  contains most of it, so a dataset of spans measures any chunker;
+- documents: each ranking becomes a ranking of documents, each at the rank of its best chunk;
+- lines of files in a library in use: the chunks that contain one of them.
 
-Questions that nothing answers are counted and left out of the means.
+Questions without an answer are counted, but not included in the means.
 """
 
 import hashlib
@@ -17,7 +17,6 @@ import json
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -26,17 +25,16 @@ from typing import Any
 
 from local_rag.errors import DatasetError, LibraryError
 from local_rag.evaluation.answers import compare_answers, measure_answers, summarize_answers
-from local_rag.evaluation.dataset import Dataset, DatasetDocument, Part, Place, Question, Span
+from local_rag.evaluation.dataset import Dataset, DatasetDocument, GoldenLines, GoldenSpan, Part, Question
 from local_rag.evaluation.metrics import METRICS, by_question, confidence_interval, golden_ranks, measure, paired_test
 from local_rag.evaluation.plots import new_figure, save_figure
 from local_rag.indexing.changes import Found, compare_documents
 from local_rag.library import Library
 from local_rag.models.choice import chosen
 from local_rag.records import Chunk, Progress
-from local_rag.store.database import Store
 from local_rag.store.document_rows import paths_of_document_rows
 
-POOL = 150  # the deepest recall that is reported
+POOL = 150  # the largest depth at which recall is reported
 
 
 def evaluate(
@@ -48,24 +46,22 @@ def evaluate(
     answers: bool = False,
     progress: Callable[[Progress], None],
 ) -> dict[str, Any]:
-    """Index the dataset into the library where it is not yet, ask its questions, and return the report for JSON.
+    """Index the dataset into the library if necessary, ask its questions, and return the report for JSON.
 
-    A dataset without documents is asked of the library as it is, which stays as it is. With `answers` every question is
-    answered too.
-
-    `part` chooses half of the questions. The report's `per_question` holds the ranks of the golden passages in every
-    stage: `compare` and a plot need nothing else.
+    A dataset without documents is asked of the library as it is; nothing is indexed. With `answers` every question is
+    also answered. `part` chooses half of the questions. The report's `per_question` holds the ranks of the golden
+    passages in every stage, which is all that a comparison or a plot needs.
     """
     if dataset.documents:
         chunks = index_dataset(dataset, library, progress)
     else:
-        dataset, chunks = find_in_use(dataset, library)
+        dataset, chunks = find_golden_files(dataset, library)
     asked = [question for question in dataset.questions if part in {"all", question.part}]
     questions = [question for question in asked if question.has_golden]
     if not questions:
-        raise DatasetError(f"{dataset.folder} has no answerable question to measure with; add some to questions.jsonl.")
+        raise DatasetError(f"{dataset.folder} contains no answerable question; add some to questions.jsonl.")
     ranker = Ranker(dataset, chunks, rows_of_documents(dataset, library))
-    library.trace(questions[0].text, top=POOL, rerank=rerank)  # loads the models, which is not what is timed
+    library.trace(questions[0].text, top=POOL, rerank=rerank)  # loads the models, which is not part of the timing
     rows: list[dict[str, Any]] = []
     for number, question in enumerate(questions):
         progress(Progress("ask", number, len(questions)))
@@ -102,7 +98,7 @@ def evaluate(
 
 
 def stage_values(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
-    """Return stage -> metric -> one value a question, from the rows of a report's `per_question`."""
+    """Return stage -> metric -> one value per question, from the rows of a report's `per_question`."""
     measured = {stage: [measure(row["ranks"][stage], row["golden"]) for row in rows] for stage in rows[0]["ranks"]}
     return {
         stage: {metric: [values[metric] for values in questions] for metric in METRICS}
@@ -111,7 +107,7 @@ def stage_values(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[
 
 
 def compare_reports(report: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Compare two runs over the questions that both asked: per stage and metric the means, their difference and p."""
+    """Compare two runs over the questions in both: the means, their difference and p for each stage and metric."""
     mine, others = by_question(report["per_question"]), by_question(other["per_question"])
     asked = [question for question in mine if question in others]
     if not asked:
@@ -141,15 +137,15 @@ def index_dataset(
 ) -> dict[int, tuple[str, Chunk]]:
     """Bring a library up to date with a dataset; return chunk id -> (document id, chunk).
 
-    Only what the library lacks is made, and everything finished is kept when it is stopped. Raises LibraryError for a
-    library of a user's own documents, which the dataset's would replace.
+    Only what is missing is computed, and a stopped run keeps everything finished. Raises LibraryError for a library of
+    the user's own documents, which the documents of the dataset would replace.
     """
     documents = {document.document.path: document for document in dataset.documents}
     with library.writing(progress, create=True) as (store, indexer):
         if store.roots():
             raise LibraryError(
-                f"{library.folder} holds documents of your own, which would be lost to it; name another folder with "
-                "`--library`."
+                f"{library.folder} contains your own documents, which the dataset would replace; name another folder "
+                "with `--library`."
             )
         splitting = indexer.splitting()
         split_key = indexer.split_key(splitting)
@@ -173,40 +169,40 @@ def index_dataset(
         return {stored.id: (documents[Path(stored.path)].id, stored.chunk) for stored in store.chunks()}
 
 
-def find_in_use(dataset: Dataset, library: Library) -> tuple[Dataset, dict[int, tuple[str, Chunk]]]:
-    """Find the golden files in a library in use.
+def find_golden_files(dataset: Dataset, library: Library) -> tuple[Dataset, dict[int, tuple[str, Chunk]]]:
+    """Find the golden files of a dataset in a library in use.
 
     Return the dataset with their full paths, and chunk id -> (path, chunk without its text). Raises DatasetError for a
-    file that the library does not hold.
+    file that is not in the library.
     """
-    with closing(Store(library.folder)) as store:
+    with library.reading() as store:
         paths = [document.path for document in store.documents()]
         chunks = {stored.id: (stored.path, replace(stored.chunk, text="")) for stored in store.chunks()}
 
-    def found(place: Place) -> Place:
-        wanted = os.path.normpath(dataset.folder.resolve() / place.path)
-        same = [path for path in paths if path == wanted] or [path for path in paths if path.endswith(f"/{place.path}")]
+    def found(lines: GoldenLines) -> GoldenLines:
+        wanted = os.path.normpath(dataset.folder.resolve() / lines.path)
+        same = [path for path in paths if path == wanted] or [path for path in paths if path.endswith(f"/{lines.path}")]
         if len(same) != 1:
             raise DatasetError(
-                f"{place.path}, golden in {dataset.folder / 'questions.jsonl'}, is "
-                f"{'more than one file' if same else 'no file'} of the library {library.folder}; write its full path, "
-                "index it, or name another library with `--library`."
+                f"{lines.path}, golden in {dataset.folder / 'questions.jsonl'}, matches "
+                f"{'several files' if same else 'no file'} in the library {library.folder}; write its full path, index "
+                "it, or name another library with `--library`."
             )
-        return replace(place, path=same[0])
+        return replace(lines, path=same[0])
 
-    questions = [replace(one, places=tuple(map(found, one.places))) for one in dataset.questions]
+    questions = [replace(one, lines=tuple(map(found, one.lines))) for one in dataset.questions]
     return replace(dataset, questions=tuple(questions)), chunks
 
 
 def _found(document: DatasetDocument, split_key: str) -> Found:
-    """Describe a document as `compare` wants it; it has no time, so that its content decides."""
+    """Describe a document for `compare_documents`; it has no modification time, so its content decides."""
     content = [document.document.title, document.document.kind, document.document.text, list(document.chunks.items())]
     sha256 = hashlib.sha256(json.dumps(content).encode()).hexdigest()
     return Found(document.document.path, len(document.document.text), -1, split_key, lambda: sha256)
 
 
 def rows_of_documents(dataset: Dataset, library: Library) -> dict[int, str]:
-    """Return the document of each row that stands for a whole one: its id in the dataset, or its path."""
+    """Return the document of each row that represents a whole one: its id in the dataset, or its path."""
     names = {str(document.document.path): document.id for document in dataset.documents}
     with library.reading() as store:
         return {key: names.get(path, path) for key, path in paths_of_document_rows(store).items()}
@@ -215,7 +211,7 @@ def rows_of_documents(dataset: Dataset, library: Library) -> dict[int, str]:
 class Ranker:
     """Find the golden passages in rankings of chunk ids.
 
-    What stands for a whole document, of `rows_of`, is golden only where a document is.
+    A row that represents a whole document (`rows_of`) counts only for questions with golden documents.
     """
 
     def __init__(
@@ -235,29 +231,29 @@ class Ranker:
         }
 
     def ranks(self, question: Question, rankings: Mapping[str, Sequence[int]]) -> tuple[int, dict[str, list[int]]]:
-        """Return the number of golden passages, and stage -> the ranks at which they stand."""
-        chunks = [self._chunks_at(place) for place in question.places]
+        """Return the number of golden passages, and stage -> their ranks."""
+        chunks = [self._chunks_at(lines) for lines in question.lines]
         if question.documents or not all(chunks):
             documents = {
                 stage: list(dict.fromkeys(self._document_of[key] for key in ranking))
                 for stage, ranking in rankings.items()
             }
-            golden: Collection[Any] = {*question.documents, *(place.path for place in question.places)}
+            golden: Collection[Any] = {*question.documents, *(lines.path for lines in question.lines)}
             return len(golden), {stage: golden_ranks(ranking, golden) for stage, ranking in documents.items()}
         golden = {self._ids[name] for name in question.chunks}.union(*chunks)
         for span in question.spans:
             golden |= self._golden_of(span)
         return len(golden), {stage: golden_ranks(ranking, golden) for stage, ranking in rankings.items()}
 
-    def _chunks_at(self, place: Place) -> set[int]:
-        """Return the chunks that hold one of the lines; none where lines are not known or not asked for."""
+    def _chunks_at(self, lines: GoldenLines) -> set[int]:
+        """Return the chunks that contain one of the lines; none if the lines are unknown or a whole file is golden."""
         return {
             key
-            for key, chunk in self._of_document.get(place.path, ())
-            if place.first and chunk.line and chunk.line <= place.last and (chunk.end_line or chunk.line) >= place.first
+            for key, chunk in self._of_document.get(lines.path, ())
+            if lines.first and chunk.line and chunk.line <= lines.last and (chunk.end_line or chunk.line) >= lines.first
         }
 
-    def _golden_of(self, span: Span) -> set[int]:
+    def _golden_of(self, span: GoldenSpan) -> set[int]:
         shared, half = {}, set()
         for key, chunk in self._of_document.get(span.document, ()):
             shared[key] = min(chunk.end, span.end) - max(chunk.start, span.start)
@@ -266,14 +262,14 @@ class Ranker:
         most = max(shared, key=lambda key: shared[key], default=None)
         if most is None or shared[most] <= 0:
             raise DatasetError(
-                f"No chunk of {span.document} holds any of the golden span {span.start} to {span.end}; correct "
-                "questions.jsonl, or leave the chunks out of documents.jsonl."
+                f"No chunk of {span.document} overlaps the golden span {span.start} to {span.end}; correct "
+                "questions.jsonl, or remove the chunks from documents.jsonl."
             )
         return half or {most}
 
 
 def plot(reports: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw recall against depth, a line a stage; the lines of a second run are dashed."""
+    """Draw recall against depth, one line per stage; the lines of a second run are dashed."""
     figure = new_figure((7, 4.5))
     axes = figure.add_subplot(
         xscale="log", xlabel="passages", ylabel="recall, %", title=f"{reports[0]['dataset']}, {reports[0]['part']}"
@@ -296,12 +292,12 @@ def plot(reports: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def load_report(path: Path) -> dict[str, Any]:
-    """Read what `--json` wrote."""
+    """Read a report that `--json` wrote."""
     try:
         report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         stage_values(report["per_question"])
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise DatasetError(
-            f"{path} is no report ({error}); make one with `local-rag eval DATASET --json FILE`."
+            f"{path} is not a report ({error}); write one with `local-rag eval DATASET --json FILE`."
         ) from None
     return report

@@ -1,7 +1,6 @@
-"""Measures of a ranking, their confidence intervals, and a paired test between two runs.
+"""Metrics of a ranking, their confidence intervals, and a paired test between two runs.
 
-Relevance is binary, so that the ranks (from 1) of the golden passages that were found and the number of all golden
-passages say everything.
+Relevance is binary, so the ranks (from 1) of the golden passages found and the number of all golden passages suffice.
 """
 
 import math
@@ -18,7 +17,7 @@ _CONFIDENCE = 0.95
 
 
 def golden_ranks(ranking: Sequence[Hashable], golden: Collection[Hashable]) -> list[int]:
-    """Return the ranks, from 1, at which golden ids stand in a ranking of ids, best first."""
+    """Return the ranks, from 1, of the golden ids in a ranking, best first."""
     return [rank for rank, item in enumerate(ranking, start=1) if item in golden]
 
 
@@ -28,7 +27,7 @@ def recall(ranks: Sequence[int], golden: int, depth: int) -> float:
 
 
 def reciprocal_rank(ranks: Sequence[int], depth: int) -> float:
-    """Return 1 / rank of the first golden passage, 0 where none is among the first `depth`."""
+    """Return 1 / rank of the first golden passage, or 0 if none is among the first `depth`."""
     first = min(ranks, default=depth + 1)
     return 1 / first if first <= depth else 0.0
 
@@ -40,7 +39,7 @@ def ndcg(ranks: Sequence[int], golden: int, depth: int) -> float:
 
 
 def measure(ranks: Sequence[int], golden: int) -> Mapping[str, float]:
-    """Return every metric of one question: recall in percent, MRR and nDCG from 0 to 1, as papers have them."""
+    """Return all metrics of a question: recall in percent, MRR and nDCG from 0 to 1, as usual in papers."""
     return {
         **{f"recall@{depth}": 100 * recall(ranks, golden, depth) for depth in RECALL_DEPTHS},
         "mrr@10": reciprocal_rank(ranks, 10),
@@ -49,7 +48,7 @@ def measure(ranks: Sequence[int], golden: int) -> Mapping[str, float]:
 
 
 def by_question(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Mapping[str, Any]]:
-    """Name each row by its question and by how often that has come before: a set may ask the same of two passages."""
+    """Key each row by its question and the number of earlier rows with it: a dataset may repeat a question."""
     seen, named = Counter[str](), {}
     for row in rows:
         named[row["question"], seen[row["question"]]] = row
@@ -61,7 +60,7 @@ def confidence_interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of the mean over questions (percentile method)."""
     from scipy.stats import bootstrap
 
-    if len(set(values)) < 2:  # noqa: PLR2004  nothing varies, so no resample does
+    if len(set(values)) < 2:  # noqa: PLR2004  equal values have no variance
         return values[0], values[0]
     interval = bootstrap(
         (np.asarray(values),),
@@ -76,9 +75,9 @@ def confidence_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def paired_test(values: Sequence[float], others: Sequence[float]) -> float:
-    """Return the two-sided p-value that two runs over the same questions differ only by chance.
+    """Return the two-sided p-value of the hypothesis that two runs over the same questions differ only by chance.
 
-    The signs of the questions' differences are flipped at random (paired permutation test; Smucker et al., CIKM 2007).
+    The test flips the signs of the differences at random (paired permutation test; Smucker et al., CIKM 2007).
     """
     from scipy.stats import permutation_test
 

@@ -1,4 +1,4 @@
-"""Draw figures with matplotlib, which only plots need."""
+"""Draw plots with matplotlib, which nothing else needs."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from local_rag.errors import DatasetError
 
 
 def new_figure(size: tuple[float, float]) -> Any:
-    """Return an empty figure of this size in inches; raise DatasetError where matplotlib is not installed."""
+    """Return an empty figure of this size in inches; raise DatasetError if matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -16,8 +16,8 @@ def new_figure(size: tuple[float, float]) -> Any:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure in the format that the file's name says; raise DatasetError where that cannot be done."""
+    """Write a figure in the format of the file's suffix; raise DatasetError if that fails."""
     try:
         figure.savefig(path, dpi=150)
     except (OSError, ValueError) as error:
-        raise DatasetError(f"The plot cannot be written to {path} ({error}); name a .png, .svg or .pdf.") from None
+        raise DatasetError(f"The plot cannot be written to {path} ({error}); name a .png, .svg or .pdf file.") from None

@@ -1,4 +1,4 @@
-"""Keep the figures of every evaluation of a library, to see over time what became better or worse."""
+"""Record the figures of every evaluation of a library, to show how they change over time."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ HISTORY_FILE = "evaluations.jsonl"
 
 
 def figures(report: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures of a report that stand for it: the last stage's, and shares of answers in percent."""
+    """Return the main figures of a report: those of the last stage, and the shares of answers in percent."""
     stage = list(report["stages"])[-1]
     found = {name: float(value) for name, value in report["stages"][stage].items()}
     if answers := report.get("answers"):
@@ -23,7 +23,7 @@ def figures(report: Mapping[str, Any]) -> dict[str, float]:
 
 
 def append(library: Path, report: Mapping[str, Any]) -> bool:
-    """Add a run to a library's history; return whether that may be written."""
+    """Add a run to the history of a library; return whether that was possible."""
     line = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         **{name: report[name] for name in ("dataset", "part", "questions", "chunks", "profile", "context", "models")},
@@ -32,19 +32,19 @@ def append(library: Path, report: Mapping[str, Any]) -> bool:
     try:
         with (library / HISTORY_FILE).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    except OSError:  # a stick, a share, another owner: the run itself is as good
+    except OSError:  # a read-only disk or another owner: the run itself is still valid
         return False
     return True
 
 
 def load(library: Path) -> list[dict[str, Any]]:
-    """Return the runs of a library, oldest first; a line cut off by a crash is left out."""
+    """Return the runs of a library, oldest first; a line truncated by a crash is skipped."""
     path = library / HISTORY_FILE
     runs = list[dict[str, Any]]()
     try:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path} cannot be read ({error}); delete it to begin anew.") from None
+        raise DatasetError(f"{path} cannot be read ({error}); delete it to start a new history.") from None
     for line in lines:
         try:
             run = json.loads(line)
@@ -55,7 +55,7 @@ def load(library: Path) -> list[dict[str, Any]]:
 
 
 def plot_history(runs: Sequence[Mapping[str, Any]], names: Sequence[str], path: Path) -> None:
-    """Draw figures over time, a line for each dataset and figure."""
+    """Draw figures over time, one line per dataset and figure."""
     figure = new_figure((8, 4.5))
     axes = figure.add_subplot(ylabel="%", title="Evaluations of this library")
     for dataset in dict.fromkeys(run["dataset"] for run in runs):
@@ -74,8 +74,8 @@ def plot_history(runs: Sequence[Mapping[str, Any]], names: Sequence[str], path: 
 
 
 def require_at_least(found: Mapping[str, float], wanted: Mapping[str, float]) -> list[str]:
-    """Say of each figure that is lower than wanted by how much; raises DatasetError for one that was not measured."""
+    """Describe each figure that is lower than wanted; raise DatasetError for one that was not measured."""
     for name in wanted:
         if name not in found:
-            raise DatasetError(f"{name} was not measured; name one of {', '.join(found)}.")
+            raise DatasetError(f"The figure {name} was not measured; name one of {', '.join(found)}.")
     return [f"{name} is {found[name]:.3g}, below {least:g}" for name, least in wanted.items() if found[name] < least]

@@ -51,7 +51,7 @@ def choose(count: int) -> list[dict[str, Any]]:
     """Choose questions that one sentence answers, spread evenly."""
     lines = (CORPUS / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     usable = [
-        {**row, "judged": question, "document": question.places[0].path}
+        {**row, "judged": question, "document": question.lines[0].path}
         for row, question in zip(map(json.loads, lines), load_dataset(CORPUS).questions, strict=True)
         if row["kind"] == "fact"
     ]

@@ -124,7 +124,7 @@ def test_a_dataset_is_not_measured_in_a_library_of_documents(indexed: Path, tmp_
     write_dataset(tmp_path / "set", [{"id": "a", "text": "The ferry."}], [{"question": "ferry", "golden": ["a"]}])
     with Library(parts=EMBEDS_QUICKLY) as library:
         before = library.status()
-        with pytest.raises(LibraryError, match=r"holds documents of your own.*`--library`"):
+        with pytest.raises(LibraryError, match=r"contains your own documents.*`--library`"):
             evaluate(load_dataset(tmp_path / "set"), library, part="all", rerank=False, progress=lambda _: None)
         assert library.status() == before
         assert library.search("boat harbour")

@@ -107,10 +107,10 @@ def test_a_library_in_use_is_asked_and_stays_as_it_is(in_use: Path, run: Run) ->
 @pytest.mark.parametrize(
     ("golden", "reason"),
     [
-        ("nowhere.md", "nowhere.md, golden in .*, is no file of the library"),
-        ("leave.md:0", "names no lines"),
-        ("leave.md:9-3", "names no lines"),
-        ({"document": "x", "start": 0, "end": 1}, "names no file"),
+        ("nowhere.md", "nowhere.md, golden in .*, matches no file in the library"),
+        ("leave.md:0", "line range"),
+        ("leave.md:9-3", "line range"),
+        ({"document": "x", "start": 0, "end": 1}, "is not a file"),
     ],
 )
 def test_what_is_golden_must_be_in_the_library(in_use: Path, golden: object, reason: str, run: Run) -> None:
@@ -218,8 +218,8 @@ def test_calibrate_needs_enough_documents(in_use: Path, run: Run) -> None:
 
 def test_a_dataset_without_documents_names_what_is_wrong(tmp_path: Path) -> None:
     folder = write_questions(tmp_path, {"question": "When?", "golden": ["a.md:3-4"], "must_include": "seven"})
-    with pytest.raises(DatasetError, match=r"questions.jsonl:1 is malformed \(must_include is a string and no list\)"):
+    with pytest.raises(DatasetError, match=r"questions.jsonl:1 is malformed \(must_include is a string, not a list\)"):
         load_dataset(folder)
     (tmp_path / "documents.jsonl").write_text("\n")
-    with pytest.raises(DatasetError, match="holds no document"):
+    with pytest.raises(DatasetError, match="contains no documents"):
         load_dataset(folder)

@@ -9,7 +9,7 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import DatasetError
-from local_rag.evaluation.dataset import Question, Span, load_dataset, write_dataset
+from local_rag.evaluation.dataset import GoldenSpan, Question, load_dataset, write_dataset
 from local_rag.evaluation.evaluate import Ranker, compare_reports, evaluate, load_report
 from local_rag.library import Parts
 from local_rag.records import Chunk, Progress
@@ -121,7 +121,7 @@ def test_spans_go_to_the_chunks_that_hold_them(folder: Path) -> None:
 
     def golden(start: int, end: int) -> list[int]:
         rankings = {"one": sorted(chunks)}
-        count, ranks = ranker.ranks(Question("q", spans=(Span("tides", start, end),)), rankings)
+        count, ranks = ranker.ranks(Question("q", spans=(GoldenSpan("tides", start, end),)), rankings)
         assert count == len(ranks["one"])
         return [rank - 1 for rank in ranks["one"]]
 
@@ -130,7 +130,7 @@ def test_spans_go_to_the_chunks_that_hold_them(folder: Path) -> None:
     assert golden(175, 225) == [1, 2], "half and half"
     assert golden(140, 570) == [1, 2, 3, 4, 5], "longer than a chunk: those at least half within"
     assert golden(160, 430) == [2, 3], "nor those that are less than half within"
-    with pytest.raises(DatasetError, match="No chunk of tides holds any of the golden span 805 to 820"):
+    with pytest.raises(DatasetError, match="No chunk of tides overlaps the golden span 805 to 820"):
         golden(805, 820)
 
 
@@ -216,20 +216,20 @@ def test_command_writes_json_plot_and_table(folder: Path, run: Run) -> None:
     [
         ([{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], [], "uses the id a twice"),
         ([{"id": "a"}], [], r"documents.jsonl:1 has no 'text'"),
-        ([{"id": "a", "text": "x", "kind": "poem"}], [], "'poem' is none of"),
-        ([{"id": "a", "text": "x", "chunks": [{"id": "c", "text": "z"}]}], [], "the chunk c is not a part of the text"),
+        ([{"id": "a", "text": "x", "kind": "poem"}], [], "'poem' is not one of"),
+        ([{"id": "a", "text": "x", "chunks": [{"id": "c", "text": "z"}]}], [], "the chunk c is not part of the text"),
         ([{"id": "a", "text": "x"}], [{"question": "q"}], r"questions.jsonl:1 has no 'golden'"),
         ([{"id": "a", "text": "x"}], [{"question": "q", "golden": ["b"]}], "golden id b"),
         ([{"id": "a", "text": "x"}], [{"question": " ", "golden": []}], "the question is empty"),
         (
             [{"id": "a", "text": "x"}],
             [{"question": "q", "golden": [], "history": [{"speaker": "god", "text": "hm"}]}],
-            "neither user nor agent",
+            "not a text by user or agent",
         ),
         (
             [{"id": "a", "text": "x"}],
             [{"question": "q", "golden": [{"document": "a", "start": 0, "end": 2}]}],
-            "in no doc",
+            "not within a document",
         ),
         (
             [{"id": "a", "text": "x", "chunks": [{"id": "c", "text": "x"}]}],
@@ -248,9 +248,9 @@ def test_a_malformed_dataset_is_named(
 
 def test_expected_failures_are_one_sentence(folder: Path, run: Run, tmp_path: Path) -> None:
     for arguments, sentence in [
-        (["nowhere", "--profile", "tiny"], "a dataset is a folder with documents.jsonl"),
+        (["nowhere", "--profile", "tiny"], "name a folder with documents.jsonl"),
         ([str(folder), "--profile", "nobody"], "There is no profile 'nobody'"),
-        ([str(folder), "--compare", "missing.json"], "missing.json is no report"),
+        ([str(folder), "--compare", "missing.json"], "missing.json is not a report"),
     ]:
         result = run("eval", *arguments)
         assert result.exit_code == 1

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local_rag.evaluation.dataset import Span, load_dataset
+from local_rag.evaluation.dataset import GoldenSpan, load_dataset
 
 COMMAND = [sys.executable, "-m", "scripts.benchmarks", "prepare_eval"]
 CHECKOUT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def test_all_three_sets(tmp_path: Path) -> None:
     (document,) = chunking.documents
     assert (document.id, document.document.title) == ("state_of_the_union", "State of the union")
     (span,) = chunking.questions[0].spans
-    assert isinstance(span, Span)
+    assert isinstance(span, GoldenSpan)
     assert document.document.text[span.start : span.end] == "Golden \u201cwords\u201d"
 
 
