@@ -256,7 +256,7 @@ def test_expected_failures_are_one_sentence(folder: Path, run: Run, tmp_path: Pa
         assert result.exit_code == 1
         assert sentence in result.stderr
     write_dataset(tmp_path / "empty", DOCUMENTS, [QUESTIONS[3]])
-    assert "has no answerable question" in run("eval", str(tmp_path / "empty"), "--profile", "tiny").stderr
+    assert "contains no answerable question" in run("eval", str(tmp_path / "empty"), "--profile", "tiny").stderr
     assert run("eval").exit_code == 2
     assert "DATASET" in run("eval", "--help").stdout
 
