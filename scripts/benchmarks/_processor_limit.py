@@ -1,4 +1,4 @@
-"""Measure how fast this processor multiplies int8 matrices of a model's own shapes, by ONNX Runtime."""
+"""Measure with ONNX Runtime how fast this processor multiplies int8 matrices of a model's shapes."""
 
 import os
 import time
@@ -13,7 +13,7 @@ ROWS, REPEATS = 512, 12
 
 
 def reading_limit(model: LlamaModel) -> float:
-    """Return tokens a second that would be read if nothing but the multiplications by the weights took time."""
+    """Return the tokens per second of prefill if only the multiplications by the weights took time."""
     width, inner = model_shapes(model)
     operations = int8_operations_per_second(width, inner)
     weights = native().llama_model_n_params(model.handle) - width * model.vocabulary_size  # embeddings are looked up
@@ -21,14 +21,14 @@ def reading_limit(model: LlamaModel) -> float:
 
 
 def model_shapes(model: LlamaModel) -> tuple[int, int]:
-    """Return the width of a model's layers and that of their feed-forward part."""
+    """Return the width of a model's layers and of their feed-forward part."""
     architecture = model._field("general.architecture")
     width, inner = (int(model._field(f"{architecture}.{name}_length") or 0) for name in ("embedding", "feed_forward"))
     return width, inner
 
 
 def int8_operations_per_second(width: int, inner: int) -> float:
-    """Multiply a batch of activations by the largest matrix of a layer, weights in seven bits as without VNNI."""
+    """Return the operations per second for the largest matrix of a layer, with 7-bit weights as without VNNI."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
     from onnx import TensorProto, helper
@@ -48,10 +48,10 @@ def int8_operations_per_second(width: int, inner: int) -> float:
         [helper.make_tensor_value_info("product", TensorProto.INT32, (ROWS, inner))],
         [weights],
     )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = physical_cores()
-    session: Any = onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session: Any = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     left = {"left": chance.integers(0, 256, (ROWS, width), dtype=np.uint8)}
     session.run(None, left)
     seconds = []

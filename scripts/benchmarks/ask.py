@@ -1,10 +1,10 @@
-"""Measure what a question costs from the shell: a process of its own each time, nothing kept warm but the disk's cache.
+"""Measure `search` and `ask` from a cold start: each command is a process of its own, with only the disk cache warm.
 
     python -m scripts.benchmarks ask --library L --question Q --json cold.json
     python -m scripts.benchmarks ask --library L --question Q --against CHECKOUT --json cold.json
 
-`--against` names a checkout of an earlier version; it indexes the same folders into a library of its own, and both are
-asked in turns. Figures are medians of `--rounds`. Run it on an idle machine.
+`--against` names a checkout of an earlier version. It indexes the same folders into a library of its own, and the two
+versions take turns. Figures are medians of `--rounds`. Run it on an idle machine.
 """
 
 import argparse
@@ -26,22 +26,22 @@ START = "from local_rag.cli.main import main; main()"
 
 
 class Program:
-    """A checkout of local-rag and a library that it has made."""
+    """A checkout of local-rag, with a library made by it."""
 
     def __init__(self, checkout: Path, library: Path) -> None:
         own = checkout / ".venv" / "bin" / "python"
-        python = own if own.exists() else Path(sys.executable)  # an earlier version may have no environment
-        self._command = [str(python), "-P", "-c", START]  # not what lies in the working directory
+        python = own if own.exists() else Path(sys.executable)  # the other checkout may have no environment of its own
+        self._command = [str(python), "-P", "-c", START]  # -P: do not import from the working directory
         models = os.environ.get("LOCAL_RAG_MODELS", str(ROOT / "models"))
         self._environment = os.environ | {"PYTHONPATH": str(checkout), "LOCAL_RAG_MODELS": models}
         self._library = library
 
     def run(self, *arguments: str, **variables: str) -> dict[str, Any]:
-        """Run a command to its end; return its output, its seconds, and when its first output came."""
+        """Run a command; return its output, its seconds and the seconds until its first output."""
         command = [*self._command, *arguments, "--library", str(self._library)]
-        with tempfile.TemporaryFile() as told:
+        with tempfile.TemporaryFile() as log:
             started = time.perf_counter()
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=told, env=self._environment | variables)
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=self._environment | variables)
             assert process.stdout is not None
             first = process.stdout.read(1)
             first_seconds = time.perf_counter() - started
@@ -49,8 +49,8 @@ class Program:
             _, status, usage = os.wait4(process.pid, 0)
             seconds = time.perf_counter() - started
             process.returncode = os.waitstatus_to_exitcode(status)
-            told.seek(0)
-            errors = told.read().decode(errors="replace")
+            log.seek(0)
+            errors = log.read().decode(errors="replace")
         if process.returncode:
             sys.exit(f"{' '.join(command)} failed: {errors.strip()}")
         return {
@@ -63,7 +63,7 @@ class Program:
         }
 
     def roots(self) -> list[str]:
-        """Return the folders that the library was made of."""
+        """Return the folders that the library indexes."""
         found: list[str] = json.loads(self.run("status", "--json")["output"])["roots"]
         return found
 
@@ -81,9 +81,9 @@ class Program:
         }
 
     def imports_torch(self, question: str) -> bool:
-        """Say whether a search imports torch."""
-        told = self.run("search", question, PYTHONPROFILEIMPORTTIME="1")["errors"]
-        return bool(re.search(r"\|\s+torch$", told, re.MULTILINE))
+        """Return whether a search imports torch."""
+        imports = self.run("search", question, PYTHONPROFILEIMPORTTIME="1")["errors"]
+        return bool(re.search(r"\|\s+torch$", imports, re.MULTILINE))
 
 
 def main() -> None:

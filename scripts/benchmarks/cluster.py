@@ -1,10 +1,10 @@
-"""Measure what a cluster costs: one worker against this process, and how many workers one driver feeds.
+"""Measure the overhead of a cluster worker, and how many workers one driver can feed.
 
-    python -m scripts.benchmarks cluster corpus --profile tiny        # both parts; prints JSON
-    python -m scripts.benchmarks cluster --only driver                # fake models at 1, 2, 4 and 8 actors
+    python -m scripts.benchmarks cluster corpus --profile tiny        # both measurements
+    python -m scripts.benchmarks cluster --only driver                # fake models with 1, 2, 4 and 8 workers
 
-Starts Ray on this machine's loopback, with its own token and folder, and ends it. Run it on a machine that is idle: the
-local engine and the worker are given the same two threads, and take turns.
+Starts Ray on the loopback interface with its own token and folder, and stops it. The engine in this process and the
+worker use the same two threads and take turns. Prints JSON. Run it on an idle machine.
 """
 
 import argparse
@@ -38,7 +38,7 @@ ACTORS = (1, 2, 4, 8)
 
 
 class NoModel:
-    """Write the same words for every prompt, at once."""
+    """Return the same text for every prompt, at once."""
 
     def __init__(self, path: Path) -> None:
         self.counts, self.context_tokens, self.stop = Counts(), 8192, lambda: False
@@ -72,13 +72,13 @@ class _Words:
 
 @contextmanager
 def no_engine(path: Path, **_options: object) -> Iterator[Any]:
-    """Open what needs no model."""
+    """Open an engine without a model."""
     yield NoModel(path)
 
 
 @contextmanager
 def state_folder() -> Iterator[None]:
-    """Have a token and a folder of our own: one for all clusters, since Ray reads the token once in a process."""
+    """Use a temporary token and state folder for all clusters, because Ray reads the token once per process."""
     with tempfile.TemporaryDirectory(prefix="lr", ignore_cleanup_errors=True) as state:
         os.environ |= {"LOCAL_RAG_CLUSTER_STATE": state, "LOCAL_RAG_CLUSTER_TOKEN_FILE": f"{state}/token"}
         os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
@@ -89,7 +89,7 @@ def state_folder() -> Iterator[None]:
 
 @contextmanager
 def machines(count: int, cores: int) -> Iterator[str]:
-    """Start so many machines of Ray on loopback; yield the address of their head."""
+    """Start a Ray cluster of `count` nodes on loopback; yield its address."""
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": cores, "object_store_memory": 200 << 20}
@@ -103,7 +103,7 @@ def machines(count: int, cores: int) -> Iterator[str]:
 
 
 def fake_jobs(count: int, chunks: int = 8) -> Iterator[ContextJob]:
-    """Yield jobs of windows of some kilobytes."""
+    """Yield jobs with windows of several kilobytes."""
     for number in range(count // chunks):
         window = Window(f"Document {number}", ("word " * 120,) * chunks, 0, chunks)
         yield from (ContextJob(f"{number}/{piece}", window, piece) for piece in range(chunks))
@@ -112,13 +112,13 @@ def fake_jobs(count: int, chunks: int = 8) -> Iterator[ContextJob]:
 def measure_driver(
     models: tuple[InstalledModel, InstalledModel], chunks: int, numbers: Sequence[int]
 ) -> dict[str, Any]:
-    """Count the contexts a second that one driver takes in from so many workers without a model."""
+    """Return the contexts per second that one driver receives from each number of workers without a model."""
     found: dict[str, Any] = {}
     for actors in numbers:
         with machines(actors, 1) as address:
             workers = RayWorkers(address, *models, open_engine=no_engine)
             first, done = 0.0, 0
-            # None is said to be expected: for many, a worker would first fit a real model to the machine.
+            # The expected number is 0, because for many contexts a worker would first tune a model to the machine.
             for _ in workers.write_contexts(fake_jobs(chunks), 0, lambda _remark: None):
                 first = first or time.perf_counter()
                 done += 1
@@ -147,7 +147,7 @@ def real_jobs(folder: Path, models: tuple[InstalledModel, InstalledModel], chunk
 
 
 def seconds(workers: LocalWorkers | RayWorkers, jobs: list[ContextJob]) -> float:
-    """Time contexts from the first that is finished: loading a model is done once a run."""
+    """Return the seconds per context, counted from the first one, because each run loads the model once."""
     started, finished = 0.0, 0
     for _ in workers.write_contexts(iter(jobs), 0, lambda _remark: None):
         started = started or time.perf_counter()
@@ -159,7 +159,7 @@ def seconds(workers: LocalWorkers | RayWorkers, jobs: list[ContextJob]) -> float
 def measure_overhead(
     folder: Path, models: tuple[InstalledModel, InstalledModel], chunks: int, rounds: int
 ) -> dict[str, Any]:
-    """Compare one worker with the engine in this process, in turns."""
+    """Compare one worker with the engine in this process; they take turns."""
     jobs, taken = real_jobs(folder, models, chunks), dict[str, list[float]](local=[], worker=[])
     with machines(1, 2) as address:
         for _ in range(rounds):
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default=Path("corpus"), help="documents to write contexts for")
     parser.add_argument("--profile", default="tiny")
     parser.add_argument("--only", choices=("overhead", "driver"))
-    parser.add_argument("--actors", type=int, nargs="*", default=ACTORS, help="numbers of workers with a fake model")
+    parser.add_argument("--actors", type=int, nargs="*", default=ACTORS, help="numbers of workers, with a fake model")
     parser.add_argument("--chunks", type=int, default=256)
     parser.add_argument("--fake-chunks", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,23 +1,23 @@
-"""Measure what contexts are worth: index a dataset with each kind of them, ask its questions, and compare.
+"""Measure what contexts are worth: index a dataset with each kind of context, ask its questions and compare.
 
     python -m scripts.benchmarks contexts DATASET --ways none headings terms perfect llm --model NAME --json FILE
 
-The ways are those of `index --context`, and some whose contexts no model writes, put into the store in its place:
+The ways are the modes of `index --context` and some that store contexts which no model wrote:
 
-- terms: the terms of a chunk's document that set it apart from the other documents, by tf-idf;
-- rare: those that stand in the fewest documents, the first to stand in the text before others;
-- lead: the beginning of the first paragraph under the document's title;
-- auto-10, auto-25, auto-50: what `--context auto` says, for this share in percent of all chunks, most needed first;
-- perfect: what the dataset's `facts.jsonl` says, lines of {"document": id, "context"} or {"chunk": id, "context"}.
-  Where chunks have one, the questions all of whose golden chunks do are reported as the part `given`: more than
-  contexts for all chunks could bring, since no other chunk has one.
+- terms: the terms with the highest tf-idf in the chunk's document;
+- rare: the terms of the document that occur in the fewest documents, in the order of the text;
+- lead: the beginning of the first paragraph below the document's title;
+- auto-10, auto-25, auto-50: what `--context auto` says, for this percentage of the chunks, those that need it most;
+- perfect: what the dataset's `facts.jsonl` says: lines of {"document": id, "context"} or {"chunk": id, "context"}. If
+  it has lines for chunks, the part `given` reports the questions whose golden chunks all have a context of their own.
+  Contexts for all chunks would gain less than that, because here no other chunk has one.
 
-Neighbours, surroundings and headings are in place as they always are. The ways that need no model share a library in
---libraries, which each publishes anew, and each other way has its own for each model, so that a stopped run goes on
-where it was. A run adds its ways to those that FILE holds of the same dataset. The JSON has, by halves of the
-questions, every stage's means, what an ideal reranker would make of the 150 candidates, the better of both lists for
-each question, the seconds spent on writing contexts, and paired tests between all ways. A dataset without documents,
-such as `corpus`, is asked of its folder, which is indexed in the modes of `index --context`.
+Neighbours, surroundings and headings are always used. The ways without a model share one library in `--libraries`.
+Each way with a model has a library of its own, so a stopped run can be resumed. A run adds its ways to those that FILE
+has for the same dataset. For each half of the questions the JSON has the means of every stage, the recall of an ideal
+reranking of the 150 candidates, the better of dense and keyword search for each question, the seconds spent on writing
+contexts, and paired tests between all ways. A dataset without documents, such as `corpus`, is indexed as a folder, in
+the modes of `index --context`.
 """
 
 import argparse
@@ -67,12 +67,12 @@ def terms(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
 
 
 def rare(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
-    """Give each chunk the terms of its document that the fewest others have, in the order they stand in the text."""
+    """Give each chunk the terms of its document that the fewest others have, in the order of the text."""
     return _by_document(dataset, chunks, lambda _count, spread, place: (-spread, place))
 
 
 def lead(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
-    """Give each chunk the beginning of its document's first paragraph, which for code is its first lines."""
+    """Give each chunk the beginning of its document's first paragraph; for code, its first lines."""
     contexts = {}
     for document in dataset.documents:
         paragraphs = (" ".join(part.split()) for part in document.document.text.split("\n\n"))
@@ -82,17 +82,17 @@ def lead(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
 
 
 def read_facts(path: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the contexts that a file of facts has for documents, and for chunks."""
+    """Return the contexts in a file of facts, for documents and for chunks."""
     try:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
         of_document = {line["document"]: line["context"] for line in lines if "document" in line}
         return of_document, {line["chunk"]: line["context"] for line in lines if "chunk" in line}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LocalRagError(f"{path} holds no facts ({error}); name a file of them with --facts.") from None
+        raise LocalRagError(f"{path} is not a file of facts ({error}); name one with --facts.") from None
 
 
 def perfect(dataset: Dataset, chunks: Chunks, facts: Path | None = None) -> dict[int, str]:
-    """Give each chunk the context that the facts have for it, or else for its document."""
+    """Give each chunk the context that the facts have for it, or else that for its document."""
     of_document, of_chunk = read_facts(facts or dataset.folder / "facts.jsonl")
     names = {document.id: list(document.chunks) for document in dataset.documents}
     contexts = {}
@@ -103,7 +103,7 @@ def perfect(dataset: Dataset, chunks: Chunks, facts: Path | None = None) -> dict
 
 
 def most_needed(library: Library, share: float) -> dict[int, str]:
-    """Give a share of the chunks of a library what `auto` says of their documents, those that need it most."""
+    """Give a share of the chunks, those that need it most, what `auto` says of their documents."""
     with library.reading() as store:
         found = []
         for document in store.documents():
@@ -122,16 +122,16 @@ WITHOUT_MODEL = {"none", "headings", "auto", *GIVEN, *SHARES}
 def _by_document(
     dataset: Dataset, chunks: Chunks, order: Callable[[int, float, int], Any], count: int = TERMS
 ) -> dict[int, str]:
-    """Give each chunk the first terms of its document, ordered by their count in it, their idf and their first place.
+    """Give each chunk the first terms of its document, ordered by count, idf and first position.
 
-    Words of one stem are one term, which stands as it was first written.
+    Words with the same stem are one term, in the form in which it occurs first.
     """
     found: dict[str, tuple[Counter[str], dict[str, str]]] = {}
     for document in dataset.documents:
         written: dict[str, str] = {}
         stems = list[str]()
         for word in _WORD.findall(f"{document.document.title}\n{document.document.text}"):
-            # A stop word has no stem; of an identifier the first is the whole.
+            # A stop word has no stem; the first stem of an identifier is the whole identifier.
             for stem in keyword_tokens(word)[:1]:
                 stems.append(stem)
                 written.setdefault(stem, word)
@@ -147,7 +147,7 @@ def _by_document(
 
 
 def give_contexts(library: Library, contexts: Mapping[int, str]) -> None:
-    """Store contexts, by chunk id, as if the library's context model had written them: then it writes none."""
+    """Store contexts by chunk id under the keys of the library's context model, so that the model writes none."""
     plan = document_plan(find(library.settings, "context").identity)
     with library.writing() as (store, _):
         for document in store.documents():
@@ -159,14 +159,14 @@ def give_contexts(library: Library, contexts: Mapping[int, str]) -> None:
 
 
 class WritingTime:
-    """Say how far it is, and take the time between progress of writing contexts."""
+    """Print progress, and add up the time spent on writing contexts."""
 
     def __init__(self, way: str) -> None:
         self.seconds = 0.0
         self._way, self._last = way, 0.0
 
     def __call__(self, progress: Progress) -> None:
-        """Take note of progress."""
+        """Record one report of progress."""
         now = time.monotonic()
         writing = progress.stage in {"compare", "contextualize"}
         if writing:
@@ -199,7 +199,7 @@ def measure(
             library.index([dataset.folder], progress=clock)
         report = evaluate(dataset, library, part="all", rerank=rerank, progress=clock)
     seconds = clock.seconds if way in WITHOUT_MODEL else _add_seconds(folder, clock.seconds)
-    # No model wrote what was given, whatever the library was told.
+    # No model wrote the given contexts, although the library has a context model.
     models = {role: name for role, name in report["models"].items() if role != "context" or way not in WITHOUT_MODEL}
     return {
         "seconds_writing": seconds,
@@ -210,7 +210,7 @@ def measure(
 
 
 def _add_seconds(library: Path, seconds: float) -> float:
-    """Add to what earlier runs, which were stopped, have spent on a library's contexts."""
+    """Add the seconds that earlier, stopped runs spent on a library's contexts."""
     path = library.with_name(f"{library.name}.seconds.json")
     with suppress(OSError, ValueError):
         seconds += json.loads(path.read_text())
@@ -221,23 +221,23 @@ def _add_seconds(library: Path, seconds: float) -> float:
 def of_part(
     rows: Sequence[Mapping[str, Any]], part: Part | Literal["given"], given: Collection[str]
 ) -> list[Mapping[str, Any]]:
-    """Return the rows of a half of the questions, or of those whose chunks were `given` contexts."""
+    """Return the rows of a half of the questions, or of those whose golden chunks have a given context."""
     if part == "given":
         return [row for row in rows if row["question"] in given]
     return [row for row in rows if part in {"all", Question(row["question"]).part}]
 
 
 def given_questions(dataset: Dataset, facts: Path | None) -> set[str]:
-    """Return the questions all of whose golden chunks have a context of their own among the facts."""
+    """Return the questions whose golden chunks all have a context of their own in the facts."""
     of_chunk = read_facts(facts)[1] if facts else {}
     return {one.text for one in dataset.questions if one.chunks and set(one.chunks) <= of_chunk.keys()}
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the means of each stage, and what could be reached with what the stages have found.
+    """Return the means of each stage, and the best that could be made of what the stages found.
 
-    `ideal_reranking` puts every golden passage among the candidates first, `better_list` takes for each question the
-    better one of dense and keyword search.
+    `ideal_reranking` puts every golden candidate first. `better_list` takes the better of dense and keyword search for
+    each question.
     """
     values = stage_values(rows)
     found = [sum(rank <= POOL for rank in row["ranks"]["fused"]) for row in rows]
@@ -270,13 +270,13 @@ def comparisons(ways: Mapping[str, Mapping[str, Any]], given: Collection[str]) -
 
 
 def content_of(dataset: Dataset) -> str:
-    """Return a hash of what the ways are measured on."""
+    """Return a hash of the dataset's documents and questions."""
     files = [path for name in ("documents", "questions") if (path := dataset.folder / f"{name}.jsonl").exists()]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
 def load_ways(path: Path, content: str) -> dict[str, Any]:
-    """Return the ways that an earlier run has measured on the same dataset."""
+    """Return the ways that earlier runs measured on the same dataset."""
     if not path.exists():
         return {}
     report = json.loads(path.read_text(encoding="utf-8"))
@@ -297,16 +297,20 @@ def table(ways: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure the ways asked for and compare them with all that are known."""
+    """Measure the requested ways and compare them with all measured ways."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--ways", nargs="+", choices=[*MODES, *GIVEN, *SHARES], required=True)
-    parser.add_argument("--model", default="", help="writes the contexts of the ways that need one")
+    parser.add_argument("--model", default="", help="the context model of the ways that need one")
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--profile", default="starter")
-    parser.add_argument("--libraries", type=Path, help="by default in the dataset's .local-rag")
-    parser.add_argument("--facts", type=Path, help="by default the dataset's facts.jsonl")
-    parser.add_argument("--candidates", type=int, default=60, help="to rerank, on any machine alike; 0: rerank nothing")
+    parser.add_argument(
+        "--libraries", type=Path, help="folder of the libraries (default: in .local-rag of the dataset)"
+    )
+    parser.add_argument("--facts", type=Path, help="default: facts.jsonl of the dataset")
+    parser.add_argument(
+        "--candidates", type=int, default=60, help="passages to rerank, the same on every machine; 0: none"
+    )
     arguments = parser.parse_args()
     try:
         dataset = load_dataset(arguments.dataset)

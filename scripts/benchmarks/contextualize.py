@@ -1,20 +1,22 @@
-"""Time context writing: no reuse, llama-cpp-python's own prefix matching, this engine, and the machine's limit.
+"""Time context writing: no reuse, llama-cpp-python's prefix matching, our engine, and the limit of the machine.
 
     python -m scripts.benchmarks contextualize --model qwen2.5-coder-0.5b-instruct --json bench.json --quick
 
-All variants run in one process on the same chunks, greedy, alternating over `--rounds`; figures are medians:
-  a  no reuse: every prompt is evaluated from its first token (on a sample of the chunks)
-  b  prefix matching: `Llama.create_completion` chunk by chunk, which keeps the longest common prefix of the last prompt
-     (what `create_chat_completion` does after applying the template; tokens are passed so that all prompts are equal)
+All variants run in one process on the same chunks with greedy decoding and take turns over `--rounds`. Figures are
+medians.
+  a  no reuse: each prompt is evaluated from its first token (for a sample of the chunks)
+  b  prefix matching: `Llama.create_completion` for one chunk after another, which keeps the longest common prefix with
+     the last prompt (as `create_chat_completion` does after applying the template; the prompts are passed as tokens so
+     that they are equal)
   c  the shared-prefix engine
-  d  the limit: the token counts of c at the prefill rate and the batched decode rate measured in this run, over a
-     prefix as long as the document
-Two prompts are compared. `repeated` is the usual one, the whole document and then the chunk again: the figures at the
-top of the JSON are for it. `cut` is the one local-rag uses, the document up to the end of the chunk: its c is set
-against a and b with the usual prompt, and against b with the same one. Where `local-rag models optimize` has kept a
-copy of the model, `optimized` has the engine with it against b with the model as pulled. `share_of_processor` is the
-speed of reading (the faster file's) as a share of what the processor's int8 multiplications alone would allow, measured
-by ONNX Runtime in the same run. Run it on an idle machine.
+  d  the limit: the token counts of c, at the rates of prefill and batched decoding measured in this run, with a prefix
+     as long as the document
+Two prompts are compared. `repeated` is the usual one, the whole document followed by the chunk; the figures at the top
+level of the JSON are for it. `cut` is the prompt of local-rag, the document up to the end of the chunk. Its c is
+compared with a and b for the usual prompt, and with b for the same prompt. If `local-rag models optimize` has kept a
+copy of the model, `optimized` compares the engine with the copy and b with the model as pulled. `share_of_processor` is
+the prefill rate (of the faster file) as a share of what the processor's int8 multiplications alone would allow, which
+ONNX Runtime measures in the same run. Run it on an idle machine.
 """
 
 import argparse
@@ -52,13 +54,13 @@ from local_rag.records import Document, InstalledModel
 from scripts.benchmarks._processor_limit import reading_limit
 
 CHUNK_TOKENS = 145
-# The usual prompt: the request of local-rag, which then no longer asks about the last chunk of a document.
+# The usual prompt quotes the chunk after the document, so the request says "this chunk" instead of "the last chunk".
 SYSTEM = "You write short notes that help a search engine find passages of documents."
 QUOTED, QUOTED_END = "\n</document>\n\nHere is a chunk of this document:\n<chunk>\n", "\n</chunk>\n\n"
 
 
 class Bench:
-    """Hold the model, its optimized copy if there is one, and the model again for llama-cpp-python's own class."""
+    """The model, its optimized copy if there is one, and the model in llama-cpp-python's own class."""
 
     def __init__(self, installed: InstalledModel, document: Document, chunks: int, *, optimized: bool) -> None:
         self.path = installed.path
@@ -75,7 +77,7 @@ class Bench:
         self.document = document
         jobs = self.jobs(document, chunks)
         if len(jobs) < chunks:
-            sys.exit(f"{document.path} has {len(jobs)} chunks; name a longer one with --document, or fewer --chunks.")
+            sys.exit(f"{document.path} has only {len(jobs)} chunks; name a longer --document, or fewer --chunks.")
         self.prompts = {"repeated": list(self.repeated(jobs)), "cut": list(prompt_requests(jobs, self.model))}
         self.prefix_tokens = len(self.prompts["repeated"][0].prefix)
 
@@ -86,7 +88,7 @@ class Bench:
         return jobs[:count]
 
     def repeated(self, jobs: list[ContextJob]) -> Iterator[Request]:
-        """Yield prompts that hold the whole document and then the chunk again."""
+        """Yield prompts with the whole document followed by the chunk."""
         whole = self.model.tokenize(f"{self.document.title}\n\n{self.document.text}")
         before, after = self.model.chat_frame(SYSTEM)
         prefix = [*self.model.tokenize(f"{before}<document>\n", special=True), *whole]
@@ -109,7 +111,7 @@ class Bench:
             engine.close()
 
     def run_prefix_matching(self, requests: list[Request]) -> dict[str, tuple[str, list[int]]]:
-        """Run variant b; return texts, and their tokens as they were generated, up to the last but one."""
+        """Run variant b; return each text with its generated tokens except the last."""
         self.llama.reset()
         texts = {}
         for request in requests:
@@ -123,7 +125,7 @@ class Bench:
         """Run variant c."""
         sequences = self.settings.sequences
         longest = max(len(request.suffix) + request.max_tokens for request in requests)
-        # The usual prompt wants more room than local-rag takes.
+        # The usual prompt needs a larger cache than local-rag uses.
         room = max(context_room(model.context_length, sequences), len(requests[0].prefix) + sequences * longest)
         engine = SharedPrefixEngine(model, context_tokens=room, settings=self.settings)
         texts = {key: tokens for key, tokens, _ in engine.complete(requests)}
@@ -131,7 +133,7 @@ class Bench:
         return engine.counts, texts
 
     def compare(self, *, sample: int, rounds: int) -> dict[str, Any]:
-        """Run all variants with both prompts, alternating."""
+        """Run all variants with both prompts in turns."""
         runs: dict[tuple[str, str], tuple[int, Callable[[], Any]]] = {}
         for prompt, requests in self.prompts.items():
             for name, model in self.models.items():
@@ -188,9 +190,9 @@ class Bench:
     def differences(
         self, requests: list[Request], own: dict[str, list[int]], theirs: dict[str, tuple[str, list[int]]]
     ) -> dict[str, float | int]:
-        """Count the contexts that equal those of variant b, and say how near a tie the first other token was.
+        """Count the contexts equal to those of variant b, and measure how close the first difference was.
 
-        Batches of other shapes round differently. The gap is that of the log probabilities of the two tokens.
+        Batches of other shapes round differently. The gap is between the log probabilities of the two tokens.
         """
         equal, gaps = 0, [0.0]
         engine = SharedPrefixEngine(self.model, context_tokens=8192)
@@ -209,9 +211,9 @@ class Bench:
         return {"contexts_equal": equal, "contexts": len(requests), "largest_gap_at_first_difference": max(gaps)}
 
     def growth(self) -> Iterator[dict[str, float]]:
-        """Yield the engine's speed over documents of several lengths and several numbers of chunks.
+        """Yield the engine's speed for several document lengths and numbers of chunks.
 
-        The model is the optimized copy where there is one.
+        Uses the optimized copy of the model if there is one.
         """
         model = self.models.get("optimized", self.model)
         for tokens in (1000, 4000, 16000):
@@ -232,7 +234,7 @@ class Bench:
                 }
 
     def lengthened(self, tokens: int, number: int) -> Document:
-        """Return a document of this many tokens, made of numbered copies of the one that is measured."""
+        """Return a document of this many tokens, made of numbered copies of the measured one."""
         document = self.document
         text, copies = f"Number {number}\n\n{document.text}", 1
         while len(self.model.tokenize(text)) < tokens:
@@ -243,7 +245,7 @@ class Bench:
 
 
 def spread(requests: list[Request], count: int) -> list[Request]:
-    """Return that many requests, evenly spread."""
+    """Return `count` requests, evenly spread."""
     return requests[:: max(1, len(requests) // count)][:count]
 
 
@@ -254,7 +256,9 @@ def main() -> None:
     parser.add_argument("--document", type=Path, default=Path("corpus/manuals/tide-data-service.md"))
     parser.add_argument("--chunks", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="one round, at most 12 chunks, no growth: two minutes")
+    parser.add_argument(
+        "--quick", action="store_true", help="one round, at most 12 chunks, no growth; takes two minutes"
+    )
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     chunks, rounds = (min(arguments.chunks, 12), 1) if arguments.quick else (arguments.chunks, arguments.rounds)

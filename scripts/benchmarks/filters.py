@@ -1,10 +1,10 @@
-"""Time questions of a library of synthetic chunks, with a filter that one of a hundred documents passes and without.
+"""Time questions on a synthetic library, without a filter and with one that 1 of 100 documents passes.
 
     python -m scripts.benchmarks filters --json docs/measurements/filters.json
 
-Store, index and search are those of `search`; only the vectors are random, and nothing is reranked. Each question is
-asked all three ways in turn, so that whatever else the machine does hits all alike. `same` is one filter for all
-questions, `other` another one for each, which must be held against all documents anew. Run it on an idle machine.
+The store, the index and the search are those of `search`. The vectors are random, and nothing is reranked. Each
+question is asked in all three ways in turn. `same` is one filter for all questions. `other` is a different filter for
+each question, which has to be checked against all documents again. Run it on an idle machine.
 """
 
 import argparse
@@ -28,13 +28,13 @@ from local_rag.settings import Settings
 from local_rag.store.database import Store
 from scripts.benchmarks.search import DIMENSION, DOCUMENT_CHUNKS, QUESTION_WORDS, make_texts
 
-PASSING = 100  # of so many documents one passes
+PASSING = 100  # 1 of this many documents passes
 WARM_UP = 5  # questions that are not counted
 ROOT = Path("/measured")
 
 
 class RandomEmbedder:
-    """Return random vectors, another one for each text."""
+    """Return a random vector for each text."""
 
     def __init__(self) -> None:
         self._generator = np.random.default_rng(2)
@@ -51,7 +51,7 @@ class RandomEmbedder:
 
 
 def build(folder: Path, chunks: int) -> None:
-    """Make a library of so many chunks; document n lies in the folder n modulo PASSING."""
+    """Make a library with this many chunks; document n is in the folder n modulo PASSING."""
     generator, embedder = np.random.default_rng(0), RandomEmbedder()
     with closing(Store(folder, create=True)) as store:
         store.add_roots([ROOT])
@@ -75,7 +75,7 @@ def build(folder: Path, chunks: int) -> None:
 
 
 def measure(folder: Path, questions: int) -> dict[str, Any]:
-    """Ask every question without a filter and with both kinds; return milliseconds, median and 95th percentile."""
+    """Ask every question without a filter and with both kinds; return the median and 95th percentile in ms."""
     index = Generations(folder).live()
     assert index is not None
     index.open()
@@ -94,7 +94,7 @@ def measure(folder: Path, questions: int) -> dict[str, Any]:
                 if number >= WARM_UP:
                     times[name].append(1000 * (time.perf_counter() - started))
                 wrong = [one for one in found if filters.tags and one.provenance.tags != filters.tags]
-                assert not wrong, "a filter let pass what it should not"
+                assert not wrong, "a passage does not pass the filter"
     return {
         name: {"median_ms": statistics.median(values), "p95_ms": float(np.percentile(values, 95))}
         for name, values in times.items()

@@ -1,13 +1,14 @@
-"""Measure what the questions before a follow-up are worth, and what they cost where a new subject is opened.
+"""Measure how much earlier questions help a follow-up question, and how much they harm a change of subject.
 
     python -m scripts.benchmarks follow_ups DATASET --library FOLDER --json follow-ups.json
 
-DATASET is one for `local-rag eval` whose questions have a `history`. Each is searched three ways: bare, in the light of
-its own history, and of that of another conversation, as if a new subject had been opened without a word. The report
-has recall@5 of each way in each list for both halves, and p of a paired permutation test against the bare question.
+DATASET is a dataset of `local-rag eval` whose questions have a `history`. Each question is searched in three ways:
+alone, with its own history, and with the history of another conversation, as after an unannounced change of subject.
+The report has recall@5 of each way in each list for both halves, and p of a paired permutation test against the
+question alone.
 
-For noticing a new subject by itself it tells at which similarity of a question to the one before its history would
-have to be left out: recall@5 with its own history and with another one's, for each threshold.
+It also has, for each threshold of similarity between a question and the one before it, recall@5 if the history is
+ignored below the threshold: with its own history and with another one.
 """
 
 import argparse
@@ -32,16 +33,16 @@ Row = dict[str, Any]
 
 
 def strangers(questions: Sequence[Question]) -> list[tuple[str, ...]]:
-    """Return for each question the history of the next one that is of another conversation."""
+    """Return for each question the history of the next question from another conversation."""
     others = []
-    for place, question in enumerate(questions):
-        following = (*questions[place + 1 :], *questions[:place])
+    for number, question in enumerate(questions):
+        following = (*questions[number + 1 :], *questions[:number])
         others.append(next(one.earlier for one in following if one.earlier[0] != question.earlier[0]))
     return others
 
 
 def measure_rows(library: Library, ranker: Ranker, questions: Sequence[Question], rerank: bool) -> list[Row]:
-    """Ask every question every way; return the recall of each list and the similarity to the question before."""
+    """Ask every question in every way; return the recall of each list and the similarity to the previous question."""
     embedder = load_embedder(find(library.settings, "embed"))
     rows: list[Row] = []
     for question, other in zip(questions, strangers(questions), strict=True):
@@ -59,7 +60,7 @@ def measure_rows(library: Library, ranker: Ranker, questions: Sequence[Question]
 
 
 def summarize(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return means and p for each list, and for each threshold what leaving unlike histories out would do."""
+    """Return means and p for each list, and the effect of ignoring dissimilar histories for each threshold."""
     stages: dict[str, Any] = {}
     for stage in rows[0]["bare"]:
         values = {way: [row[way][stage] for row in rows] for way in ("bare", "own", "other")}
@@ -70,7 +71,7 @@ def summarize(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def noticing(rows: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, float]:
-    """Return fused recall where a history counts only if the question is so similar to the last one of it."""
+    """Return fused recall if a history is used only when its last question is similar enough."""
     found: dict[str, float] = {"threshold": threshold}
     for way in ("own", "other"):
         kept = [row[f"{way}_similarity"] >= threshold for row in rows]
@@ -82,7 +83,7 @@ def noticing(rows: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, f
 
 
 def main() -> None:
-    """Index the dataset where it is not yet, ask, print the report of each half and write all of it."""
+    """Index the dataset if necessary, ask, print and write the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--library", type=Path, required=True)
@@ -103,5 +104,5 @@ def main() -> None:
     report |= {part: summarize([row for row in rows if row["part"] == part]) for part in ("choose", "report")}
     print(json.dumps(report, indent=1))
     if arguments.json:
-        # Not the questions themselves, which are under terms of their own.
+        # Without the questions, which have a licence of their own.
         arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -1,11 +1,11 @@
-"""Read and split some hundred hostile files, each within limits of time and memory, and report what became of each.
+"""Read and split several hundred hostile files within limits of time and memory, and report the outcome of each.
 
-    python -m scripts.benchmarks fuzz_inputs                  # all, and docs/measurements/reliability-inputs.json
-    python -m scripts.benchmarks fuzz_inputs --only deep      # those whose names hold a word, and no file
+    python -m scripts.benchmarks fuzz_inputs                  # all; writes docs/measurements/reliability-inputs.json
+    python -m scripts.benchmarks fuzz_inputs --only deep      # files whose names contain a word; writes no file
 
-Files are found by the program's own `walk`, and read and split by its own `IsolatedReader`, in another process whose
-time and memory are held to limits and measured. What was read is split a second time here, to tell the time that
-splitting takes from that of reading.
+Our own `walk` finds the files, and our own `IsolatedReader` reads and splits them in another process, whose time and
+memory are limited and measured. Each document is split a second time in this process, to tell the time of splitting
+from that of reading.
 """
 
 import argparse
@@ -35,7 +35,7 @@ REPORT = Path("docs/measurements/reliability-inputs.json")
 
 
 def peak_memory(pid: int) -> int:
-    """Return the largest memory in use by a process so far, in bytes, and begin to measure anew."""
+    """Return the peak memory of a process in bytes, and reset it."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
         Path(f"/proc/{pid}/clear_refs").write_text("5")
@@ -45,7 +45,7 @@ def peak_memory(pid: int) -> int:
 
 
 def computed(pid: int) -> float:
-    """Return how long a process has computed, in seconds: what else the machine does meanwhile does not count."""
+    """Return the processor time of a process in seconds."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -54,7 +54,7 @@ def computed(pid: int) -> float:
 
 
 def examine(path: Path, reader: IsolatedReader, splitting: Splitting) -> dict[str, Any]:
-    """Read and split one file; return what became of it, in how many seconds, with how much memory."""
+    """Read and split one file; return the outcome, the seconds and the peak memory."""
     row: dict[str, Any] = {"name": printable(path.name), "bytes": path.lstat().st_size}
     started, pid = computed(reader.pid), reader.pid
     try:
@@ -77,27 +77,27 @@ def examine(path: Path, reader: IsolatedReader, splitting: Splitting) -> dict[st
 
 
 def split_again(found: ReadFile, splitting: Splitting) -> tuple[float, str]:
-    """Return how long splitting computes, in seconds, and what is wrong with the chunks, if anything is."""
+    """Return the processor time of splitting in seconds, and what is wrong with the chunks, if anything."""
     started = time.process_time()
     chunks = splitting.split(found.document)
     seconds = time.process_time() - started
     wrong = any(chunk.text != found.document.text[chunk.start : chunk.end] for chunk in chunks)
-    # The document comes without its headings, which no chunk is cut by but those of Markdown and code.
+    # The document comes without its headings; only chunks of Markdown and code are cut at headings.
     places = [[(chunk.start, chunk.end) for chunk in some] for some in (chunks, found.chunks)]
-    return seconds, "wrong chunks" if wrong else "other chunks a second time" if places[0] != places[1] else ""
+    return seconds, "wrong chunks" if wrong else "different chunks the second time" if places[0] != places[1] else ""
 
 
 def is_readable(path: Path) -> bool:
-    """Say whether a file that was refused can be read after all, so that it was splitting that failed."""
+    """Return whether a refused file can be read after all, which means that splitting failed."""
     try:
         read(path)
-    except Exception:  # noqa: BLE001  whatever a parser raises
+    except Exception:  # noqa: BLE001  a parser may raise anything
         return False
     return True
 
 
 def report(rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
-    """Sum up in sentences and a table."""
+    """Summarize the outcomes in sentences and a table."""
     outcomes = collections.Counter(row["outcome"] for row in rows)
     slowest = max(rows, key=lambda row: row.get("read_seconds", 0) + row.get("split_seconds", 0))
     largest = max(rows, key=lambda row: row.get("memory", 0))
@@ -106,11 +106,11 @@ def report(rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
     return {
         "title": "Bad input",
         "lines": [
-            f"{len(rows)} hostile files were tried: {outcomes['indexed']} were read and split, {outcomes['refused']} "
-            f"refused with a reason, {outcomes['stopped']} stopped by a limit or with the reading process, and "
-            f"{outcomes['PROBLEM']} did worse. The run completed after {seconds:.0f} seconds.",
-            f"The slowest, {slowest['name']} ({slowest['bytes'] / 1e6:.1f} MB), took {spent:.1f} seconds of computing; "
-            f"the largest amount of memory was {largest.get('memory', 0) / 1e6:.0f} MB, for {largest['name']}.",
+            f"{len(rows)} hostile files were tried: {outcomes['indexed']} were read and split, "
+            f"{outcomes['refused']} were refused with a reason, {outcomes['stopped']} were stopped by a limit or ended "
+            f"the reading process, {outcomes['PROBLEM']} caused another problem. The run took {seconds:.0f} seconds.",
+            f"The slowest, {slowest['name']} ({slowest['bytes'] / 1e6:.1f} MB), took {spent:.1f} seconds of processor "
+            f"time; the peak memory was {largest.get('memory', 0) / 1e6:.0f} MB, for {largest['name']}.",
         ],
         "table": {
             "header": ["why a file was not indexed", "files"],
@@ -121,10 +121,10 @@ def report(rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Examine the files and write the report; exit with 1 when one was neither split nor refused."""
+    """Examine the files and write the report; exit with 1 if a file was neither split nor refused."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="try only files whose names hold this word")
-    parser.add_argument("--mutations", type=int, default=32, help="of each good file")
+    parser.add_argument("--only", default="", help="try only files whose names contain this word")
+    parser.add_argument("--mutations", type=int, default=32, help="mutated copies of each valid file")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
@@ -138,7 +138,9 @@ def main() -> None:
         folder = Path(place) / "hostile"
         written = generate(folder, mutations=arguments.mutations, seed=arguments.seed)
         found = {item.path if isinstance(item, Skipped) else item: item for item in walk([folder])}
-        assert {os.fsencode(path) for path in written} == {os.fsencode(path) for path in found}, "each is reported"
+        assert {os.fsencode(path) for path in written} == {os.fsencode(path) for path in found}, (
+            "walk must report every file"
+        )
         for path, item in found.items():
             if arguments.only not in path.name:
                 continue

@@ -1,11 +1,11 @@
-"""Measure what a library costs as it grows: to index, unchanged, one file changed or removed, to open and to search.
-
-The documents are varied copies of the pages in corpus/: words of each copy are exchanged, and each section is one
-chunk. Their vectors are those of the real paragraphs, by all-minilm-l6-v2, jittered: an embedder that takes no time, so
-that what is measured is local-rag itself. Each step is a process of its own, whose time and peak memory are told.
+"""Measure a growing library: indexing, an unchanged run, one changed and one removed file, opening and searching.
 
     nice python -m scripts.benchmarks grow --chunks 10000 --json grow-10000.json
     python -m scripts.benchmarks grow --plot grow-*.json --to docs/measurements/grow.png
+
+The documents are varied copies of the pages in corpus/: some words of each copy are exchanged, and each section is one
+chunk. Their vectors are those of the original paragraphs by all-minilm-l6-v2, with noise added. The embedder takes no
+time, so only local-rag itself is measured. Each step is a process of its own; its time and peak memory are reported.
 """
 
 import argparse
@@ -34,18 +34,18 @@ from local_rag.records import InstalledModel
 from local_rag.store.database import Store
 
 ROOT = Path(__file__).parents[2]
-_SECTIONS = 16  # of a document
-_WORDS = (50, 95)  # of a section: a chunk each
+_SECTIONS = 16  # per document
+_WORDS = (50, 95)  # per section; each section is a chunk
 _BASES = 600  # real paragraphs
 _EXCHANGED = 0.25  # of the words of a copy
-_JITTER = 0.6  # length of what is added to a vector
+_JITTER = 0.6  # length of the noise added to a vector
 _QUESTIONS, _TOP = 100, 50
 _EMBEDDER = "all-minilm-l6-v2"
 _MARK = re.compile(r"Section (\d+)\.\d+")
 
 
 class JitteringEmbedder:
-    """Return the vector of the real paragraph that a text is a copy of, moved a little, and always alike."""
+    """Return the vector of the real paragraph that a text is a copy of, with noise that depends on the text."""
 
     def __init__(self, _model: InstalledModel) -> None:
         self._bases: np.ndarray = np.load(os.environ["GROW_BASES"])
@@ -66,7 +66,7 @@ class JitteringEmbedder:
 
 
 def paragraphs() -> list[str]:
-    """Return runs of words from the pages of corpus/, each as long as a section."""
+    """Return sequences of words from the pages of corpus/, each as long as a section."""
     words = " ".join(path.read_text(errors="replace") for path in sorted((ROOT / "corpus").rglob("*.md"))).split()
     words = [word for word in words if re.fullmatch(r"[\w'-]+[.,;:]?", word)]
     random, found, start = np.random.default_rng(1), list[str](), 0
@@ -78,7 +78,7 @@ def paragraphs() -> list[str]:
 
 
 def write_documents(folder: Path, chunks: int, bases: Sequence[str]) -> None:
-    """Write documents of so many sections in all."""
+    """Write documents with this many sections in total."""
     words = np.array(sorted({word for text in bases for word in text.split()}))
     for number in range(-(-chunks // _SECTIONS)):
         path = folder / f"{number // 500:04}" / f"{number:06}.md"
@@ -87,20 +87,20 @@ def write_documents(folder: Path, chunks: int, bases: Sequence[str]) -> None:
 
 
 def document(number: int, revision: int, sections: int, bases: Sequence[str], words: np.ndarray) -> str:
-    """Return a document; another revision has other words in its first section."""
+    """Return a document; its first section differs between revisions."""
     parts = [f"# Page {number}\n"]
     for section in range(sections):
-        place = number * _SECTIONS + section
-        random = np.random.default_rng([place, revision if section == 0 else 0])
-        text = np.array(bases[place % len(bases)].split())
+        index = number * _SECTIONS + section
+        random = np.random.default_rng([index, revision if section == 0 else 0])
+        text = np.array(bases[index % len(bases)].split())
         changed = random.random(len(text)) < _EXCHANGED
         text[changed] = random.choice(words, int(changed.sum()))
-        parts.append(f"## Section {place % len(bases)}.{place}\n\n{' '.join(text)}\n")
+        parts.append(f"## Section {index % len(bases)}.{index}\n\n{' '.join(text)}\n")
     return "\n".join(parts)
 
 
 def in_child(step: str, *arguments: Path | str, bases: Path) -> dict[str, Any]:
-    """Run a step in a process of its own; return what it reports, with its seconds and its peak memory."""
+    """Run a step in a process of its own; return its report, its seconds and its peak memory."""
     command = [sys.executable, "-P", "-m", "scripts.benchmarks", "grow", "--step", step, *map(str, arguments)]
     environment = os.environ | {"GROW_BASES": str(bases), "PYTHONPATH": str(ROOT)}
     started = time.monotonic()
@@ -116,7 +116,7 @@ def in_child(step: str, *arguments: Path | str, bases: Path) -> dict[str, Any]:
 
 
 def open_library(folder: Path) -> Library:
-    """Open a library whose embedder takes no time."""
+    """Open a library with the embedder that takes no time."""
     return Library(folder, parts=Parts(load_embedder=JitteringEmbedder), profile="tiny", context="headings")
 
 
@@ -128,7 +128,7 @@ def index(folder: Path, documents: Path) -> dict[str, Any]:
 
 
 def questions(documents: Path) -> list[str]:
-    """Return runs of a few words from documents."""
+    """Return short sequences of words from documents."""
     paths, random = sorted(documents.rglob("*.md")), np.random.default_rng(2)
     found = []
     for _ in range(_QUESTIONS):
@@ -139,8 +139,8 @@ def questions(documents: Path) -> list[str]:
 
 
 def search(folder: Path, documents: Path) -> dict[str, Any]:
-    """Open a library whose files the system has forgotten, and search it, warm, without reranking."""
-    import bm25s  # noqa: F401  imports are not what is measured
+    """Open a library with a cold disk cache, and time warm searches without reranking."""
+    import bm25s  # noqa: F401  importing is not measured
     import faiss  # noqa: F401
 
     for path in (one for one in folder.rglob("*") if one.is_file()):
@@ -162,7 +162,7 @@ def search(folder: Path, documents: Path) -> dict[str, Any]:
 
 
 def order(folder: Path, documents: Path) -> dict[str, Any]:
-    """Return which chunks keyword search finds for each question, named by path and position."""
+    """Return the chunks that keyword search finds for each question, as path and position."""
     generation = Generations(folder).live()
     assert generation is not None
     generation.open()
@@ -178,8 +178,8 @@ def order(folder: Path, documents: Path) -> dict[str, Any]:
 STEPS = {"index": index, "search": search, "order": order}
 
 
-def measure(chunks: int, work: Path, tell: Callable[[dict[str, Any]], None]) -> None:
-    """Take all steps, and tell the figures that are known before the last one, which takes as long as the first."""
+def measure(chunks: int, work: Path, report: Callable[[dict[str, Any]], None]) -> None:
+    """Run all steps; report the figures once before the last step, which takes as long as the first, and once after."""
     documents, library, fresh, vectors = (work / name for name in ("documents", "library", "fresh", "bases.npy"))
     bases = paragraphs()
     if not vectors.exists():
@@ -199,7 +199,7 @@ def measure(chunks: int, work: Path, tell: Callable[[dict[str, Any]], None]) -> 
     paths[len(paths) // 3].unlink()
     removed = step("index")
     if not changed["published"] or not removed["published"] or unchanged["published"]:
-        sys.exit("What was published is not what was changed.")
+        sys.exit("An unchanged run published an index, or a changed one did not.")
     searched, grown = step("search"), step("order")["order"]
     figures = {
         "chunks": first["chunks"],
@@ -214,15 +214,15 @@ def measure(chunks: int, work: Path, tell: Callable[[dict[str, Any]], None]) -> 
         "resident_mb": searched["resident_mb"],
         "same_order": None,
     }
-    tell(figures)
+    report(figures)
     step("index", fresh)
-    anew = step("order", fresh)["order"]
-    same = sum(one == other for one, other in zip(grown, anew, strict=True))
-    tell(figures | {"same_order": same / len(grown)})
+    rebuilt = step("order", fresh)["order"]
+    same = sum(one == other for one, other in zip(grown, rebuilt, strict=True))
+    report(figures | {"same_order": same / len(grown)})
 
 
 def plot(files: Sequence[Path], to: Path) -> None:
-    """Draw each figure against the number of chunks."""
+    """Plot each figure against the number of chunks."""
     from matplotlib import pyplot
 
     rows = sorted((json.loads(path.read_text()) for path in files), key=lambda row: row["chunks"])
@@ -258,9 +258,9 @@ def main() -> None:
         folder = arguments.work or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
 
-        def tell(figures: dict[str, Any]) -> None:
+        def report(figures: dict[str, Any]) -> None:
             print(json.dumps(figures, indent=1), file=sys.stderr if figures["same_order"] is None else sys.stdout)
             if arguments.json:
                 arguments.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
-        measure(arguments.chunks, folder.resolve(), tell)
+        measure(arguments.chunks, folder.resolve(), report)

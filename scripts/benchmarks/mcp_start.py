@@ -1,9 +1,9 @@
-"""Measure how soon `local-rag mcp` is of use: its tools listed, a first passage found, models at work.
+"""Measure how soon `local-rag mcp` is usable: its tools listed, a first passage found, models loaded.
 
     python -m scripts.benchmarks mcp_start --library L --question Q --json mcp.json
 
-Each round is a process of its own. Figures are medians of `--rounds`. Run it on an idle machine, and no server of the
-library beside it.
+Each round is a process of its own. Figures are medians of `--rounds`. Run it on an idle machine, without a server of
+the library.
 """
 
 import argparse
@@ -20,7 +20,7 @@ HANDSHAKE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": 
 
 
 class Host:
-    """A host that has started the command, and counts the seconds since."""
+    """A host that has started the command and counts the seconds since then."""
 
     def __init__(self, library: Path) -> None:
         command = [sys.executable, "-P", "-c", START, "mcp", "--library", str(library)]
@@ -28,7 +28,7 @@ class Host:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, method: str, **params: Any) -> tuple[dict[str, Any], float]:
-        """Send a request; return its result, and when it came."""
+        """Send a request; return its result and the seconds since the start."""
         assert self._process.stdin
         assert self._process.stdout
         self._requests += 1
@@ -41,7 +41,7 @@ class Host:
         return reply["result"], time.perf_counter() - self._started
 
     def end(self) -> float:
-        """Close the pipe; return how long the command took to end."""
+        """Close the pipe; return the seconds until the command ended."""
         assert self._process.stdin
         closed = time.perf_counter()
         self._process.stdin.close()
@@ -50,7 +50,7 @@ class Host:
 
 
 def measure(library: Path, question: str) -> dict[str, float]:
-    """Start the command once, and use it until the models answer."""
+    """Start the command once and search until the models are loaded."""
     host = Host(library)
     seconds = {"handshake_seconds": host.ask("initialize", **HANDSHAKE)[1], "list_seconds": host.ask("tools/list")[1]}
     while True:
@@ -61,7 +61,7 @@ def measure(library: Path, question: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure, and write the medians as JSON."""
+    """Measure and write the medians as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--question", required=True)

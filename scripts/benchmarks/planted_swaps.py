@@ -1,13 +1,13 @@
-"""Plant wrong numbers and names in right answers, and count how many the check by code flags.
+"""Plant wrong numbers and names in right answers, and count how many the check of answers flags.
 
     python -m scripts.benchmarks planted_swaps corpus/questions.jsonl --json swaps.json
 
-A line of the dataset has `question`, `answer` and `golden`, the ids of passages in `documents.jsonl` beside it, or in a
-dataset without documents a file beside it, of which the chunk that holds `passage` is cited. A number is swapped for
-another one with the same unit, or else of the same shape, and a name for another name of as many words, both from the
-passages of all questions. Nothing of local_rag's own rules finds what is swapped, so that what those overlook counts as
-missed. Each answer is flagged or not as it stands, too. Half of the questions, by the hash of their words, is for
-choosing rules, and the other for reporting.
+A line of the dataset has `question`, `answer` and `golden`. `golden` has the ids of passages in `documents.jsonl` in
+the same folder. In a dataset without documents it names a file in that folder, and the chunk that contains `passage` is
+cited. A number is replaced with another number of the same unit, or else of the same shape; a name with another name of
+as many words. Both come from the passages of all questions. What is swapped is not found with local_rag's own rules, so
+what those rules overlook counts as missed. Each unchanged answer is checked too. A hash of the question's words splits
+the questions in halves: one to choose rules on, one to report.
 """
 
 import argparse
@@ -26,18 +26,18 @@ from local_rag.reading.split import Splitting
 from local_rag.records import Passage
 from local_rag.verification.check import check_support
 
-# The numbers of a list say nothing.
+# Not the numbers of list items.
 _NUMBER = re.compile(r"(?!\d+\. [A-Z])(?<![\w.,:/-])(?!0\d)\d+(?:[.,]\d+)*(?![\w:/-])")
 _UNIT = re.compile(r"[ -]?(%|[a-zA-Z°]+)")
 _NAME = re.compile(r"(?<![.!?:\n|#*\"] )(?<=[a-z,] )[A-Z][\w-]+(?: [A-Z][\w-]+){0,2}")
 _ANSWER_NAME = re.compile(r"\b[A-Z][\w-]*[a-z0-9](?: [A-Z][\w-]+){0,2}")
 _OTHERS = 4
-_FEWEST = 3  # numbers with a unit among which one is drawn
+_FEWEST = 3  # candidates with the same unit, or else the shape decides
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An answer, the passages that are read, and what they are numbered in it."""
+    """An answer, and the passages that its citations number."""
 
     question: str
     answer: str
@@ -46,7 +46,7 @@ class Case:
 
 
 def half_of(question: str) -> str:
-    """Return which half a question is in."""
+    """Return the half that a question belongs to."""
     words = " ".join(re.findall(r"\w+", question.lower()))
     return "choose" if hashlib.sha256(words.encode()).digest()[0] % 2 else "report"
 
@@ -56,7 +56,7 @@ def load_cases(path: Path) -> list[Case]:
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     documents = path.parent / "documents.jsonl"
     if not documents.exists():
-        # One passage answers it, and not two documents.
+        # Questions that a single passage answers.
         plain = [line for line in lines if isinstance(line.get("passage"), str)]
         return [case for line in plain for case in _corpus_cases(line, path.parent)]
     texts = [json.loads(line) for line in documents.read_text(encoding="utf-8").splitlines()]
@@ -66,12 +66,12 @@ def load_cases(path: Path) -> list[Case]:
 
 
 def passage(path: str, title: str, text: str, headings: tuple[str, ...] = ()) -> Passage:
-    """Return a passage that no search has found."""
+    """Return a passage without a search."""
     return Passage(0, path, title, text, "", "", headings, None, None, None, 0.0)
 
 
 def _golden_case(line: dict[str, Any], by_id: dict[str, Passage]) -> Case:
-    """Cite all golden passages at the end of a reference answer; others are read beside them."""
+    """Cite all golden passages at the end of a reference answer; other passages are read too."""
     golden = [by_id[name] for name in line["golden"]]
     others = random.Random(line["question"]).sample(sorted(by_id), _OTHERS)  # noqa: S311
     numbers = ", ".join(str(number) for number in range(1, len(golden) + 1))
@@ -80,7 +80,7 @@ def _golden_case(line: dict[str, Any], by_id: dict[str, Passage]) -> Case:
 
 
 def _corpus_cases(line: dict[str, Any], folder: Path) -> Iterator[Case]:
-    """Cite the chunk that holds the passage, for the short answer and for the passage as an answer."""
+    """Cite the chunk with the passage, for the short answer and for the passage as an answer."""
     name = re.sub(r":\d+(?:-\d+)?\Z", "", line["golden"][0])
     document = read(folder / name)
     tokenizer = resolve("minilm-l6-reranker", "rerank").path / "tokenizer.json"
@@ -97,7 +97,7 @@ def _corpus_cases(line: dict[str, Any], folder: Path) -> Iterator[Case]:
 
 
 def pools(cases: Sequence[Case]) -> tuple[dict[str, list[str]], dict[int, list[str]]]:
-    """Return the numbers of all passages by kind and the names by how many words they have."""
+    """Return the numbers of all passages by kind and the names by their count of words."""
     numbers, names = dict[str, set[str]](), dict[int, set[str]]()
     texts = {one.text for case in cases for one in case.passages}
     plain = {word for text in texts for word in re.findall(r"(?<![\w-])[a-z]\w*", text)}
@@ -112,14 +112,14 @@ def pools(cases: Sequence[Case]) -> tuple[dict[str, list[str]], dict[int, list[s
 
 
 def number_kinds(match: re.Match[str]) -> list[str]:
-    """Return of what kind a number is, by its unit first and then by its shape."""
+    """Return the kinds of a number: its shape with its unit, then its shape alone."""
     unit = _UNIT.match(match.string, match.end())
     shape = "year" if re.fullmatch(r"(?:19|20)\d\d", match[0]) else re.sub(r"\d+", "9", match[0])
     return [f"{shape} {unit[1].lower().rstrip('s')}", shape] if unit else [shape]
 
 
 def swaps(case: Case, numbers: dict[str, list[str]], names: dict[int, list[str]]) -> list[tuple[str, str, str]]:
-    """Return for each number and name of an answer what stands there, what is put there, and the wrong answer."""
+    """Return for each number and name of an answer the old text, the new text and the wrong answer."""
     found = []
     chance = random.Random(case.answer)  # noqa: S311
     body = case.answer[: case.answer.rindex("[")]
@@ -143,7 +143,7 @@ def _others(choices: Sequence[str], one: str) -> list[str]:
 
 
 def measure(cases: Sequence[Case], count: int, seed: int) -> dict[str, Any]:
-    """Plant `count` swaps in the answers that have something to swap, and check every answer as it stands."""
+    """Check every answer unchanged, and with `count` swaps planted."""
     numbers, names = pools(cases)
     chance = random.Random(seed)  # noqa: S311
     right = [(case, unsupported(case, case.answer)) for case in cases]
@@ -178,7 +178,7 @@ def measure(cases: Sequence[Case], count: int, seed: int) -> dict[str, Any]:
 
 
 def unsupported(case: Case, answer: str) -> list[str]:
-    """Return what an answer says that its sources lack."""
+    """Return the numbers and names of an answer that its sources lack."""
     sentences = check_support(case.question, answer, case.passages).sentences
     return [word for sentence in sentences for word in sentence.missing]
 
@@ -189,8 +189,8 @@ def main() -> None:
     parser.add_argument("dataset", type=Path, nargs="+")
     parser.add_argument("--swaps", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--half", choices=("choose", "report"), action="append", help="measure this half only")
-    parser.add_argument("--json", type=Path, help="where to write the report")
+    parser.add_argument("--half", choices=("choose", "report"), action="append", help="measure only this half")
+    parser.add_argument("--json", type=Path, help="file for the report")
     arguments = parser.parse_args()
     report = {}
     for dataset in arguments.dataset:

@@ -2,11 +2,11 @@
 
     python -m scripts.benchmarks prepare_eval SOURCE_FOLDER OUTPUT_FOLDER
 
-SOURCE_FOLDER holds, each as its authors publish it, or any one of the three alone:
+SOURCE_FOLDER has these folders, each as its authors publish it, or is one of them:
   codebases/            codebase_chunks.json and evaluation_set.jsonl of Anthropic's cookbook
   scifact/              corpus.jsonl, queries.jsonl and qrels/test.tsv of BEIR's SciFact
   chunking-evaluation/  questions_df.csv and the Markdown files of Chroma's chunking evaluation
-docs/results.md says where they come from.
+docs/results.md says where to download them.
 """
 
 import argparse
@@ -22,14 +22,14 @@ Records = tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
 
 def read_codebases(folder: Path) -> Records:
-    """Keep the ready-made chunks, whose golden ones the questions name."""
+    """Keep the ready-made chunks, which the questions name as golden."""
     documents = []
     for source in json.loads(_read(folder / "codebase_chunks.json")):
         chunks = [
             {"id": f"{source['original_uuid']}#{chunk['original_index']}", "text": chunk["content"]}
             for chunk in source["chunks"]
         ]
-        # The files' names are not published: a title could only be made up.
+        # The names of the files are not published, so there is no title.
         documents.append(
             {
                 "id": source["original_uuid"],
@@ -47,7 +47,7 @@ def read_codebases(folder: Path) -> Records:
 
 
 def read_scifact(folder: Path) -> Records:
-    """Keep all abstracts and the 300 test claims, whose golden documents the judgements name."""
+    """Keep all abstracts and the 300 test claims, with the golden documents of the judgements."""
     documents = [
         {"id": source["_id"], "title": source["title"], "text": source["text"]}
         for source in _read_lines(folder / "corpus.jsonl")
@@ -86,7 +86,7 @@ READERS = {
 
 
 def _read(path: Path) -> str:
-    """Read text without touching its newlines, on which the offsets depend."""
+    """Read text without changing its newlines, because offsets depend on them."""
     with path.open(encoding="utf-8", newline="") as file:
         return file.read()
 
@@ -96,7 +96,7 @@ def _read_lines(path: Path) -> list[Any]:
 
 
 def main() -> None:
-    """Prepare every set that is there, and check that it can be loaded."""
+    """Prepare every set in the source folder, and check that it can be loaded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path)
     parser.add_argument("output", type=Path)
@@ -114,4 +114,4 @@ def main() -> None:
             parser.exit(1, f"{folder} is not {name} as published ({error}); fetch it again.\n")
         print(f"{arguments.output / name}: {len(dataset.documents)} documents, {len(dataset.questions)} questions")
     if not found:
-        parser.exit(1, f"{arguments.source} holds none of {', '.join(READERS)}; see --help.\n")
+        parser.exit(1, f"{arguments.source} contains none of {', '.join(READERS)}; see --help.\n")

@@ -1,10 +1,9 @@
-"""Time rerankers: 150 passages of about 200 tokens, and how many of them fit the time a user is asked to wait.
+"""Time rerankers on 150 passages of about 200 tokens, and count how many they score within the default time.
 
     python -m scripts.benchmarks reranking --json docs/measurements/rerank-speed.json
 
-The shipped cross-encoder is timed as it is; a model of bge-reranker-base's size with random weights, since speed does
-not depend on what the weights say. Each figure is the median of three rounds after a warm-up. Run it on an idle
-machine.
+One is the shipped cross-encoder. The other has the size of bge-reranker-base and random weights, because speed does not
+depend on the weights. Each figure is the median of three rounds after a warm-up. Run it on an idle machine.
 """
 
 import argparse
@@ -29,7 +28,7 @@ ROUNDS = 3
 
 
 def passages(model: InstalledModel) -> list[str]:
-    """Make texts of 120 to 280 tokens of the model's own, 200 on average."""
+    """Return texts of 120 to 280 tokens, 200 on average."""
     chance = random.Random(0)
     tokenizer = tokenizer_of(model)
     words = Path(__file__).read_text(encoding="utf-8").split()
@@ -42,7 +41,7 @@ def passages(model: InstalledModel) -> list[str]:
 
 
 def time_reranker(name: str, model: InstalledModel, question: str) -> dict[str, Any]:
-    """Measure loading and all passages; say how many fit the default time."""
+    """Time loading and scoring all passages; count the passages scored within the default time."""
     started = perf_counter()
     reranker = load_reranker(model)
     loaded = perf_counter() - started
@@ -64,7 +63,7 @@ def time_reranker(name: str, model: InstalledModel, question: str) -> dict[str, 
 
 
 def save_base_size(folder: Path) -> InstalledModel:
-    """Save a cross-encoder of the shape of bge-reranker-base, with random weights and a small tokenizer."""
+    """Save a cross-encoder of the size of bge-reranker-base, with random weights and a small tokenizer."""
     from transformers import XLMRobertaConfig, XLMRobertaForSequenceClassification
 
     from tests.support.checkpoints import save_xlm_roberta

@@ -1,11 +1,11 @@
-"""Compare choices of retrieval on the half of the questions kept for choosing.
+"""Compare settings of retrieval on the half of the questions kept for choosing.
 
     python -m scripts.benchmarks retrieval DATASET... --json docs/measurements/tuning-keyword.json
     python -m scripts.benchmarks retrieval DATASET --contexts LIBRARY --json docs/measurements/tuning-contexts.json
 
-Without --contexts each dataset is indexed as `local-rag eval DATASET --profile tiny --context headings` does. With it
-the contexts are those in a library that `local-rag eval DATASET --context llm` has made. Each row changes one thing of
-what is shipped, which is the first row.
+Without `--contexts`, each dataset is indexed as by `local-rag eval DATASET --profile tiny --context headings`. With
+it, the contexts come from a library that `local-rag eval DATASET --context llm` has made. The first row is what is
+shipped; each other row changes one thing.
 """
 
 import argparse
@@ -40,7 +40,7 @@ KEYWORDS, VECTORS, EMBEDDING = KeywordTuning(), VectorTuning(), EmbeddingTuning(
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to search; the defaults are what is shipped."""
+    """One way to search; the defaults are those of the program."""
 
     name: str
     stages: tuple[str, ...] = ("dense", "keyword")
@@ -53,7 +53,7 @@ class Variant:
 
 
 def bm25(**changes: Any) -> KeywordTuning:
-    """Change the keyword search that is shipped."""
+    """Return the shipped keyword search with changes."""
     return replace(KEYWORDS, **changes)
 
 
@@ -92,7 +92,7 @@ WITH_CONTEXTS = (
 
 
 class Indexed:
-    """A dataset with its chunks, contexts if a library of them is named, and the questions for choosing."""
+    """A dataset with its chunks, their contexts if a library has them, and the questions for choosing."""
 
     def __init__(self, dataset: Dataset, contexts: Path | None) -> None:
         model = resolve(EMBED_MODEL, "embed")
@@ -117,7 +117,7 @@ class Indexed:
         self.queries = [embedder.embed_query(question.text) for question in self.questions]
 
     def measure(self, variant: Variant) -> dict[str, Any]:
-        """Return the mean of every metric under a variant."""
+        """Return the mean of every metric for a variant."""
         vectors = self.vectors + variant.context * self.context_vectors
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         dense = VectorIndex.build(blend_neighbours(vectors, self.documents, variant.vectors))

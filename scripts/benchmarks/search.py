@@ -1,11 +1,11 @@
-"""Time a question against growing indexes of synthetic chunks, without the models that embed and rerank.
+"""Time a search in growing indexes of synthetic chunks, without embedding the question and without reranking.
 
     python -m scripts.benchmarks search --json docs/measurements/search-latency.json
 
-Texts are drawn from a Zipf distribution over a made-up vocabulary, as words of real texts are; vectors are random and
-normalised, 384 of them as MiniLM's. Each size runs in a process of its own, so that memory is that of one index. Sizes
-above --keyword-limit are searched by vectors and fused with a keyword list of the same length, but have no keyword
-index. Run it on an idle machine.
+Texts are drawn from a Zipf distribution over an artificial vocabulary, like the words of real texts. Vectors are random
+and normalised, with 384 dimensions like those of MiniLM. Each size runs in a process of its own, so its memory is that
+of one index. Sizes above `--keyword-limit` have no keyword index; their vector search is fused with a keyword list of
+the same length. Run it on an idle machine.
 """
 
 import argparse
@@ -36,7 +36,7 @@ QUESTIONS = 50
 
 
 def make_texts(count: int, generator: np.random.Generator, words: int = CHUNK_WORDS) -> list[str]:
-    """Return texts whose words are as unevenly frequent as those of a language."""
+    """Return texts whose word frequencies follow those of natural language."""
     vocabulary = np.array([f"w{number:x}q" for number in range(VOCABULARY)])
     chances = 1 / (np.arange(VOCABULARY) + 10.0)
     drawn = generator.choice(vocabulary, size=(count, words), p=chances / chances.sum())
@@ -50,7 +50,7 @@ def memory_mb() -> float:
 
 
 def measure(chunks: int, with_keywords: bool) -> dict[str, Any]:
-    """Build, save and load the indexes of one size, then ask: milliseconds by stage, memory, load time."""
+    """Build, save, load and search the indexes of one size; return milliseconds per stage, memory and load time."""
     generator = np.random.default_rng(0)
     documents = (np.arange(chunks) // DOCUMENT_CHUNKS).tolist()
     with tempfile.TemporaryDirectory() as name:
@@ -59,7 +59,7 @@ def measure(chunks: int, with_keywords: bool) -> dict[str, Any]:
         build(chunks, documents, folder, with_keywords, generator)
         built = time.perf_counter() - started
         disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
-        # A process that only searches: what building took is not counted.
+        # In a process that only searches, so the memory of building is not counted.
         arguments = [sys.executable, "-m", "scripts.benchmarks", "search", "--ask", name]
         answer = subprocess.run(arguments, capture_output=True, text=True, check=True, cwd=ROOT)
     report: dict[str, Any] = json.loads(answer.stdout)
@@ -77,14 +77,14 @@ def build(chunks: int, documents: list[int], folder: Path, with_keywords: bool, 
 
 
 def ask(folder: Path) -> dict[str, Any]:
-    """Load the indexes of a folder and ask them; the first questions warm up and are not counted."""
+    """Load the indexes of a folder and search them; the first questions warm up and are not counted."""
     settings = Settings()
     generator = np.random.default_rng(1)
     questions = make_texts(QUESTIONS, generator, QUESTION_WORDS)
     queries = generator.standard_normal((QUESTIONS, DIMENSION), dtype=np.float32)
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
     import bm25s
-    import faiss  # noqa: F401  the libraries' own memory and import time are not the index's
+    import faiss  # noqa: F401  the memory and import time of the libraries do not count
 
     before, started = memory_mb(), time.perf_counter()
     vectors = VectorIndex.load(folder / "vectors.faiss")

@@ -1,10 +1,10 @@
-"""Measure searches, without reranking, at rest and while `index` publishes changes: times, errors, mixed states.
+"""Measure searches at rest and while `index` publishes changes: times, errors and mixed results.
 
     python -m scripts.benchmarks search_while_indexing --json docs/measurements/search-while-indexing.json
 
-Every document says of which revision it is, in each of its chunks. The command indexes one revision after another, each
-with changed files, new ones and some gone, while this program asks as one that serves does, with a pause between two
-questions as people make. A search is `mixed` where what it found is of no single revision of the library.
+Each chunk of a document says which revision it belongs to. The command indexes one revision after another, each with
+changed, new and removed files, while this program searches like a server, with a pause between two questions. Nothing
+is reranked. A search is `mixed` if its results do not belong to a single revision of the library.
 """
 
 import argparse
@@ -26,23 +26,23 @@ from local_rag.errors import LocalRagError
 _COMMAND = "from local_rag.cli.main import main; main()"
 _SUBJECTS = ("tide", "harbour", "lantern", "crane", "radar", "ballast", "mooring", "gauge")
 _WORDS = ("north", "brass", "winter", "signal", "rope", "keeper", "island", "boat", "storm", "pier", "watch", "bell")
-_SECTIONS = 8  # of a document: a chunk each
-_AWAY = 7  # every so manieth document is not there in a revision
+_SECTIONS = 8  # per document; each section is a chunk
+_AWAY = 7  # one of this many documents is missing in each revision
 
 
-def there(number: int, revision: int) -> bool:
-    """Say whether a document is there in a revision."""
+def exists(number: int, revision: int) -> bool:
+    """Return whether a document exists in a revision."""
     return (number + revision) % _AWAY != 0
 
 
 def write_revision(folder: Path, documents: int, revision: int) -> None:
-    """Write all documents of a revision, and remove those that it lacks."""
+    """Write all documents of a revision, and remove those that are missing in it."""
     for number in range(documents):
         path = folder / f"{number:05}.md"
-        if not there(number, revision):
+        if not exists(number, revision):
             path.unlink(missing_ok=True)
             continue
-        random_ = random.Random(number)  # noqa: S311  to be repeated, not to be secret
+        random_ = random.Random(number)  # noqa: S311  repeatable on purpose
         parts = [f"# Page {number}\n"]
         for section in range(_SECTIONS):
             words = " ".join(random_.choice(_WORDS) for _ in range(70))
@@ -51,14 +51,14 @@ def write_revision(folder: Path, documents: int, revision: int) -> None:
 
 
 def index(folder: Path, library: Path) -> "subprocess.Popen[bytes]":
-    """Start the command."""
+    """Start `local-rag index`."""
     arguments = ["index", folder, "--library", library, "--profile", "tiny", "--context", "headings"]
     command = [sys.executable, "-P", "-c", _COMMAND, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 class Asking:
-    """Ask questions of a library, and note what came of them."""
+    """Search a library and count what comes back."""
 
     def __init__(self, library: Library, pause: float) -> None:
         self._library, self._pause = library, pause
@@ -85,15 +85,15 @@ class Asking:
         self.milliseconds.append(1000 * (time.perf_counter() - started))
         said = [(int(Path(one.path).stem), int(one.text.partition("Revision ")[2].partition(".")[0])) for one in found]
         revisions = {revision for _, revision in said}
-        whole = len(revisions) == 1 and all(there(number, revision) for number, revision in said)
+        whole = len(revisions) == 1 and all(exists(number, revision) for number, revision in said)
         self.mixed += not whole
         self.revisions |= revisions
         time.sleep(self._pause)
 
     def figures(self) -> dict[str, Any]:
-        """Return what came of the questions asked so far, and forget it."""
+        """Return the figures of the questions so far, and reset them."""
         hundredths = quantiles(self.milliseconds, n=100)
-        told = {
+        figures = {
             "searches": len(self.milliseconds),
             "median_ms": median(self.milliseconds),
             "p95_ms": hundredths[94],
@@ -103,7 +103,7 @@ class Asking:
             "revisions": len(self.revisions),
         }
         self.milliseconds, self.errors, self.mixed, self.revisions = [], [], 0, set()
-        return told
+        return figures
 
 
 def main() -> None:
@@ -116,8 +116,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        place = Path(name).resolve()
-        documents, folder = place / "documents", place / "library"
+        work = Path(name).resolve()
+        documents, folder = work / "documents", work / "library"
         documents.mkdir()
         write_revision(documents, arguments.documents, 0)
         index(documents, folder).wait()

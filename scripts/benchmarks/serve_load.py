@@ -1,10 +1,10 @@
-"""Measure a running server: many clients at once, memory over many searches, the command line through it.
+"""Measure a running server: concurrent clients, memory over many searches, and the command line through it.
 
     python -m scripts.benchmarks serve_load --library .local-rag --json docs/measurements/serve-MACHINE.json
 
-To be run on an idle machine. Every client must get the answer that it would get alone; the answers are asked for one by
-one first. `--baseline PYTHON` names the Python of another checkout, whose `search` and `ask` are timed from cold. With
-`--brief` a few seconds and few questions show that it works.
+Each client must get the answer that it would get alone; those answers are asked for first, one by one. `--baseline
+PYTHON` names the Python of another checkout, whose `search` and `ask` are timed from a cold start. `--brief` takes a
+few seconds and asks few questions, to show that it works. Run it on an idle machine.
 """
 
 import argparse
@@ -37,17 +37,17 @@ MAIN = "from local_rag.cli.main import main; main()"
 
 
 def main() -> None:
-    """Start a server, measure it, and write what was found."""
+    """Start a server, measure it and write the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, default=Path(".local-rag"))
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--baseline", type=Path, help="the Python of another checkout, to time from cold")
+    parser.add_argument("--baseline", type=Path, help="the Python of another checkout, to time from a cold start")
     parser.add_argument("--brief", action="store_true")
     arguments = parser.parse_args()
     seconds, searches, runs, questions = (5, 40, 2, 2) if arguments.brief else (60, 1000, 8, len(QUESTIONS))
     report: dict[str, Any] = {"machine": platform.platform(), "cores": os.cpu_count()}
-    # Answers of before would be given at once: each client's answer is to be generated. The variables are the command's
-    # as well as the server's, which answers only commands with the same ones.
+    # Without the answer cache, so that each answer is generated. The command needs the same variables as the server,
+    # which serves only commands with the same settings.
     environment = os.environ | {"LOCAL_RAG_ANSWER_CACHE": "false", "LOCAL_RAG_HISTORY": "false"}
     cold = [str(arguments.baseline or sys.executable), "-P", "-c", MAIN]
     report["cold"] = command_line(cold, arguments.library, runs, environment)
@@ -71,42 +71,42 @@ def main() -> None:
 
 
 def wait_until_loaded(address: str) -> None:
-    """Wait until all models are loaded, that which answers too: the first answer of a new machine is the slowest."""
+    """Wait until all models are loaded, including the answer model: the first answer is the slowest."""
     while not json.loads(get(f"{address}healthz"))["loaded"]:
         time.sleep(0.1)
     ask(address, QUESTIONS[0])
 
 
 def get(address: str) -> bytes:
-    """Fetch an address."""
+    """Fetch a URL."""
     with urllib.request.urlopen(address, timeout=600) as answer:  # noqa: S310
         data: bytes = answer.read()
         return data
 
 
 def ask(address: str, question: str) -> dict[str, Any]:
-    """Ask as a program does."""
+    """Ask with a JSON request."""
     data = urlencode({"question": question}).encode()
     request = urllib.request.Request(f"{address}ask", data, {"accept": "application/json"})  # noqa: S310
     with urllib.request.urlopen(request, timeout=600) as answer:  # noqa: S310
         found: dict[str, Any] = json.load(answer)
-        # How long it took and where it is kept are no part of the answer. The odds differ in their second decimal with
-        # what of the prompt was read before, since the sums are then taken in another order.
+        # Seconds and conversation are not part of the answer. The odds may differ in the second decimal, because the
+        # order of floating-point sums depends on which part of the prompt is cached.
         return {name: value for name, value in found.items() if name not in {"seconds", "conversation", "log_odds"}}
 
 
 def at_once(address: str, seconds: float, questions: Sequence[str]) -> dict[str, Any]:
-    """Let several clients ask for a while; compare each answer with the one that was given alone."""
+    """Let several clients ask for a while; compare each answer with the one given alone."""
     alone = {question: ask(address, question) for question in questions}
     ends = time.monotonic() + seconds
 
     def client(number: int) -> tuple[int, int, list[float]]:
-        same, took, place = 0, list[float](), number
+        same, took, turn = 0, list[float](), number
         while time.monotonic() < ends:
-            question, began = questions[place % len(questions)], time.monotonic()
+            question, began = questions[turn % len(questions)], time.monotonic()
             same += ask(address, question) == alone[question]
             took.append(time.monotonic() - began)
-            place += 1
+            turn += 1
         return same, len(took), took
 
     with ThreadPoolExecutor(CLIENTS) as threads:
@@ -122,7 +122,7 @@ def at_once(address: str, seconds: float, questions: Sequence[str]) -> dict[str,
 
 
 def memory(address: str, process: int, searches: int) -> dict[str, Any]:
-    """Search often; return the server's memory in MB on the way, and by how much it grew over the second half."""
+    """Search often; return the server's memory in MB over time, and its growth in the second half."""
     sizes = []
     for number in range(searches):
         get(f"{address}search?{urlencode({'q': f'{QUESTIONS[number % len(QUESTIONS)]} {number}'})}")
@@ -132,13 +132,13 @@ def memory(address: str, process: int, searches: int) -> dict[str, Any]:
 
 
 def resident(process: int) -> float:
-    """Return the memory of a process in MB."""
+    """Return the resident memory of a process in MB."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
 
 
 def command_line(command: Sequence[str], library: Path, runs: int, environment: dict[str, str]) -> dict[str, float]:
-    """Time `search`, and `ask` to its first words and in all: medians in seconds."""
+    """Time `search` and `ask`, to the first words and in total; return medians in seconds."""
     took: dict[str, list[float]] = {"search": [], "ask_first_words": [], "ask": []}
     for question in QUESTIONS[:runs]:
         began = time.monotonic()

@@ -1,10 +1,10 @@
-"""Measure what one busy program beside it costs: contexts and embeddings a second, divided by those of an idle machine.
+"""Measure what a busy program costs: contexts and embeddings per second beside it, as a share of the idle rate.
 
     python -m scripts.benchmarks under_load --json load.json
     PYTHONPATH=CHECKOUT python -m scripts.benchmarks under_load --json before.json     # an earlier version
 
-Contexts are written for the first chunks of a document, embeddings made of its chunks, idle and beside a program that
-keeps one core busy in turns, over `--rounds`. Run it on a machine that does nothing else.
+Contexts are written for the first chunks of a document, and its chunks are embedded: on an idle machine and beside a
+program that keeps one core busy, in turns, over `--rounds`. Run it on a machine that does nothing else.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def busy() -> Iterator[None]:
 
 
 def rates(work: Callable[[], int], rounds: int) -> tuple[float, float]:
-    """Return the idle rate, things a second, and the rate beside a busy program as a share of it."""
+    """Return the idle rate per second, and the rate beside a busy program as a share of it."""
     found: dict[bool, list[float]] = {False: [], True: []}
     work()
     for _ in range(rounds):
@@ -58,13 +58,13 @@ def rates(work: Callable[[], int], rounds: int) -> tuple[float, float]:
 
 
 def timed(work: Callable[[], int]) -> float:
-    """Return how many things a second were done."""
+    """Return the rate of a function that returns how much it has done."""
     started = time.perf_counter()
     return work() / (time.perf_counter() - started)
 
 
 def main() -> None:
-    """Measure both, print and write the shares."""
+    """Measure contexts and embeddings, print and write the shares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="qwen2.5-coder-0.5b-instruct")
     parser.add_argument("--chunks", type=int, default=16)

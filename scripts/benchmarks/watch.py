@@ -1,10 +1,10 @@
-"""Measure `index --watch`: how soon a saved file is found, whether files copied in are one batch, what idling costs.
+"""Measure `index --watch`: how soon a saved file is found, how copied files are batched, what idling costs.
 
     python -m scripts.benchmarks watch --json docs/measurements/watch.json
 
-A folder of its own is indexed and watched by the command itself; this program saves files and asks the library until
-they are found. `beyond_own` are the seconds from saving to finding without those that the run itself took. Then files
-are copied in, nothing happens for a minute, and the folder goes away and comes back. Linux only, for its /proc.
+The command indexes and watches a folder. This program saves files and searches the library until they are found.
+`beyond_own` is the time from saving to finding without the time of the run itself. Then files are copied in, nothing
+happens for a minute, and the folder is moved away and back. Linux only, because it reads /proc.
 """
 
 import argparse
@@ -30,7 +30,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Watched:
-    """A library whose folder the command watches; `reports` are what it printed and nobody has taken yet."""
+    """A library whose folder the command watches; `reports` has its unread reports."""
 
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self.process, self.folder = process, folder
@@ -43,16 +43,16 @@ class Watched:
                 self.reports.put(json.loads(line))
 
     def next(self, wanted: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-        """Return the next report that is wanted, the others before it being dropped."""
+        """Return the next wanted report; reports before it are dropped."""
         ends = time.monotonic() + _PATIENCE
         while time.monotonic() < ends:
             report = self.reports.get(timeout=_PATIENCE)
             if wanted(report):
                 return report
-        raise TimeoutError("the command reported nothing of the kind")
+        raise TimeoutError("the command did not print the expected report")
 
     def seconds_until_found(self, library: Library, words: str, path: Path) -> float:
-        """Ask for words until a passage of a file comes; return the seconds since now."""
+        """Search for words until a passage of a file is found; return the seconds."""
         started = time.monotonic()
         while time.monotonic() < started + _PATIENCE:
             if any(passage.path == str(path) for passage in library.search(words, top=5, rerank=False)):
@@ -61,15 +61,15 @@ class Watched:
         raise TimeoutError(f"{path} was not found")
 
     def processor_seconds(self) -> float:
-        """Return the processor time that the command has used, and its children that have ended."""
+        """Return the processor time of the command and of its finished children."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
         return sum(map(int, fields[11:15])) / _TICKS
 
 
 @contextmanager
-def watching(place: Path, profile: str) -> Iterator[Watched]:
+def watching(work: Path, profile: str) -> Iterator[Watched]:
     """Index and watch a folder with one document."""
-    folder, library = place / "documents", place / "library"
+    folder, library = work / "documents", work / "library"
     folder.mkdir()
     (folder / "first.md").write_text("# First\n\nA document that is there from the beginning.\n")
     arguments = ["index", folder, "--library", library, "--profile", profile, "--context", "headings", "--watch"]
@@ -78,7 +78,7 @@ def watching(place: Path, profile: str) -> Iterator[Watched]:
     try:
         watched = Watched(process, folder)
         watched.next(lambda report: report["published"])
-        time.sleep(2)  # until it watches
+        time.sleep(2)  # until it watches the folder
         yield watched
     finally:
         process.send_signal(signal.SIGINT)
@@ -86,7 +86,7 @@ def watching(place: Path, profile: str) -> Iterator[Watched]:
 
 
 def save_files(watched: Watched, library: Library, count: int) -> list[dict[str, float]]:
-    """Save files one after another; return how long each took to be found."""
+    """Save files one after another; return the seconds until each is found."""
     rows = []
     for number in range(count):
         path = watched.folder / f"saved-{number}.md"
@@ -98,7 +98,7 @@ def save_files(watched: Watched, library: Library, count: int) -> list[dict[str,
 
 
 def copy_files(watched: Watched, count: int) -> dict[str, Any]:
-    """Copy files in; return how many batches they made."""
+    """Copy files into the folder; return the number of batches."""
     into = watched.folder / "copied"
     into.mkdir()
     started = time.monotonic()
@@ -113,7 +113,7 @@ def copy_files(watched: Watched, count: int) -> dict[str, Any]:
 
 
 def idle(watched: Watched, seconds: float) -> dict[str, float]:
-    """Let nothing happen; return what processor time that costs."""
+    """Do nothing; return the processor time used meanwhile."""
     time.sleep(5)
     before = watched.processor_seconds()
     time.sleep(seconds)
@@ -122,7 +122,7 @@ def idle(watched: Watched, seconds: float) -> dict[str, float]:
 
 
 def go_away(watched: Watched, library: Library) -> dict[str, Any]:
-    """Take the folder away and bring it back; return what became of its documents."""
+    """Move the folder away and back; return what happened to its documents."""
     away = watched.folder.with_name("away")
     watched.folder.rename(away)
     gone = watched.next(lambda report: report["unreachable"])

@@ -1,10 +1,10 @@
-"""Choose below which score of its reranker a passage counts as weak: `weak_below` in the registry.
+"""Choose the score of a reranker below which a passage counts as weak: `weak_below` in the registry.
 
     python -m scripts.benchmarks weak_scores corpus/questions.jsonl --library .local-rag --json weak-scores.json
 
-Every answerable question is searched and reranked. The passage that holds the words that answer it is golden, all
-others found are not. The value is the highest one, in tenths, that leaves 95 % of the golden passages of the choosing
-half unmarked. The report tells for both halves how many golden passages it marks, and how many of the others.
+Every answerable question is searched and reranked. The passage with the words that answer it is golden, all others are
+not. The value is the highest one, in tenths, that leaves 95 % of the golden passages of the choosing half unmarked. For
+both halves the report has the share of golden passages that it marks, and that of the others.
 """
 
 import argparse
@@ -21,24 +21,24 @@ KEPT = 0.95
 
 
 def score_of(passage: Passage) -> float | None:
-    """Return what the reranker scored a passage, None where it did not read it."""
+    """Return the reranker's score of a passage, or None if it was not reranked."""
     return next((hit.score for hit in passage.hits if hit.list_name == "rerank"), None)
 
 
 def is_golden(passage: Passage, question: dict[str, Any]) -> bool:
-    """Say whether a passage holds the words that answer a question."""
+    """Return whether a passage contains the words that answer a question."""
     words, text = (" ".join(part.split()) for part in (question["passage"], passage.text))
     return passage.path.endswith(question["document"]) and words in text
 
 
 def threshold_of(golden: Sequence[float]) -> float:
-    """Return the highest tenth below which at most a twentieth of the golden scores lie."""
+    """Return the highest score, in tenths, with at most 5 % of the golden scores below it."""
     allowed = int(len(golden) * (1 - KEPT))
     return math.floor(sorted(golden)[allowed] * 10) / 10
 
 
 def shares(rows: Sequence[tuple[float, bool]], threshold: float) -> dict[str, Any]:
-    """Return how many passages of both kinds there are, and which share of them is marked."""
+    """Return the number of golden and other passages, and the share of each that is marked."""
     found: dict[str, Any] = {}
     for name, wanted in (("golden", True), ("others", False)):
         scores = [score for score, golden in rows if golden is wanted]
@@ -47,7 +47,7 @@ def shares(rows: Sequence[tuple[float, bool]], threshold: float) -> dict[str, An
 
 
 def main() -> None:
-    """Ask, print the value with what it marks in each half, and write that."""
+    """Search all questions, print and write the value and what it marks in each half."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", type=Path)
     parser.add_argument("--library", type=Path, default=Path(".local-rag"))

@@ -78,7 +78,7 @@ def test_a_context_for_a_chunk_goes_before_that_for_its_document(dataset: Datase
     )
     given = script.perfect(dataset, chunks, facts)
     assert [given[key] for key in sorted(chunks)] == ["", "", "Lindum.", "Visits.", "", ""]
-    with pytest.raises(LocalRagError, match="holds no facts"):
+    with pytest.raises(LocalRagError, match="is not a file of facts"):
         script.perfect(dataset, chunks, tmp_path / "missing.jsonl")
 
 

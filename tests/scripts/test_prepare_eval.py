@@ -76,4 +76,4 @@ def test_one_set_alone(tmp_path: Path) -> None:
 def test_a_folder_without_a_set(tmp_path: Path) -> None:
     result = prepare(tmp_path, tmp_path / "out")
     assert result.returncode == 1
-    assert "holds none of codebases, scifact, chunking-evaluation" in result.stderr
+    assert "contains none of codebases, scifact, chunking-evaluation" in result.stderr
