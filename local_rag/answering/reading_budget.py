@@ -6,7 +6,7 @@ import time
 from local_rag.llama.generator import Generator
 from local_rag.llama.model import llama_build
 from local_rag.machine import physical_cores
-from local_rag.models.measurements import TIMED_TEXT, recall, remember
+from local_rag.models.measurements import TIMED_TEXT, load_measurement, store_measurement
 
 USUAL = 1024
 _SECONDS, _STEP, _FEWEST, _MOST = 10, 128, 768, 4096
@@ -21,10 +21,10 @@ def reading_budget(generator: Generator) -> int:
     """
     path = generator.model.path
     with contextlib.suppress(OSError):
-        if isinstance(known := recall("reading", path, llama_build()), int) and known > 0:
+        if isinstance(known := load_measurement("reading", path, llama_build()), int) and known > 0:
             return known
         found = _round(_tokens_per_second(generator) * _SECONDS)
-        remember("reading", path, found, llama_build())
+        store_measurement("reading", path, found, llama_build())
         return found
     return USUAL
 

@@ -50,7 +50,7 @@ def models_of(profile: str, registry: Registry | None = None) -> dict[str, tuple
     """Name the models of a profile and their roles in it; raise BundleError for an unknown profile."""
     profiles = (registry or load_registry()).profiles
     if profile not in profiles:
-        raise BundleError("platform", f"There is no profile {profile!r}; choose one of {', '.join(profiles)}.")
+        raise BundleError("platform", f"Unknown profile {profile!r}; choose one of {', '.join(profiles)}.")
     roles: dict[str, tuple[Role, ...]] = {}
     for role, name in profiles[profile].items():
         roles[name] = (*roles.get(name, ()), role)

@@ -15,10 +15,10 @@ from rich.table import Table
 from local_rag.cli.options import FetchingCommand, Group, json_option
 from local_rag.display import printable_json
 from local_rag.errors import ModelError
-from local_rag.llama.optimize import damaged_copies
+from local_rag.llama.optimize import damaged_gguf_copies
 from local_rag.llama.optimize import optimize as optimize_model
 from local_rag.models.load import prepare
-from local_rag.models.onnx import damaged_copies as damaged_onnx_copies
+from local_rag.models.onnx import damaged_onnx_copies
 from local_rag.models.pull import pull as pull_model
 from local_rag.models.registry import ModelEntry, Registry, default_models_directory, load_registry, missing_files
 from local_rag.models.registry import resolve as resolve_model
@@ -112,7 +112,7 @@ def verify(names: tuple[str, ...], directory: Path | None) -> None:
     for folder in damaged_onnx_copies(directory):
         shutil.rmtree(folder)
         click.echo(f"{folder}: damaged, and therefore deleted; it is made again when it is needed")
-    for copy in damaged_copies(directory):
+    for copy in damaged_gguf_copies(directory):
         copy.unlink()
         click.echo(f"{copy}: damaged, and therefore deleted; `local-rag models optimize` makes it again")
     if damaged:

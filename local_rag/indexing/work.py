@@ -28,7 +28,7 @@ from local_rag.llama.generator import Counts, Generator
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.open import open_engine
 from local_rag.llama.optimize import fastest_file, file_for_many
-from local_rag.llama.tuning import calibrate, stored_settings
+from local_rag.llama.tuning import stored_settings, tune
 from local_rag.machine import Neighbours, physical_cores
 from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder
@@ -40,7 +40,7 @@ from local_rag.records import ContextKind, InstalledModel, Skipped
 EMBED_BATCH = 256
 _AHEAD = 3  # files that each reader reads before they are asked for: each may be large
 _LONGEST_PAUSE = 1.0  # seconds between two batches, while others work
-WORTH_CALIBRATING = 200  # contexts to write: some minutes at least, against some twenty seconds
+WORTH_TUNING = 200  # contexts to write: these take minutes, tuning takes seconds
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -151,12 +151,12 @@ class LocalWorkers:
 def open_writer(model: InstalledModel, expected: int, note: Note, open_engine: OpenEngine) -> Iterator[Generator]:
     """Open what writes contexts, fitted to this machine where there are many to write."""
     note(f"loading {model.name}")
-    many = expected >= WORTH_CALIBRATING
+    many = expected >= WORTH_TUNING
 
     def fit(loaded: LlamaModel) -> EngineSettings:
         settings = stored_settings(loaded.path)
         if settings is None and many:
-            settings = calibrate(loaded, lambda trial: note(f"{trial} to this machine"))
+            settings = tune(loaded, note)
         return settings or EngineSettings()
 
     path = file_for_many(model, note) if many else fastest_file(model)

@@ -1,4 +1,4 @@
-"""What a generator of text is given and gives, and what it must be able to do: a fake needs no more."""
+"""The interface of text generators: requests, tokens, and the protocols that the engine and test fakes implement."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt as a prefix to share and a suffix of its own, both in tokens.
+    """A prompt in tokens: a shared prefix and a suffix of its own.
 
-    With a `cut` the suffix stands behind the first `cut` tokens of the prefix only.
+    With a `cut`, the suffix follows the first `cut` tokens of the prefix.
     """
 
     key: str
@@ -29,7 +29,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A generated token; `token` is None when the request ended, and `whole` says that it ended by itself."""
+    """A generated token. `token` is None when the request ended; `whole` is true if it ended before its limit."""
 
     key: str
     token: int | None
@@ -38,7 +38,7 @@ class Token:
 
 @dataclass(slots=True)
 class Counts:
-    """Tokens of all prompts, those of them that were really evaluated, and tokens generated."""
+    """Numbers of tokens: in all prompts, evaluated as prefix and as suffix, and generated."""
 
     prompt: int = 0
     prefix: int = 0
@@ -47,27 +47,27 @@ class Counts:
 
     @property
     def evaluated(self) -> int:
-        """Count the prompt tokens that were evaluated."""
+        """Return the number of prompt tokens that were evaluated."""
         return self.prefix + self.suffix
 
     @property
     def reused(self) -> int:
-        """Count the prompt tokens that were taken from the KV cache instead."""
+        """Return the number of prompt tokens that came from the KV cache."""
         return max(0, self.prompt - self.evaluated)
 
 
 class Vocabulary(Protocol):
-    """A model's tokens and chat template; its weights need not be loaded."""
+    """A model's tokens and chat template, available without its weights."""
 
     path: Path
     context_length: int
 
     @property
     def parameters(self) -> int:
-        """Count the model's weights, where they are loaded."""
+        """Return the number of loaded weights."""
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
-        """Return the tokens of a text; `special` ones only for text of our own."""
+        """Return the tokens of a text; pass `special` only for local-rag's own text, never for documents."""
 
     def piece(self, token: int) -> bytes:
         """Return the bytes of one token; a character may span several tokens."""
@@ -80,9 +80,9 @@ class Vocabulary(Protocol):
 
 
 class Generator(Protocol):
-    """A model that is loaded to generate text; prompts that begin alike share their evaluation.
+    """A loaded model that generates text; prompts with the same beginning share its evaluation.
 
-    `stop` is asked between two operations; once it says yes, what is being generated ends with StoppedError.
+    It calls `stop` between two operations and raises StoppedError once that returns true.
     """
 
     counts: Counts
@@ -94,22 +94,22 @@ class Generator(Protocol):
         """Return the model's vocabulary."""
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Token]:
-        """Yield every token as it is generated, and for each request one last `Token` with None."""
+        """Yield every token as it is generated, and one last `Token` with None for each request."""
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[str, list[int], bool]]:
-        """Yield key, tokens and whether it ended by itself for each request, in the order in which they end."""
+        """Yield (key, tokens, ended by itself) for each request, in the order in which they end."""
 
     def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray:
         """Return the log probabilities of the next token after a prompt, shape (vocabulary,)."""
 
 
 def never() -> bool:
-    """Let what is being generated go on to its end."""
+    """Return False: the default of `stop`."""
     return False
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
-    """Count the tokens that two sequences begin with in common."""
+    """Return the length of the longest common prefix of two sequences."""
     for index, (one, other) in enumerate(zip(left, right, strict=False)):
         if one != other:
             return index

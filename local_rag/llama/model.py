@@ -1,4 +1,4 @@
-"""Load a GGUF model through llama.cpp and speak its tokens and its chat template."""
+"""Load a GGUF model through llama.cpp, with its tokenizer and its chat template."""
 
 import ctypes
 import datetime
@@ -16,10 +16,10 @@ _native_messages: list[str] = []
 
 
 def native() -> Any:
-    """Return llama.cpp's low-level binding, with its log kept for error messages instead of printed."""
+    """Return llama.cpp's low-level binding; its log is kept for error messages instead of printed."""
     global _log_callback  # noqa: PLW0603  llama.cpp has one log, and ctypes needs the callback to stay alive
-    # Waiting threads spin this often before they sleep. The default, for ever in effect, costs nothing on an idle
-    # machine, and makes everything several times slower as soon as another program wants a core.
+    # How often waiting threads spin before they sleep. By default they practically never sleep, which makes everything
+    # several times slower as soon as another program needs a core.
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     from llama_cpp import llama_cpp
 
@@ -37,7 +37,7 @@ def native() -> Any:
 
 
 def llama_build() -> str:
-    """Name the build of llama.cpp by its version and its files, without loading it."""
+    """Identify the build of llama.cpp by its version and its files, without loading it."""
     spec = importlib.util.find_spec("llama_cpp")
     package = Path(spec.origin).parent if spec and spec.origin else Path()
     libraries = [*sorted(package.glob("lib/*")), *find_variants(package).values()]
@@ -46,31 +46,31 @@ def llama_build() -> str:
 
 
 def cannot_share(path: Path) -> ModelError:
-    """Return the error of a model whose prompts cannot begin with what another one has read."""
+    """Return the error for a model whose prompts cannot share an evaluated prefix."""
     return ModelError(
-        f"{path} keeps a recurrent state that prompts cannot share; choose a model that attends fully (Llama, Qwen2.5, "
-        "SmolLM2)."
+        f"{path} keeps a recurrent state that prompts cannot share; choose a model with full attention (Llama, "
+        "Qwen2.5, SmolLM2)."
     )
 
 
 class LlamaModel:
-    """Hold the weights and vocabulary of one GGUF file, or its vocabulary alone, which loads in a moment."""
+    """Hold the weights and vocabulary of one GGUF file, or only the vocabulary, which loads at once."""
 
     def __init__(self, path: Path, *, vocabulary_only: bool = False) -> None:
         llama = native()
         parameters = llama.llama_model_default_params()
         parameters.vocab_only = vocabulary_only
-        # The AMX kernels crash in the first decode (ggml-org/llama.cpp#20824); without extra buffers they are not used.
+        # The AMX kernels crash in the first decode (ggml-org/llama.cpp#20824) and are not used without extra buffers.
         if b"AMX_INT8 = 1" in llama.llama_print_system_info():
             parameters.use_extra_bufts = False
         self.path = path
         self.handle = llama.llama_model_load_from_file(str(path).encode(), parameters)
         if not self.handle:
-            reason = next((text for text in reversed(_native_messages) if "error" in text), "not a usable GGUF file")
+            reason = next((text for text in reversed(_native_messages) if "error" in text), "not a valid GGUF file")
             raise ModelError(f"llama.cpp cannot load {path} ({reason}); pull it again with `local-rag models pull`.")
         self._vocabulary = llama.llama_model_get_vocab(self.handle)
         self.vocabulary_size: int = llama.llama_vocab_n_tokens(self._vocabulary)
-        # From the file's own fields: llama.cpp reads them into the model only with the weights.
+        # Read the file's own fields: llama.cpp copies them into the model only along with the weights.
         self.context_length = int(self._field(f"{self._field('general.architecture')}.context_length") or 0)
         self._frames: dict[str, tuple[str, str]] = {}
         self._require_attention()
@@ -88,21 +88,21 @@ class LlamaModel:
             self.handle = None
 
     def _require_attention(self) -> None:
-        """Refuse a model that remembers what it has read in one state, which no other prompt can begin with."""
+        """Raise ModelError for a recurrent or hybrid model: prompts cannot share its state."""
         if native().llama_model_is_recurrent(self.handle) or native().llama_model_is_hybrid(self.handle):
             self.close()
             raise cannot_share(self.path)
 
     @property
     def parameters(self) -> int:
-        """Count the weights; those of a vocabulary alone are none."""
+        """Return the number of weights, 0 with the vocabulary alone."""
         return int(native().llama_model_n_params(self.handle))
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Return the tokens of a text.
 
-        `special` must stay false for text from documents: a document that contains `<|im_end|>` could otherwise end
-        the prompt and speak as the user.
+        Keep `special` false for text from documents. If it were true, a document with `<|im_end|>` in it could end the
+        prompt and continue as the user.
         """
         data = text.encode("utf-8", "replace")
         room = len(data) + 8
@@ -124,13 +124,13 @@ class LlamaModel:
         return b"".join(self.piece(token) for token in tokens).decode("utf-8", "replace")
 
     def ends(self, token: int) -> bool:
-        """Say whether a token ends the model's turn."""
+        """Return whether a token ends the model's turn."""
         return bool(native().llama_vocab_is_eog(self._vocabulary, token))
 
     def chat_frame(self, system: str) -> tuple[str, str]:
         """Return what the model's own chat template puts before and after the user's message.
 
-        Both are tokenized with `special=True`; whatever stands between them is not.
+        Tokenize both with `special=True`, and the user's message without it.
         """
         if system not in self._frames:
             self._frames[system] = self._render_frame(system)
@@ -159,14 +159,14 @@ class LlamaModel:
         def refuse(reason: str) -> None:
             raise jinja2.TemplateError(reason)
 
-        marker, reason = "\u241euser message\u241e", "it leaves out what it is given"
+        marker, reason = "\u241euser message\u241e", "it leaves out the system text or the user's message"
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
         )
         environment.globals["raise_exception"] = refuse
-        # Llama 3's template writes the date into every prompt: a fixed one, its own default, keeps answers the same.
+        # Llama 3's template writes the date into every prompt. Its own default date keeps answers reproducible.
         environment.globals["strftime_now"] = lambda form: datetime.date(2024, 7, 26).strftime(form)
-        # Some models know no system role: their templates refuse it, or leave it out.
+        # Templates of models without a system role refuse it or leave it out.
         for messages in (
             [{"role": "system", "content": system}, {"role": "user", "content": marker}],
             [{"role": "user", "content": f"{system}\n\n{marker}"}],
@@ -178,7 +178,7 @@ class LlamaModel:
                     bos_token=token_text(llama.llama_vocab_bos(self._vocabulary)),
                     eos_token=token_text(llama.llama_vocab_eos(self._vocabulary)),
                 )
-            except Exception as error:  # noqa: BLE001  a template is a program, which can fail in every way
+            except Exception as error:  # noqa: BLE001  a template is a program and can raise anything
                 reason = str(error)
                 continue
             head, found, tail = text.partition(marker)

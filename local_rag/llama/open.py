@@ -1,4 +1,4 @@
-"""Open a model to generate text: see that it works here, load it, and free it in the end."""
+"""Open a model to generate text: check that it works on this machine, load it, and free it at the end."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -10,7 +10,7 @@ from local_rag.llama.probe import require_working
 
 
 def default_settings(_model: LlamaModel) -> EngineSettings:
-    """Return the settings of a model that was not fitted to this machine."""
+    """Return the settings of a model that was not tuned to this machine."""
     return EngineSettings()
 
 
@@ -21,9 +21,9 @@ def open_engine(
     context_tokens: Callable[[int, int], int],
     settings: Callable[[LlamaModel], EngineSettings] = default_settings,
 ) -> Iterator[SharedPrefixEngine]:
-    """Open an engine over a GGUF file; raise ModelError where llama.cpp cannot decode with it on this machine.
+    """Open an engine over a GGUF file; raise ModelError if llama.cpp cannot decode with it on this machine.
 
-    `context_tokens` says how many KV cells it needs, from the model's context length and the sequences at a time.
+    `context_tokens` computes the number of KV cells from the model's context length and the concurrent sequences.
     """
     require_working(path)
     with LlamaModel(path) as model:
@@ -34,5 +34,5 @@ def open_engine(
 
 
 def open_vocabulary(path: Path) -> LlamaModel:
-    """Load a model's vocabulary without its weights; a context manager."""
+    """Load a model's vocabulary without its weights, as a context manager."""
     return LlamaModel(path, vocabulary_only=True)

@@ -1,9 +1,9 @@
-"""Make a faster copy of a model for writing contexts: the same weights, in blocks that llama.cpp repacks at load.
+"""Make a faster copy of a model for writing contexts: the same weights in a type that llama.cpp repacks at load time.
 
-A Q4_K_M file of a small model holds most weights in types that llama.cpp cannot repack for this processor's widest
-multiplications. IQ4_NL it can: prompts are evaluated twice as fast. Of the 4-bit types that one was kept because its
-contexts make passages as easy to find as those of the file it is made from; see docs/results.md. Answers are always
-written with the file as it was pulled.
+A Q4_K_M file of a small model holds most weights in types that llama.cpp cannot repack for the processor's widest
+multiplication instructions. It can repack IQ4_NL, so prompts are evaluated much faster. IQ4_NL was chosen among the
+4-bit types because its contexts make passages as easy to find as the original's; see docs/results.md. Answers are
+always generated with the original file.
 """
 
 import contextlib
@@ -22,17 +22,17 @@ from local_rag.llama.engine import EngineSettings
 from local_rag.llama.model import LlamaModel, llama_build, native
 from local_rag.llama.tuning import measure_rates, seconds_per_chunk
 from local_rag.machine import physical_cores
-from local_rag.models.measurements import recall, remember
+from local_rag.models.measurements import load_measurement, store_measurement
 from local_rag.models.registry import default_models_directory
 from local_rag.records import InstalledModel
 
 Rates = Callable[[Path], tuple[float, float]]
-_WORTH_KEEPING = 1.15  # times as fast: less is not worth the disk space
+_WORTH_KEEPING = 1.15  # speed-up; a smaller one is not worth the disk space
 
 
 @dataclass(frozen=True, slots=True)
 class Optimization:
-    """What a copy gains: tokens a second of prompts and of decoding, and chunks a second, of file and copy."""
+    """Rates of a file and of its copy, in tokens per second of prompts and of decoding; `copy` is None if not kept."""
 
     copy: Path | None
     rates: tuple[float, float]
@@ -40,48 +40,50 @@ class Optimization:
 
     @property
     def gain(self) -> float:
-        """Return how many times as fast contexts are written."""
+        """Return the speed-up of writing contexts."""
         return seconds_per_chunk(*self.rates) / seconds_per_chunk(*self.copy_rates)
 
 
 def fastest_file(model: InstalledModel) -> Path:
-    """Return the copy of a model where `optimize` kept one, else its own file."""
+    """Return the copy of a model if `optimize` kept one, else its own file."""
     copy = optimized_copy(model)
     return copy if copy.is_file() and _checksum(copy).is_file() else model.path
 
 
 def file_for_many(model: InstalledModel, note: Callable[[str], None], *, rates: Rates | None = None) -> Path:
-    """Return the file to write many contexts with: the copy, which is made now if that was not tried here yet."""
-    if fastest_file(model) == model.path and not recall("copies", model.path, llama_build()):
-        note("making a copy that this processor reads faster, once,")
-        with contextlib.suppress(ModelError):  # the file as it was pulled will do
+    """Return the file to write many contexts with; try once per machine to make a faster copy."""
+    if fastest_file(model) == model.path and not load_measurement("copies", model.path, llama_build()):
+        note("making a faster copy for this processor (once)")
+        with contextlib.suppress(ModelError):  # the original works too
             made = optimize(model, rates=rates or _rates)
-            remember("copies", model.path, {"gain": round(made.gain, 2), "kept": made.copy is not None}, llama_build())
+            store_measurement(
+                "copies", model.path, {"gain": round(made.gain, 2), "kept": made.copy is not None}, llama_build()
+            )
     return fastest_file(model)
 
 
 def optimized_copy(model: InstalledModel) -> Path:
-    """Say where a model's copy is, if there is one: named by what the weights are, not by what they are called."""
+    """Return the path of a model's copy, which is named after the weights, not after the model."""
     return default_models_directory() / ".optimized" / f"{model.identity[:16]}-iq4_nl.gguf"
 
 
 def _rates(path: Path) -> tuple[float, float]:
     with LlamaModel(path) as model:
-        measure_rates(model, EngineSettings(), decoded=1)  # reads the file, which is not what is timed
+        measure_rates(model, EngineSettings(), decoded=1)  # reads the file from disk, which must not be timed
         return measure_rates(model, EngineSettings(), decoded=8)
 
 
 def optimize(model: InstalledModel, *, rates: Rates = _rates) -> Optimization:
-    """Make the copy, time both, and keep it where it is faster on this machine. Takes about a minute for 0.5B.
+    """Make the copy, time both files, and keep the copy if it is faster. Takes about a minute for 0.5B.
 
-    Raises ModelError when it cannot be made.
+    Raise ModelError if the copy cannot be made.
     """
     copy = optimized_copy(model)
     try:
         copy.parent.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(copy.parent).free < model.path.stat().st_size:
-            raise ModelError(f"{copy.parent} has no room for a copy of {model.path.name}; free some disk space.")
-        for leftover in copy.parent.glob(f"{copy.stem}.*.tmp"):  # of a run that was killed
+            raise ModelError(f"Not enough disk space in {copy.parent} for a copy of {model.path.name}; free some.")
+        for leftover in copy.parent.glob(f"{copy.stem}.*.tmp"):  # left by a killed run
             leftover.unlink()
         temporary = copy.with_suffix(f".{os.getpid()}.tmp")
         try:
@@ -96,12 +98,12 @@ def optimize(model: InstalledModel, *, rates: Rates = _rates) -> Optimization:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise ModelError(f"No copy of {model.name} can be written to {copy.parent} ({error}).") from None
+        raise ModelError(f"Cannot write a copy of {model.name} to {copy.parent} ({error}).") from None
     return result
 
 
-def damaged_copies(models_directory: Path) -> list[Path]:
-    """Hash the copies; name those that are not as they were made."""
+def damaged_gguf_copies(models_directory: Path) -> list[Path]:
+    """Hash the copies and return those that no longer match their checksums."""
     return [
         copy
         for copy in sorted((models_directory / ".optimized").glob("*.gguf"))
@@ -114,10 +116,10 @@ def _checksum(copy: Path) -> Path:
 
 
 def _quantize(source: Path, target: Path) -> None:
-    """Write the copy in a process of its own: Ctrl-C ends it at once, not after the one long call that it is."""
+    """Write the copy in another process, which Ctrl-C ends at once; the call itself cannot be interrupted."""
     command = [sys.executable, "-P", "-m", "local_rag.llama.optimize", str(source), str(target)]
     if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
-        raise ModelError(f"llama.cpp cannot requantise {source}; pull it again, or use it as it is.")
+        raise ModelError(f"llama.cpp cannot requantize {source}; pull the model again or use it without a copy.")
 
 
 def _main() -> int:

@@ -1,6 +1,6 @@
-"""Find out in another process whether llama.cpp can decode here: a build for another processor dies without a word.
+"""Check in another process that llama.cpp can decode: a build for another processor crashes without a message.
 
-`python -m local_rag.llama.probe` prints what llama.cpp was built for; with the path of a model it also decodes a few
+`python -m local_rag.llama.probe` prints the build's instruction sets; given a model's path, it also decodes a few
 tokens.
 """
 
@@ -14,7 +14,7 @@ from local_rag.errors import ModelError
 from local_rag.llama.engine import SharedPrefixEngine
 from local_rag.llama.generator import Request
 from local_rag.llama.model import LlamaModel, llama_build, native
-from local_rag.models.measurements import recall, remember
+from local_rag.models.measurements import load_measurement, store_measurement
 
 REBUILD = "rm -r .venv && scripts/setup.sh"
 PROGRAM = (sys.executable, "-P", "-m", "local_rag.llama.probe")
@@ -22,20 +22,20 @@ _SECONDS = 180.0
 
 
 def probe_model(path: Path, program: Sequence[str] = PROGRAM) -> str | None:
-    """Return what keeps llama.cpp from decoding with a model on this machine, in a sentence, or None.
+    """Return one sentence about why llama.cpp cannot decode with a model on this machine, or None if it can.
 
-    A success is remembered; a failure is not, so that it is seen at once when it has been mended.
+    Only success is stored, so a fix takes effect at once.
     """
-    if recall("probes", path, llama_build()):
+    if load_measurement("probes", path, llama_build()):
         return None
     problem = run_probe(path, program=program)[1]
     if problem is None:
-        remember("probes", path, True, llama_build())
+        store_measurement("probes", path, True, llama_build())
     return problem
 
 
 def require_working(path: Path) -> None:
-    """Raise ModelError when llama.cpp cannot decode with a model on this machine."""
+    """Raise ModelError if llama.cpp cannot decode with a model on this machine."""
     if problem := probe_model(path):
         raise ModelError(problem)
 
@@ -43,20 +43,20 @@ def require_working(path: Path) -> None:
 def run_probe(
     path: Path | None = None, *, seconds: float = _SECONDS, program: Sequence[str] = PROGRAM
 ) -> tuple[str, str | None]:
-    """Run the probe in another process; return what it printed, and the problem in a sentence or None."""
-    what = f"decodes with {path}" if path else "is loaded"
+    """Run the probe in another process; return its output, and the problem as a sentence or None."""
+    step = f"decoding with {path}" if path else "loading"
     command = [*program, *([str(path)] if path else [])]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        return "", f"llama.cpp {what} for over {seconds:.0f} seconds; stop other programs, or choose a smaller model."
+        return "", f"llama.cpp took over {seconds:.0f} seconds {step}; stop other programs or choose a smaller model."
     if done.returncode == -signal.SIGKILL:
-        return "", f"llama.cpp is killed when it {what}, probably for want of memory; choose a smaller profile."
+        return "", f"llama.cpp was killed while {step}, probably out of memory; choose a smaller profile."
     if done.returncode < 0:
         name = signal.Signals(-done.returncode).name
-        return "", f"llama.cpp dies with {name} when it {what} on this processor; build it anew with `{REBUILD}`."
+        return "", f"llama.cpp crashed with {name} while {step} on this processor; rebuild it with `{REBUILD}`."
     if done.returncode:
-        return "", (done.stderr.strip().splitlines() or [f"llama.cpp fails when it {what}."])[-1]
+        return "", (done.stderr.strip().splitlines() or [f"llama.cpp failed while {step}."])[-1]
     return done.stdout.strip(), None
 
 

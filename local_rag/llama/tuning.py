@@ -1,4 +1,4 @@
-"""Choose how the engine runs a model on this machine by trying, some twenty seconds once; the choice is stored."""
+"""Tune how the engine runs a model to this machine: measure alternatives once and store the fastest."""
 
 import contextlib
 import time
@@ -10,26 +10,26 @@ from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request
 from local_rag.llama.model import LlamaModel, llama_build
 from local_rag.machine import Neighbours, physical_cores
-from local_rag.models.measurements import TIMED_TEXT, recall, remember
+from local_rag.models.measurements import TIMED_TEXT, load_measurement, store_measurement
 
-# What a chunk costs, about: its own tokens and the question behind it are evaluated, its context is generated.
+# The approximate cost of a chunk: its own tokens and the request after it are evaluated, its context is generated.
 _PROMPT_TOKENS, _CONTEXT_TOKENS = 200, 40
 _PREFIX_TOKENS = 512
 Measure = Callable[..., tuple[float, float]]  # measure_rates, or a fake
 
 
 def stored_settings(path: Path, cores: int = 0) -> EngineSettings | None:
-    """Return what was chosen for a model file on this machine, or None: also where it was chosen for fewer cores."""
-    cores = cores or physical_cores()  # as many as this process may use, which can be another number each time
+    """Return the tuned settings of a model file, or None if there are none or they were tuned with fewer cores."""
+    cores = cores or physical_cores()  # this process may be allowed another number of cores each time
     with contextlib.suppress(OSError, TypeError, KeyError):
-        found = recall("calibration", path, llama_build())
+        found = load_measurement("calibration", path, llama_build())
         if cores <= found["cores"]:
             settings = EngineSettings(**{name: value for name, value in found.items() if name != "cores"})
             return replace(settings, threads=min(settings.threads, cores))
     return None
 
 
-def calibrate(
+def tune(
     model: LlamaModel,
     report: Callable[[str], None],
     *,
@@ -39,37 +39,37 @@ def calibrate(
 ) -> EngineSettings:
     """Try thread counts, batch sizes, flash attention and numbers of sequences one after another; store the best.
 
-    What was found while other programs were busy is used, and not stored: the next run tries again.
+    If other programs were busy meanwhile, return the settings without storing them, so the next run tries again.
     """
     measure, cores, neighbours = measure or measure_rates, cores or physical_cores(), neighbours or Neighbours()
     busy = False
     best, best_seconds = EngineSettings(threads=cores), float("inf")
     trials: list[dict[str, int | bool]] = [{}]
-    trials += [{"threads": cores - 1}] if cores > 2 else []  # noqa: PLR2004  one core of two is too many to lose
+    trials += [{"threads": cores - 1}] if cores > 2 else []  # noqa: PLR2004  one core of two is too much to give up
     trials += [{"batch_tokens": 256}, {"batch_tokens": 1024}, {"flash_attention": False}]
     trials += [{"sequences": 8}, {"sequences": 32}]
     for number, change in enumerate(trials, start=1):
-        report(f"fitting batches, {number} of {len(trials)},")
+        report(f"tuning to this machine ({number} of {len(trials)})")
         settings = replace(best, **change)  # type: ignore[arg-type]
         seconds = seconds_per_chunk(*measure(model, settings, decoded=4))
         busy |= neighbours.threads(cores) < cores
-        # Less than a few percent is noise; the settings tried first are known to be good.
+        # A smaller difference is noise. The settings tried first are known to be good.
         if seconds < 0.97 * best_seconds:
             best, best_seconds = settings, seconds
     if not busy:
-        remember("calibration", model.path, {**asdict(best), "cores": cores}, llama_build())
+        store_measurement("calibration", model.path, {**asdict(best), "cores": cores}, llama_build())
     return best
 
 
 def seconds_per_chunk(prefill: float, decode: float) -> float:
-    """Estimate what the context of a chunk costs at these rates, in tokens a second."""
+    """Estimate the seconds that writing a chunk's context takes at these rates, in tokens per second."""
     return _PROMPT_TOKENS / prefill + _CONTEXT_TOKENS / decode
 
 
 def measure_rates(
     model: LlamaModel, settings: EngineSettings, *, decoded: int, prefix_tokens: int = _PREFIX_TOKENS
 ) -> tuple[float, float]:
-    """Return tokens a second of evaluating a prompt, and of decoding `decoded` tokens of each sequence behind it."""
+    """Return the rates, in tokens per second, of evaluating a prompt and of decoding `decoded` tokens per sequence."""
     tokens = (model.tokenize(TIMED_TEXT) * prefix_tokens)[: max(prefix_tokens, settings.batch_tokens) + 1]
     room = len(tokens) + settings.sequences * (decoded + 4)
     engine = SharedPrefixEngine(model, context_tokens=room, settings=settings)

@@ -1,7 +1,7 @@
-"""Choose the kernels for this processor where llama.cpp was built for many: one library a kind of processor.
+"""Choose the kernels for this processor if llama.cpp was built for several, with one library per processor type.
 
-llama-cpp-python loads none by itself (abetlen/llama-cpp-python#2069). llama.cpp's own choice is the one with AMX where
-the processor has it, whose kernels crash in the first decode (ggml-org/llama.cpp#20824): it is passed over.
+llama-cpp-python loads none by itself (abetlen/llama-cpp-python#2069). llama.cpp would choose AMX on processors that
+have it, but those kernels crash in the first decode (ggml-org/llama.cpp#20824), so variants with AMX are skipped.
 """
 
 import ctypes
@@ -17,14 +17,14 @@ _WITH_AMX = frozenset({"sapphirerapids", "graniterapids"})
 
 
 def find_variants(package: Path) -> dict[str, Path]:
-    """Find the variants that a build brought: beside the package, where it installs them, or within."""
+    """Return the variants of a build by name; they are installed beside the package or in it."""
     folders = (package.parent / "bin", package / "lib", package.parent / "lib")
     found = [path for folder in folders for path in sorted(folder.glob("libggml-cpu-*.so"))]
     return {re.sub(r"^libggml-cpu-|\.so$", "", path.name): path for path in reversed(found)}
 
 
 def score(path: Path) -> int:
-    """Ask a variant how well it suits this processor: 0 where it needs what is not there."""
+    """Ask a variant how well it suits this processor; 0 if the processor lacks an instruction it needs."""
     try:
         library = ctypes.CDLL(str(path))
         return int(library.ggml_backend_score())
@@ -35,12 +35,12 @@ def score(path: Path) -> int:
 def choose(
     variants: dict[str, Path], forced: str = "", scored: Callable[[Path], int] = score, avoid: Sequence[str] = ()
 ) -> Path:
-    """Return the variant to load: the one that is forced, else the best without AMX."""
+    """Return the variant to load: the forced one, else the best without AMX."""
     if forced:
         if forced not in variants:
-            raise ModelError(f"{FORCED} names {forced!r}; this build has {', '.join(sorted(variants))}.")
+            raise ModelError(f"{FORCED} is {forced!r}, but this build has only {', '.join(sorted(variants))}.")
         if not scored(variants[forced]):
-            raise ModelError(f"{FORCED} names {forced!r}, which needs what this processor has not; choose another one.")
+            raise ModelError(f"{FORCED} is {forced!r}, which this processor does not support; choose another variant.")
         return variants[forced]
     scores = {name: scored(path) for name, path in variants.items() if name not in {*_WITH_AMX, *avoid}}
     best = max(scores, key=lambda name: (scores[name], name), default="")
@@ -50,11 +50,11 @@ def choose(
 
 
 def load_variant(package: Path) -> str:
-    """Load the variant for this processor before the first model; return its name, empty for a build without any."""
+    """Load the variant for this processor before the first model; return its name, empty for a build without one."""
     if not (variants := find_variants(package)):
         return ""
     chosen = choose(variants, os.environ.get(FORCED, ""))
-    # The copy that libllama.so is linked to: the wheel holds copies in place of links, each with backends of its own.
+    # Load the copy that libllama.so is linked to: the wheel holds copies instead of links, each with its own backends.
     ggml = ctypes.CDLL(str(package / "lib" / "libggml.so.0"))
     ggml.ggml_backend_load.restype = ctypes.c_void_p
     if not ggml.ggml_backend_load(str(chosen).encode()):

@@ -13,7 +13,14 @@ from local_rag.machine import file_system, free_bytes, is_network, memory, physi
 from local_rag.maintenance import checks
 from local_rag.maintenance.checks import CheckResult, memory_needed
 from local_rag.models.choice import chosen
-from local_rag.models.registry import FORMATS, ModelEntry, default_models_directory, load_registry, resolve, verify
+from local_rag.models.registry import (
+    MODEL_FORMATS,
+    ModelEntry,
+    default_models_directory,
+    load_registry,
+    resolve,
+    verify,
+)
 from local_rag.offline import left_open
 from local_rag.records import InstalledModel, Role
 from local_rag.settings import Settings, resolve_settings
@@ -45,7 +52,7 @@ def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str |
     yield checks.check_memory(settings.profile, needed, *memory())
     installed: dict[Role, InstalledModel] = {}
     for name in dict.fromkeys(names.values()):
-        yield from _check_model(name, [role for role in FORMATS if names.get(role) == name], installed)
+        yield from _check_model(name, [role for role in MODEL_FORMATS if names.get(role) == name], installed)
     absent = sum(_weight(name, known) for name in set(names.values()) - {model.name for model in installed.values()})
     for place, room in ((default_models_directory(), absent), (folder, _LIBRARY_BYTES)):
         yield checks.check_disk(place, free_bytes(place), room)

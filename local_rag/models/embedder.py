@@ -1,4 +1,4 @@
-"""Turn texts into vectors with a sentence-transformers model."""
+"""Embed texts with a sentence-transformers model."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import numpy as np
 
 from local_rag.errors import ModelError
 from local_rag.keys import key_of
-from local_rag.models.onnx import Session
+from local_rag.models.onnx import OnnxSession
 from local_rag.reading.ruler import load_tokenizer
 from local_rag.records import InstalledModel
 from local_rag.store.caches import QuestionVectors
@@ -19,7 +19,7 @@ TOKENIZER_FILE = "tokenizer.json"
 
 
 class Embedder(Protocol):
-    """What the pipeline needs of an embedder."""
+    """The interface of an embedder."""
 
     def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Return normalised float32 vectors, shape (len(texts), dimension)."""
@@ -29,13 +29,13 @@ class Embedder(Protocol):
 
 
 def tokenizer_of(model: InstalledModel) -> Any:
-    """Load a model's tokenizer alone, in milliseconds."""
+    """Load only a model's tokenizer, which takes milliseconds."""
     return load_tokenizer(model.path / TOKENIZER_FILE)
 
 
 @cache
 def input_tokens(model: InstalledModel) -> int:
-    """Return how many tokens of text the embedder takes beside its special tokens and passage prefix."""
+    """Return how many tokens of text fit into the embedder besides its special tokens and passage prefix."""
     tokenizer = tokenizer_of(model)
     special = tokenizer.num_special_tokens_to_add(False)
     prefix = len(tokenizer.encode(model.passage_prefix, add_special_tokens=False).ids)
@@ -43,7 +43,7 @@ def input_tokens(model: InstalledModel) -> int:
 
 
 class _PrefixingEmbedder(ABC):
-    """Put before questions and passages what the model wants to stand there."""
+    """Put the model's prefixes before questions and passages."""
 
     def __init__(self, model: InstalledModel) -> None:
         self._use = model
@@ -66,7 +66,7 @@ class OnnxEmbedder(_PrefixingEmbedder):
 
     def __init__(self, model: InstalledModel, path: Path) -> None:
         super().__init__(model)
-        self._session = Session(path, tokenizer_of(model), model.context_length)
+        self._session = OnnxSession(path, tokenizer_of(model), model.context_length)
 
     def _embed(self, texts: list[str]) -> np.ndarray:
         vectors = np.array(self._session.run(texts), dtype=np.float32)
@@ -75,9 +75,9 @@ class OnnxEmbedder(_PrefixingEmbedder):
 
 
 class SentenceEmbedder(_PrefixingEmbedder):
-    """Embed with a sentence-transformers folder on the CPU: the reference, and what other copies are made of.
+    """Embed with a sentence-transformers folder on the CPU: the reference, and the source of ONNX copies.
 
-    bfloat16 is used where the processor computes in it, unless `half` is False.
+    Use bfloat16 if the processor computes in it, unless `half` is False.
     """
 
     def __init__(self, model: InstalledModel, *, half: bool = True) -> None:
@@ -97,11 +97,11 @@ class SentenceEmbedder(_PrefixingEmbedder):
                 self.model = SentenceTransformer(modules=[transformer, pooling], device="cpu")
         except (OSError, ValueError, KeyError) as error:
             raise ModelError(
-                f"The embedder in {model.path} cannot be loaded ({error}); "
+                f"Cannot load the embedder in {model.path} ({error}); "
                 f"pull it again with `local-rag models pull {model.name}`."
             ) from None
         self.model.max_seq_length = model.context_length
-        # bfloat16 is two to four times faster where the processor computes in it, and slower elsewhere.
+        # bfloat16 is several times faster if the processor computes in it, and slower on other processors.
         self._half = half and torch.cpu._is_avx512_bf16_supported()
 
     def _embed(self, texts: list[str]) -> np.ndarray:
@@ -114,11 +114,11 @@ class SentenceEmbedder(_PrefixingEmbedder):
 
 
 class RememberingEmbedder:
-    """Embed with another embedder, and keep the vectors of questions in a library's history."""
+    """Wrap an embedder and store the vectors of questions in a library's history."""
 
     def __init__(self, embedder: Embedder, model: InstalledModel, library: Path) -> None:
         self._embedder = embedder
-        # The copy of a model that is run may be another one tomorrow, with other digits.
+        # The class is part of the key: another copy of the same model gives slightly different digits.
         made_with = key_of(model.identity, model.query_prefix, model.pooling, type(embedder).__name__)
         self._vectors = QuestionVectors(library, made_with)
 

@@ -1,4 +1,4 @@
-"""Load the models that read questions: from their ONNX copies, which need no torch, or as they were pulled."""
+"""Load embedders and rerankers from their ONNX copies, which need no torch, or from the original files."""
 
 from collections.abc import Callable
 
@@ -11,23 +11,23 @@ from local_rag.records import InstalledModel
 
 
 def prepare(entry: ModelEntry, note: Callable[[str], None]) -> None:
-    """Make the copies that a model of the registry is run as, so that the first question need not wait for them."""
+    """Make the ONNX copies of a registry model now, so the first question does not wait for them."""
     for role in entry.roles:
         if role in ("embed", "rerank") and entry.source is not None:
             model = resolve(entry.name, role)
             if find_copy(model) is None:
-                note(f"Making the copy of {entry.name} that is run, about half a minute ...")
+                note(f"Making an ONNX copy of {entry.name}, about half a minute ...")
                 make_copy(model)
 
 
 def load_embedder(model: InstalledModel) -> Embedder:
-    """Load an embedder; its copy is made first where that was not tried yet, which takes some twenty seconds."""
+    """Load an embedder; make its ONNX copy first if that was not tried yet, which takes a while."""
     copy = make_copy(model)
     return OnnxEmbedder(model, copy) if copy else SentenceEmbedder(model)
 
 
 def load_reranker(model: InstalledModel) -> Reranker:
-    """Load a reranker, as it is where it comes in ONNX form."""
+    """Load a reranker, directly if it is already an ONNX file."""
     path = model.path / ONNX_FILE
     copy = path if path.is_file() else make_copy(model)
     return OnnxReranker(model, copy) if copy else CrossEncoderReranker(model)

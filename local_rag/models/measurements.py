@@ -1,4 +1,4 @@
-"""Remember in the models folder what was found out about a model file on this machine."""
+"""Store what was measured about a model file on this machine, in the models folder."""
 
 import contextlib
 import hashlib
@@ -11,21 +11,21 @@ from local_rag.files import write_whole
 from local_rag.machine import processor
 from local_rag.models.registry import default_models_directory
 
-_KEPT = 50
-# What models read when it is measured how fast they are here.
+_MAX_ENTRIES = 50
+# The text that models read when their speed is measured.
 TIMED_TEXT = "The boat leaves the harbour at seven and carries mail, milk and whoever has business on the islands. "
 
 
-def recall(name: str, model: Path, build: str) -> Any:
-    """Return what was remembered under a name of a model file, what runs it and this processor, or None."""
-    return _remembered(_file(name)).get(_machine_key(model, build))
+def load_measurement(name: str, model: Path, build: str) -> Any:
+    """Return what was stored under a name for a model file, the build that runs it and this processor, or None."""
+    return _measurements(_file(name)).get(_machine_key(model, build))
 
 
-def remember(name: str, model: Path, found: Any, build: str) -> None:
-    """Store a finding; a models folder that may only be read costs finding it out again each time."""
+def store_measurement(name: str, model: Path, found: Any, build: str) -> None:
+    """Store a measurement; with a read-only models folder it is measured again each time."""
     file = _file(name)
-    known = _remembered(file)
-    kept = dict(list(known.items())[-_KEPT:])
+    known = _measurements(file)
+    kept = dict(list(known.items())[-_MAX_ENTRIES:])
     with contextlib.suppress(OSError):
         write_whole(file, json.dumps({**kept, _machine_key(model, build): found}, indent=1))
 
@@ -40,7 +40,7 @@ def _file(name: str) -> Path:
     return default_models_directory() / f".{name}.json"
 
 
-def _remembered(file: Path) -> dict[str, Any]:
+def _measurements(file: Path) -> dict[str, Any]:
     with contextlib.suppress(OSError, ValueError):
         known = json.loads(file.read_text())
         return known if isinstance(known, dict) else {}

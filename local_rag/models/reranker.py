@@ -10,8 +10,8 @@ from typing import Protocol
 from local_rag.errors import ModelError
 from local_rag.machine import physical_cores
 from local_rag.models.embedder import tokenizer_of
-from local_rag.models.measurements import TIMED_TEXT, recall, remember
-from local_rag.models.onnx import Session
+from local_rag.models.measurements import TIMED_TEXT, load_measurement, store_measurement
+from local_rag.models.onnx import OnnxSession
 from local_rag.records import InstalledModel, Passage
 
 ONNX_FILE = "model.onnx"
@@ -20,31 +20,30 @@ _PAIRS = 16
 
 
 class Reranker(Protocol):
-    """What the pipeline needs of a reranker; `fused_weight` as in records.InstalledModel."""
+    """The interface of a reranker; `fused_weight` as in records.InstalledModel."""
 
     fused_weight: float
 
     @property
     def pairs_per_second(self) -> float:
-        """Say how many pairs this machine scores in a second."""
+        """Return how many pairs this machine scores per second."""
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return one score for each text; a higher one fits the question better."""
+        """Return one score per text; higher fits the question better."""
 
 
 def pairs_per_second(path: Path, score: Callable[[str, list[str]], list[float]]) -> float:
-    """Return how many pairs this machine scores in a second, as measured when a model was first asked on it.
+    """Return how many pairs this machine scores per second; measure it the first time a model is used.
 
-    The processor's time is measured, which other programs do not change, so that the same question is always reranked
-    the same way.
+    CPU time is measured, because other programs do not change it: the same question is always reranked the same way.
     """
-    if isinstance(known := recall("reranking", path, version("onnxruntime")), float) and known > 0:
+    if isinstance(known := load_measurement("reranking", path, version("onnxruntime")), float) and known > 0:
         return known
     score(_TEXT, [_TEXT])
     started = time.process_time()
     score(_TEXT, [_TEXT] * _PAIRS)
     found = _PAIRS * physical_cores() / (time.process_time() - started)
-    remember("reranking", path, found, version("onnxruntime"))
+    store_measurement("reranking", path, found, version("onnxruntime"))
     return found
 
 
@@ -52,16 +51,16 @@ class OnnxReranker:
     """Rerank with a cross-encoder in ONNX form on the CPU."""
 
     def __init__(self, model: InstalledModel, path: Path) -> None:
-        self._session, self._path = Session(path, tokenizer_of(model), model.context_length), path
+        self._session, self._path = OnnxSession(path, tokenizer_of(model), model.context_length), path
         self.fused_weight = model.fused_weight
 
     @functools.cached_property
     def pairs_per_second(self) -> float:
-        """Measure how fast this machine is, where that is not known."""
+        """Return how many pairs this machine scores per second."""
         return pairs_per_second(self._path, self.score)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return one raw logit for each text."""
+        """Return one raw logit per text."""
         return [float(output.item()) for output in self._session.run([(question, text) for text in texts])]
 
 
@@ -75,7 +74,7 @@ class CrossEncoderReranker:
 
         transformers_logging.disable_progress_bar()
         try:
-            # Raw logits: a sigmoid in half precision ties the best candidates.
+            # Use raw logits, because a sigmoid in half precision makes the best candidates equal.
             self.model = CrossEncoder(
                 str(model.path),
                 device="cpu",
@@ -85,7 +84,7 @@ class CrossEncoderReranker:
             )
         except (OSError, ValueError, KeyError) as error:
             raise ModelError(
-                f"The reranker in {model.path} cannot be loaded ({error}); "
+                f"Cannot load the reranker in {model.path} ({error}); "
                 f"pull it again with `local-rag models pull {model.name}`."
             ) from None
         self.fused_weight = model.fused_weight
@@ -94,11 +93,11 @@ class CrossEncoderReranker:
 
     @functools.cached_property
     def pairs_per_second(self) -> float:
-        """Measure how fast this machine is, where that is not known."""
+        """Return how many pairs this machine scores per second."""
         return pairs_per_second(self._path, self.score)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return one raw logit for each text."""
+        """Return one raw logit per text."""
         import torch
 
         if not texts:
@@ -109,5 +108,5 @@ class CrossEncoderReranker:
 
 
 def reranked_text(passage: Passage) -> str:
-    """Return what a reranker reads of a passage."""
+    """Return the text of a passage that a reranker scores: title, context and text."""
     return "\n".join(part for part in (passage.title, passage.context, passage.text) if part)

@@ -114,7 +114,7 @@ def test_the_parts_of_a_profile_with_their_onnx_copies() -> None:
     copies = plan.copy_items(Settings(profile="tiny"), "embed")
     if copies is not None:  # made when a model is pulled
         assert {Path(item.path).suffix for item in copies} == {".onnx", ".json"}
-    with pytest.raises(BundleError, match="There is no profile 'huge'"):
+    with pytest.raises(BundleError, match="Unknown profile 'huge'"):
         plan.models_of("huge")
 
 
@@ -245,7 +245,7 @@ def test_the_command_shows_the_plan_and_writes_nothing(
         (["--part-size", "5G"], 2, "no size between"),
         (["--part-size", "much"], 2, "no size between"),
         (["--glibc", "new"], 2, "no version of glibc"),
-        (["--profile", "huge"], 1, "There is no profile 'huge'"),
+        (["--profile", "huge"], 1, "Unknown profile 'huge'"),
         (["--profile", "tiny", "--python", __file__], 1, "no archive of an interpreter"),
     ],
 )

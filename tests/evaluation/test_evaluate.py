@@ -249,7 +249,7 @@ def test_a_malformed_dataset_is_named(
 def test_expected_failures_are_one_sentence(folder: Path, run: Run, tmp_path: Path) -> None:
     for arguments, sentence in [
         (["nowhere", "--profile", "tiny"], "name a folder with documents.jsonl"),
-        ([str(folder), "--profile", "nobody"], "There is no profile 'nobody'"),
+        ([str(folder), "--profile", "nobody"], "Unknown profile 'nobody'"),
         ([str(folder), "--compare", "missing.json"], "missing.json is not a report"),
     ]:
         result = run("eval", *arguments)

@@ -81,7 +81,7 @@ def test_ctrl_c_ends_a_batch_and_leaves_the_engine_usable(tiny_llama: LlamaModel
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         list(engine.complete([long]))
-    assert not engine._residents
+    assert not engine._cached
     assert len(list(engine.complete(requests(tiny_llama)[:1]))) == 1
     engine.close()
 

@@ -17,7 +17,7 @@ from local_rag.store.database import Store
 from tests.conftest import Run
 from tests.support.tiny_models import WINDOW, Kind, save_model
 
-REFUSAL = r"keeps a recurrent state that prompts cannot share; choose a model that attends fully \(Llama, .*\)\.$"
+REFUSAL = r"keeps a recurrent state that prompts cannot share; choose a model with full attention \(Llama, .*\)\.$"
 
 
 class AnyModel(LlamaModel):

@@ -13,7 +13,14 @@ from click.testing import CliRunner
 from local_rag.cli.models import command
 from local_rag.errors import ModelError
 from local_rag.llama.model import LlamaModel
-from local_rag.llama.optimize import Optimization, damaged_copies, fastest_file, file_for_many, optimize, optimized_copy
+from local_rag.llama.optimize import (
+    Optimization,
+    damaged_gguf_copies,
+    fastest_file,
+    file_for_many,
+    optimize,
+    optimized_copy,
+)
 from local_rag.models.registry import resolve
 from local_rag.records import InstalledModel
 
@@ -51,11 +58,11 @@ def test_a_faster_copy_is_kept_used_and_verified(tiny: InstalledModel) -> None:
 
     assert fastest_file(replace(tiny, identity="another model")) == tiny.path
     folder = copy.parent.parent
-    assert damaged_copies(folder) == []
+    assert damaged_gguf_copies(folder) == []
     with copy.open("r+b") as handle:
         handle.seek(1000)
         handle.write(b"\xff\x00\xff")
-    assert damaged_copies(folder) == [copy]
+    assert damaged_gguf_copies(folder) == [copy]
     result = CliRunner().invoke(command, ["verify", tiny.name])
     assert f"{copy}: damaged, and therefore deleted" in result.stdout
     assert fastest_file(tiny) == tiny.path
@@ -86,7 +93,7 @@ def test_where_no_copy_can_be_made_contexts_are_written_with_the_file(tiny: Inst
 
 def test_a_file_that_cannot_be_requantised_is_named(tiny: InstalledModel) -> None:
     tiny.path.write_bytes(b"GGUF and nothing else")
-    with pytest.raises(ModelError, match=r"cannot requantise .*SmolLM2"):
+    with pytest.raises(ModelError, match=r"cannot requantize .*SmolLM2"):
         optimize(tiny)
     assert list(optimized_copy(tiny).parent.iterdir()) == []
 
@@ -112,5 +119,5 @@ def test_no_room_is_said_before_anything_is_made(tiny: InstalledModel, monkeypat
         free = 4096
 
     monkeypatch.setattr("shutil.disk_usage", lambda _path: Full)
-    with pytest.raises(ModelError, match="has no room for a copy"):
+    with pytest.raises(ModelError, match="Not enough disk space"):
         optimize(tiny)

@@ -5,7 +5,7 @@ import pytest
 
 from local_rag.llama.engine import EngineSettings
 from local_rag.llama.model import LlamaModel
-from local_rag.llama.tuning import calibrate, measure_rates, stored_settings
+from local_rag.llama.tuning import measure_rates, stored_settings, tune
 from local_rag.machine import Neighbours
 from tests.support.tiny_models import save_model
 
@@ -43,7 +43,7 @@ def test_the_best_trial_is_chosen_and_stored(model: LlamaModel, tmp_path: Path) 
 
     assert stored_settings(model.path, cores=4) is None
     notes: list[str] = []
-    best = calibrate(model, notes.append, measure=rates, cores=4)
+    best = tune(model, notes.append, measure=rates, cores=4)
     assert best == EngineSettings(32, 1024, True, 4)
     assert stored_settings(model.path, cores=4) == best
     assert len(notes) == len(tried)
@@ -54,7 +54,7 @@ def test_the_best_trial_is_chosen_and_stored(model: LlamaModel, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}"])
-def test_a_damaged_memory_is_measured_anew(content: str, model: LlamaModel, tmp_path: Path) -> None:
+def test_damaged_measurements_are_taken_again(content: str, model: LlamaModel, tmp_path: Path) -> None:
     (tmp_path / ".calibration.json").write_text(content)
     assert stored_settings(model.path) is None
 
@@ -63,7 +63,7 @@ def test_a_damaged_memory_is_measured_anew(content: str, model: LlamaModel, tmp_
 def test_a_memory_of_another_version_is_measured_anew(
     damage: dict[str, object], model: LlamaModel, tmp_path: Path
 ) -> None:
-    calibrate(model, ignore, measure=same_rates, cores=4)
+    tune(model, ignore, measure=same_rates, cores=4)
     file = tmp_path / ".calibration.json"
     ((key, found),) = json.loads(file.read_text()).items()
     file.write_text(json.dumps({key: {**found, **damage}}))
@@ -71,17 +71,17 @@ def test_a_memory_of_another_version_is_measured_anew(
 
 
 def test_never_more_threads_than_cores(model: LlamaModel) -> None:
-    assert calibrate(model, ignore, measure=same_rates, cores=64).threads == 64
+    assert tune(model, ignore, measure=same_rates, cores=64).threads == 64
     stored = stored_settings(model.path, cores=3)
     assert stored is not None
     assert stored.threads == 3
 
 
-def test_more_cores_than_it_was_fitted_to_are_measured_anew(model: LlamaModel) -> None:
-    calibrate(model, ignore, measure=same_rates, cores=1)
+def test_more_cores_than_it_was_tuned_to_are_measured_again(model: LlamaModel) -> None:
+    tune(model, ignore, measure=same_rates, cores=1)
     assert stored_settings(model.path, cores=1) == EngineSettings(threads=1)
     assert stored_settings(model.path, cores=8) is None
-    calibrate(model, ignore, measure=same_rates, cores=8)
+    tune(model, ignore, measure=same_rates, cores=8)
     assert stored_settings(model.path, cores=8) == EngineSettings(threads=8)
 
 
@@ -92,7 +92,7 @@ def test_a_core_of_two_is_not_given_away(model: LlamaModel) -> None:
         tried.append(settings.threads)
         return 100.0, float(decoded)
 
-    calibrate(model, ignore, measure=rates, cores=2)
+    tune(model, ignore, measure=rates, cores=2)
     assert set(tried) == {2}
 
 
@@ -101,5 +101,5 @@ def test_what_is_measured_beside_a_busy_program_is_not_stored(model: LlamaModel)
         def threads(self, wanted: int = 0) -> int:
             return wanted - 1
 
-    assert calibrate(model, ignore, measure=same_rates, cores=4, neighbours=Busy()) == EngineSettings(threads=4)
+    assert tune(model, ignore, measure=same_rates, cores=4, neighbours=Busy()) == EngineSettings(threads=4)
     assert stored_settings(model.path, cores=4) is None

@@ -35,9 +35,9 @@ def test_a_processor_without_avx512_can_be_played(variants: dict[str, Path]) -> 
 
 
 def test_what_cannot_be_forced_is_refused(variants: dict[str, Path]) -> None:
-    with pytest.raises(ModelError, match="this build has haswell, icelake"):
+    with pytest.raises(ModelError, match="this build has only haswell, icelake"):
         choose(variants, "../evil", scored)
-    with pytest.raises(ModelError, match="what this processor has not"):
+    with pytest.raises(ModelError, match="this processor does not support"):
         choose(variants, "zen4", scored)
     with pytest.raises(ModelError, match="no kernels for this processor"):
         choose(variants, scored=lambda _: 0)

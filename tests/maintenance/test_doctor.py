@@ -94,12 +94,12 @@ def program(code: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("import os; os.kill(os.getpid(), 11)", "dies with SIGSEGV"),
-        ("import os; os.kill(os.getpid(), 4)", "dies with SIGILL"),
-        ("import os; os.kill(os.getpid(), 9)", "want of memory"),
-        ("import time; time.sleep(9)", "for over 1 seconds"),
+        ("import os; os.kill(os.getpid(), 11)", "crashed with SIGSEGV"),
+        ("import os; os.kill(os.getpid(), 4)", "crashed with SIGILL"),
+        ("import os; os.kill(os.getpid(), 9)", "out of memory"),
+        ("import time; time.sleep(9)", "over 1 seconds"),
         ("raise SystemExit('The file is broken; pull it again.')", "The file is broken; pull it again."),
-        ("raise SystemExit(3)", "fails when it decodes"),
+        ("raise SystemExit(3)", "failed while decoding"),
     ],
 )
 def test_a_dying_probe_becomes_a_sentence(code: str, words: str) -> None:

