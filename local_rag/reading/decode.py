@@ -1,11 +1,11 @@
-"""Turn a file's bytes into text."""
+"""Decode a file's bytes into text."""
 
 import codecs
 import re
 
 from local_rag.errors import ReadError
 
-# UTF-32 first: its little-endian mark begins with that of UTF-16.
+# UTF-32 comes first, because its little-endian mark begins with UTF-16's.
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -13,8 +13,8 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# The legacy encodings still met in documents. Left to choose among all it knows, charset-normalizer takes Western
-# European text for Central European or old Macintosh text.
+# Legacy encodings that documents still use. Among all its encodings, charset-normalizer would mistake Western European
+# text for Central European or old Macintosh text.
 _LEGACY = ["cp1252", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp932", "euc_jp", "gb18030", "big5", "cp949"]
 _SAMPLE = 8 * 1024
 _DETECTION_SAMPLE = 1024 * 1024
@@ -22,7 +22,7 @@ _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
 def decode(data: bytes) -> str:
-    """Decode text of unknown encoding, with line feeds as the only newlines; raise ReadError for binary data."""
+    """Decode text of unknown encoding, with line feeds as its only newlines; raise ReadError for binary data."""
     encoding = next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
     if encoding is None:
         if b"\x00" in data[:_SAMPLE]:
@@ -32,19 +32,19 @@ def decode(data: bytes) -> str:
 
 
 def clean(text: str) -> str:
-    """Replace what no text may hold (NUL, halves of surrogate pairs) and make every newline a line feed."""
+    """Replace characters that are invalid in text (NUL, lone surrogates) and make every newline a line feed."""
     return _NOT_TEXT.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _detect(data: bytes) -> str:
-    """Name the encoding of text without a byte order mark."""
+    """Return the encoding of text without a byte order mark."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
         pass
     else:
         return "utf-8"
-    # A few damaged bytes do not make UTF-8 anything else.
+    # UTF-8 with a few damaged bytes is still UTF-8.
     text = data.decode("utf-8", errors="replace")
     damaged = text.count("\ufffd")
     if 10 * damaged < sum(character > "\x7f" for character in text) - damaged:
@@ -52,7 +52,7 @@ def _detect(data: bytes) -> str:
 
     import charset_normalizer
 
-    # A sample may end inside a character, of up to four bytes.
+    # A sample may end inside a character of up to four bytes.
     ends = range(_DETECTION_SAMPLE, _DETECTION_SAMPLE - 4, -1) if len(data) > _DETECTION_SAMPLE else [len(data)]
     matches = [charset_normalizer.from_bytes(data[:end], cp_isolation=_LEGACY) for end in ends]
     best = min((match for found in matches for match in found), default=None)

@@ -1,8 +1,8 @@
-"""Match paths against the patterns of a .gitignore as git does, in a time that no pattern can make grow out of hand.
+"""Match paths against .gitignore patterns as git does, in bounded time for any pattern.
 
-Made into one regular expression, a pattern of many stars tries every way to share a name among them. Here names are
-matched one by one, by `fnmatch`, which never gives a star back once the text behind it is found; and of the `**`
-between names only the last one ever takes more.
+As one regular expression, a pattern with many stars would try every way to divide a name among them. Instead, names are
+matched one by one with `fnmatch`, which does not backtrack into a star once the text after it was found. Of several
+`**` between names only the last one is extended.
 """
 
 import fnmatch
@@ -14,11 +14,11 @@ _MAX_PATTERN = 4096  # characters: no path is longer
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """A line of a .gitignore: whether it ignores what it matches or takes it back, and what it matches.
+class IgnorePattern:
+    """A line of a .gitignore; `ignores` is false for a line with `!`, which includes files again.
 
-    Each of `parts` but the last matches a name, or is None: `**`, any number of names. Without a slash in the pattern
-    they are held against the last name alone.
+    Each of `parts` except the last matches one name; None stands for `**`, any number of names. A pattern without a
+    slash is compared with the last name only.
     """
 
     ignores: bool
@@ -27,28 +27,28 @@ class Pattern:
     parts: tuple[Callable[[str], object] | None, ...]
 
     def matches(self, names: Sequence[str], *, is_folder: bool) -> bool:
-        """Tell whether a path, relative to the folder of the .gitignore, is matched itself."""
+        """Return whether the pattern matches a path relative to the folder of the .gitignore."""
         if self.folders_only and not is_folder:
             return False
         names = names if self.has_slash else names[-1:]
         part = name = 0
-        again: tuple[int, int] | None = None
+        backtrack: tuple[int, int] | None = None
         while name < len(names):
             match = self.parts[part]
             if match is None:
                 part += 1
-                again = part, name
+                backtrack = part, name
             elif match(names[name]):
                 part, name = part + 1, name + 1
-            elif again:
-                part, name = again = again[0], again[1] + 1
+            elif backtrack:
+                part, name = backtrack = backtrack[0], backtrack[1] + 1
             else:
                 return False
         return part == len(self.parts) - 1
 
 
-def parse(line: str) -> Pattern | None:
-    """Make a pattern of a line of a .gitignore; None where it is empty, a comment or longer than any path."""
+def parse_pattern(line: str) -> IgnorePattern | None:
+    """Parse a line of a .gitignore; return None if it is empty, a comment or longer than any path."""
     text = line.rstrip(" ")
     if (len(text) - len(text.rstrip("\\"))) % 2 and text != line:
         text += " "
@@ -59,12 +59,12 @@ def parse(line: str) -> Pattern | None:
     globs = text.removesuffix("/").split("/")
     has_slash = len(globs) > 1
     parts = [_matcher(glob) for glob in (globs[1:] if has_slash and not globs[0] else globs)]
-    inside = [bool] if parts[-1] is None else []  # what ends in ** does not match the folder itself
-    return Pattern(ignores, text.endswith("/"), has_slash, (*parts, *inside, _nothing))
+    inside = [bool] if parts[-1] is None else []  # a pattern that ends in ** does not match the folder itself
+    return IgnorePattern(ignores, text.endswith("/"), has_slash, (*parts, *inside, _nothing))
 
 
 def _matcher(glob: str) -> Callable[[str], object] | None:
-    """Return what tells whether a name matches, None for `**`."""
+    """Return a function that matches a name, or None for `**`."""
     if glob == "**":
         return None
     glob = re.sub(r"\\(.)|\[\^", _as_fnmatch_writes, glob)
@@ -72,7 +72,7 @@ def _matcher(glob: str) -> Callable[[str], object] | None:
 
 
 def _as_fnmatch_writes(found: re.Match[str]) -> str:
-    """Translate what fnmatch does not know: a character after a backslash, and [^...]."""
+    """Translate syntax that fnmatch does not know: a character after a backslash, and [^...]."""
     escaped = found[1]
     return "[!" if escaped is None else f"[{escaped}]" if escaped in "*?[" else escaped
 

@@ -1,8 +1,7 @@
-"""Read files in a process of its own, so that no document can crash, hang or fill the memory of the run.
+"""Read files in another process, so no document can crash or hang local-rag or fill its memory.
 
-The parsers of foreign formats are large, and partly native code. `python -m local_rag.reading.isolate`
-reads one file a line from its input and answers each with one line of JSON: the document and its chunks, or why it
-cannot be read.
+The parsers are large and partly native code. `python -m local_rag.reading.isolate` reads one path per line of its input
+and answers each with one line of JSON: the document and its chunks, or the reason why it cannot be read.
 """
 
 import contextlib
@@ -34,9 +33,9 @@ _SET_PARENT_DEATH_SIGNAL = 1  # prctl
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file that was read: the SHA-256 of the bytes that the document was made of, and its chunks.
+    """A file that was read: the SHA-256 of its bytes, its document and its chunks.
 
-    The document comes without its headings, of which a text may hold millions: each chunk names those above it.
+    The document has no headings here, because a text may have millions. Each chunk has the headings above it.
     """
 
     sha256: str
@@ -45,10 +44,10 @@ class ReadFile:
 
 
 class IsolatedReader:
-    """Read and split files one after another in another process, which is started again when a file has ended it.
+    """Read and split files one after another in another process, which is restarted if a file ended it.
 
-    `seconds` of the processor and `memory` (in bytes, held to on Linux only) are what a single file may cost. On a busy
-    machine, or a slow disk, it may take `_PATIENCE` times as long by the clock.
+    A file may use `seconds` of CPU time and `memory` bytes (on Linux only). On a busy machine or a slow disk, it may
+    take `_PATIENCE` times as long by the clock.
     """
 
     def __init__(self, splitting: Splitting, *, seconds: float = MAX_SECONDS, memory: int = MAX_MEMORY) -> None:
@@ -65,11 +64,11 @@ class IsolatedReader:
 
     @property
     def pid(self) -> int:
-        """Return the id of the other process, 0 while there is none."""
+        """Return the id of the other process, or 0 if it is not running."""
         return self._process.pid if self._process else 0
 
     def read(self, path: Path) -> ReadFile:
-        """Read and split a file; raise ReadError as `read.read` does, and when that crashes or exceeds its limits."""
+        """Read and split a file; raise ReadError as `read.read` does, or if reading crashes or exceeds its limits."""
         process = self._process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -82,11 +81,11 @@ class IsolatedReader:
         timer = threading.Timer(self._seconds * _PATIENCE, expire)
         timer.start()
         try:
-            with contextlib.suppress(BrokenPipeError):  # it has died, which the missing answer tells
+            with contextlib.suppress(BrokenPipeError):  # a dead process is detected by its missing answer
                 process.stdin.write(json.dumps(os.fspath(path)).encode() + b"\n")
                 process.stdin.flush()
             answer = process.stdout.readline()
-        except BaseException:  # stopped in the midst of an answer
+        except BaseException:  # interrupted within an answer
             self._end()
             raise
         finally:
@@ -97,14 +96,14 @@ class IsolatedReader:
                 raise ReadError(f"takes longer than {self._seconds:g} seconds to read")
             raise ReadError(f"crashes the reader ({signal.Signals(-status).name if status < 0 else f'exit {status}'})")
         fields = json.loads(answer)
-        if fields.pop("full", False):  # what a parser has taken it seldom gives back, and the next file would lack it
+        if fields.pop("full", False):  # parsers rarely free memory, which the next file would lack
             self._end()
         if "reason" in fields:
             raise ReadError(fields["reason"], lasting=fields.get("lasting", True))
         return _file_of(path, fields)
 
     def stop(self) -> None:
-        """End the other process, from whichever thread, in the midst of a file: that one then counts as unreadable."""
+        """End the other process from any thread; the file that is being read counts as unreadable."""
         process = self._process
         if process is not None:
             process.kill()
@@ -121,7 +120,7 @@ class IsolatedReader:
             splitting,
             str(os.getpid()),
         ]
-        # On many cores the threads of numpy's libraries would take most of the memory allowed before the first file.
+        # On many cores, numpy's threads would use most of the allowed memory before the first file.
         environment = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
         return subprocess.Popen(
             command,
@@ -133,7 +132,7 @@ class IsolatedReader:
         )
 
     def _end(self) -> int:
-        """End the process, if there is one, and return its exit status."""
+        """End the process if it is running and return its exit status."""
         if self._process is None:
             return 0
         process, self._process = self._process, None
@@ -145,10 +144,9 @@ class IsolatedReader:
 
 
 def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
-    """Make of its JSON what was read."""
+    """Convert the other process's JSON to a ReadFile."""
     document = fields["document"]
-    said = document.pop("provenance")
-    provenance = Provenance(**said | {"tags": tuple(said["tags"])})
+    provenance = Provenance(**(origin := document.pop("provenance")) | {"tags": tuple(origin["tags"])})
     read = Document(path=path, pages=tuple(document.pop("pages")), provenance=provenance, **document)
     chunks = tuple(
         Chunk(position, start, end, read.text[start:end], tuple(headings), page, line, end_line)
@@ -158,7 +156,7 @@ def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
 
 
 def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
-    """Read and split a file; whatever its parser raises is a reason not to."""
+    """Read and split a file; turn any exception of its parser into a reason."""
     try:
         data = read_bytes(path)
         document = parse(path, data)
@@ -169,7 +167,7 @@ def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
         return {"reason": "takes too much memory to read"}
     except RecursionError:
         return {"reason": "is nested too deeply"}
-    except Exception as error:  # noqa: BLE001  one file may not end the run
+    except Exception as error:  # noqa: BLE001  a single file must not end the run
         return {"reason": f"cannot be read ({type(error).__name__}: {error})"}
     fields = asdict(replace(document, headings=()))
     del fields["path"], fields["headings"]
@@ -181,30 +179,30 @@ def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Let the system end this process with the run that started it, however that ends."""
+    """Make the system end this process when its parent ends for any reason."""
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it has ended already
+    if os.getppid() != parent:  # the parent has already ended
         sys.exit(1)
 
 
 def _limit_processor_time(seconds: float) -> None:
-    """Let the system end this process once it has computed for so long from now: whoever started it may be gone."""
+    """Make the system end this process after this much more CPU time, even if its parent is gone."""
     used, (_, hard) = time.process_time(), resource.getrlimit(resource.RLIMIT_CPU)
     limit = math.ceil(used + seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
 def _address_space() -> int:
-    """Return the size of this process in bytes, of which the system allows it so much; 0 where that is not limited."""
+    """Return the address space of this process in bytes, which Linux limits; 0 on other systems."""
     with contextlib.suppress(OSError):
         return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     return 0
 
 
 def _main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which closes the input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and closes the input
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a parser prints is no answer
+    os.dup2(2, 1)  # keep output of parsers out of the answers
     memory, seconds, fields = int(sys.argv[1]), float(sys.argv[2]), json.loads(sys.argv[3])
     splitting = Splitting(**fields | {"tokenizer": Path(fields["tokenizer"])})
     if sys.platform == "linux":

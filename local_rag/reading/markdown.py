@@ -1,4 +1,4 @@
-"""Find the structure of Markdown without moving a character: front matter, tags, headings."""
+"""Find the structure of Markdown, with all offsets unchanged: front matter, tags, headings."""
 
 import re
 from bisect import bisect_right
@@ -8,13 +8,13 @@ from itertools import pairwise
 from local_rag.reading.source_code import line_starts
 from local_rag.records import Heading
 
-# Front matter is told from text between two rules line by line, and within bounds: a pattern over all of it would
-# have to try again, and time would grow exponentially.
+# Front matter is distinguished from text between two rules line by line and within bounds, because one pattern over
+# all lines would backtrack in exponential time.
 _FRONT_MATTER_LINES, _FRONT_MATTER_CHARACTERS = 500, 64 * 1024
 _FIRST_KEY = re.compile(r"[\w-]+[ \t]*:(?:\s|$)")
 _YAML_LINE = re.compile(r"""\s|-(?:\s|$)|[\]}]|[\w"'][^:]{0,60}:(?:\s|$)""")
 _HEADING_LINE = re.compile(r"#{1,6}\s")
-_LONGEST_UNDERLINED = 300  # characters of a heading with a line of === or --- below it
+_LONGEST_UNDERLINED = 300  # characters of a heading above a line of === or ---
 _TAG_OPENING = re.compile(r"(?P<comment>\{%-?\s*comment\b)|(?P<tag>\{%)|(?P<html><!--)")
 _TAG_CLOSING = {
     "comment": re.compile(r"endcomment\s*-?%\}"),
@@ -26,7 +26,7 @@ _FILE_NAME = re.compile(r".*/.*|\S*\.\w+")
 
 
 def blank_front_matter(text: str) -> tuple[str, Mapping[str, object]]:
-    """Blank out YAML front matter; return the text, of the same length and lines, and the fields found there."""
+    """Blank out YAML front matter; return the text, with unchanged length and lines, and the fields."""
     first, *lines = text.split("\n", _FRONT_MATTER_LINES)[:_FRONT_MATTER_LINES]
     closing = next((number for number, line in enumerate(lines) if line.rstrip(" \t") in {"---", "..."}), 0)
     end = len("\n".join([first, *lines[: closing + 1]]))
@@ -36,7 +36,7 @@ def blank_front_matter(text: str) -> tuple[str, Mapping[str, object]]:
 
 
 def title_of(fields: Mapping[str, object]) -> str | None:
-    """Return the title that front matter names."""
+    """Return the title in the front matter, or None."""
     title = fields.get("title")
     try:
         return str(title) if isinstance(title, str | int | float) else None
@@ -45,14 +45,14 @@ def title_of(fields: Mapping[str, object]) -> str | None:
 
 
 def blank_tags(text: str) -> str:
-    """Blank out Liquid tags and HTML comments outside fenced code, keeping the prose that a tag quotes.
+    """Blank out Liquid tags and HTML comments outside fenced code, except prose quoted in a tag.
 
     The text keeps its length and lines. `{% image "a.png" "Red door" %}` leaves `Red door`.
     """
     code: list[tuple[int, int]] | None = None
     end = 0
     pieces = []
-    unclosed: set[str] = set()  # what is left open once is not searched to the end again: time stays linear
+    unclosed: set[str] = set()  # searching the whole text once per kind keeps the time linear
     for opening in _TAG_OPENING.finditer(text):
         kind = str(opening.lastgroup)
         if opening.start() < end or kind in unclosed:
@@ -72,9 +72,9 @@ def blank_tags(text: str) -> str:
 
 
 def find_headings(text: str) -> tuple[Heading, ...]:
-    """List the ATX and setext headings, leaving out what stands in code, lists and quotes.
+    """Return the ATX and setext headings, except those in code, lists and quotes.
 
-    A paragraph of several lines, or a long one, that stands right above a rule is text.
+    A paragraph directly above a rule is text if it is long or has several lines.
     """
     from markdown_it import MarkdownIt
 
@@ -95,7 +95,7 @@ def find_headings(text: str) -> tuple[Heading, ...]:
 
 
 def _is_yaml(lines: Sequence[str]) -> bool:
-    """Tell YAML from Markdown: it begins with a key, holds no prose, and its comments are no headings among blanks."""
+    """Return whether lines are YAML: a key first, no prose, and no comments that look like headings."""
     body = [line for line in lines if not line.startswith("#")]
     filled = [line for line in body if line.strip()]
     if len(filled) < len(body) and any(map(_HEADING_LINE.match, lines)):
@@ -104,7 +104,7 @@ def _is_yaml(lines: Sequence[str]) -> bool:
 
 
 def _fields_in(front_matter: str) -> Mapping[str, object]:
-    """Parse front matter; of what is no YAML, lines such as `date: 2024-05-01` are kept as they stand."""
+    """Parse front matter; if it is invalid YAML, return lines such as `date: 2024-05-01` as they are."""
     import yaml
 
     try:
@@ -116,7 +116,7 @@ def _fields_in(front_matter: str) -> Mapping[str, object]:
 
 
 def _fenced_code(text: str) -> list[tuple[int, int]]:
-    """List the spans of fenced code, where tags are what the author wants to show."""
+    """Return the spans of fenced code, in which tags are content."""
     from markdown_it import MarkdownIt
 
     starts = [*line_starts(text), len(text)]

@@ -1,6 +1,6 @@
-"""Draw a page of a PDF as an image, with a passage marked, in a process of its own: a PDF may be made to harm.
+"""Draw a page of a PDF as an image with a passage marked, in another process, because a PDF may be malicious.
 
-`python -m local_rag.reading.page_image` reads one line of JSON and writes a PNG, or ends with why it cannot.
+`python -m local_rag.reading.page_image` reads one line of JSON and writes a PNG or exits with the reason for failure.
 """
 
 import json
@@ -19,21 +19,21 @@ MAX_SECONDS = 20
 MAX_MEMORY = 2 * 1024**3
 _MAX_PIXELS = 4_000_000
 _SCALE = 2.0
-_SHORTEST, _MOST_PHRASES, _MOST_RECTANGLES = 12, 200, 1000  # characters; phrases to look for; rectangles to draw
+_MIN_PHRASE, _MAX_PHRASES, _MAX_RECTANGLES = 12, 200, 1000  # characters; phrases to search for; rectangles to draw
 _YELLOW = (255, 221, 87)
 
 
 def draw_page(path: Path, page: int, passage: str = "") -> bytes:
-    """Return a page, counted from 1, as a PNG with the lines of a passage marked; raise ReadError where it cannot be.
+    """Return a page, counted from 1, as a PNG with the lines of a passage marked; raise ReadError if that fails.
 
-    No more than `MAX_SECONDS` of the processor and `MAX_MEMORY` bytes are spent on it.
+    It may use `MAX_SECONDS` of CPU time and `MAX_MEMORY` bytes.
     """
     command = [sys.executable, "-P", "-m", "local_rag.reading.page_image"]
-    order = json.dumps({"path": os.fspath(path), "page": page, "passage": passage[:20_000]})
+    request = json.dumps({"path": os.fspath(path), "page": page, "passage": passage[:20_000]})
     environment = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
     try:
         done = subprocess.run(
-            command, input=order.encode(), capture_output=True, check=False, timeout=3 * MAX_SECONDS, env=environment
+            command, input=request.encode(), capture_output=True, check=False, timeout=3 * MAX_SECONDS, env=environment
         )
     except subprocess.TimeoutExpired:
         raise ReadError(f"takes longer than {MAX_SECONDS} seconds to draw") from None
@@ -72,14 +72,14 @@ def _draw(path: Path, number: int, passage: str) -> bytes:
 
 
 def _rectangles(textpage: Any, passage: str) -> list[tuple[float, float, float, float]]:
-    """Return where the sentences and lines of a passage stand on a page, as left, bottom, right, top in points."""
+    """Return the rectangles of a passage's sentences and lines on a page: left, bottom, right, top in points."""
     found: list[tuple[float, float, float, float]] = []
     phrases = [" ".join(phrase.split()) for phrase in re.split(r"\n|(?<=[.!?:;])\s", passage)]
-    for phrase in [phrase for phrase in phrases if len(phrase) >= _SHORTEST][:_MOST_PHRASES]:
-        place = textpage.search(phrase).get_next()
-        if place is not None and len(found) < _MOST_RECTANGLES:
-            found += [textpage.get_rect(one) for one in range(textpage.count_rects(*place))]
-    return found[:_MOST_RECTANGLES]
+    for phrase in [phrase for phrase in phrases if len(phrase) >= _MIN_PHRASE][:_MAX_PHRASES]:
+        match = textpage.search(phrase).get_next()
+        if match is not None and len(found) < _MAX_RECTANGLES:
+            found += [textpage.get_rect(one) for one in range(textpage.count_rects(*match))]
+    return found[:_MAX_RECTANGLES]
 
 
 def _main() -> None:
@@ -87,16 +87,16 @@ def _main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-    order = json.loads(sys.stdin.buffer.read())
+    request = json.loads(sys.stdin.buffer.read())
     image, output = b"", os.dup(1)
-    os.dup2(2, 1)  # what a parser prints is no image
+    os.dup2(2, 1)  # keep output of parsers out of the image
     try:
-        image = _draw(Path(order["path"]), int(order["page"]), str(order["passage"]))
+        image = _draw(Path(request["path"]), int(request["page"]), str(request["passage"]))
     except ReadError as error:
         sys.exit(str(error))
     except MemoryError:
         sys.exit("takes too much memory to draw")
-    except Exception as error:  # noqa: BLE001  whatever a parser raises is a reason not to
+    except Exception as error:  # noqa: BLE001  parsers raise anything
         sys.exit(f"cannot be drawn ({type(error).__name__})")
     with os.fdopen(output, "wb") as file:
         file.write(image)

@@ -1,4 +1,4 @@
-"""Find out what a document says of itself: address, date, author, tags. All of it is bounded, and none is trusted."""
+"""Extract a document's own metadata: address, date, author, tags. All of it is bounded in size and untrusted."""
 
 import contextlib
 import email.utils
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 MAX_URL, MAX_AUTHOR, MAX_TAG = 2000, 200, 64  # characters
 MAX_AUTHORS, MAX_TAGS = 8, 32
 
-# Names under which front matter says it, the first that does.
+# Field names in front matter, in order of preference.
 _URL, _AUTHOR, _TAGS = ("url", "source", "canonical_url", "link"), ("author", "authors", "by"), ("tags", "keywords")
 _DATE = ("date", "published", "publish_date", "pubdate", "created", "updated", "last_modified")
-_MOST_NAMES = 200  # that are looked at: a list may be endless
+_MAX_NAMES = 200  # names that are examined, because a list may be endless
 _LONGEST_DATE = 100
-# 2024-05-01T08:00, and what PDF files have: D:20240501080000+01'00'.
+# 2024-05-01T08:00, and the format of PDF files: D:20240501080000+01'00'.
 _DATE_START = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)|(?:D:)?(\d{4})(\d\d)(\d\d)(?:\d\d){0,3}(?!\d)")
 _WRITTEN_DATES = ("%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y", "%d.%m.%Y")
-_MAX_STATE = 64 * 2**20  # bytes of what `scrape` remembers
+_MAX_STATE = 64 * 2**20  # bytes of the state file of `scrape`
 _MAX_PROPERTIES = 64 * 1024  # bytes of an Office file's properties
 _NAMESPACES = {
     "dc": "http://purl.org/dc/elements/1.1/",
@@ -45,14 +45,14 @@ _NAMESPACES = {
 def make_provenance(
     *, url: object = None, date: object = None, author: object = None, tags: object = None
 ) -> Provenance:
-    """Make a record of values of any kind, keeping of each what is of use and within bounds."""
+    """Make a Provenance from values of any type, keeping only valid ones within bounds."""
     authors = list(islice(_names(author, r";"), MAX_AUTHORS))
     words = dict.fromkeys(tag[:MAX_TAG].rstrip() for tag in _names(tags, r"[,;]"))
     return Provenance(_url(url), _date(date), ", ".join(authors)[:MAX_AUTHOR].rstrip(), tuple(islice(words, MAX_TAGS)))
 
 
 def provenance_of_fields(fields: Mapping[str, object]) -> Provenance:
-    """Read the fields of front matter, whose names may be in capitals."""
+    """Read the fields of front matter; their names may be in upper case."""
     known = {name.lower(): value for name, value in fields.items()}
 
     def first(names: Iterable[str]) -> Iterator[object]:
@@ -73,9 +73,9 @@ def pdf_provenance(fields: Mapping[str, str]) -> Provenance:
 
 
 def scraped_from(path: Path, data: bytes) -> str:
-    """Return the address a file was scraped from, for those that do not say so themselves; empty where none is known.
+    """Return the address that a file was scraped from, or an empty string; for files that do not contain it.
 
-    `scrape` remembers it in the folder above that of the host, with the file's hash.
+    `scrape` stores it with the file's hash in the folder above the host's folder.
     """
     file = path.parent.parent / SCRAPE_STATE
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
@@ -88,7 +88,7 @@ def scraped_from(path: Path, data: bytes) -> str:
 
 @functools.lru_cache(maxsize=4)
 def _scraped(file: Path, size: int, _modified_ns: int) -> dict[str, dict[str, str]]:
-    """Return file -> address -> hash of what was scraped into a folder."""
+    """Return a mapping file -> address -> hash from the state file of `scrape`."""
     if size > _MAX_STATE:
         return {}
     found: dict[str, dict[str, str]] = {}
@@ -100,7 +100,7 @@ def _scraped(file: Path, size: int, _modified_ns: int) -> dict[str, dict[str, st
 def web_provenance(page: "BeautifulSoup") -> Provenance:
     """Read the head of a web page."""
     named: dict[str, str] = {}
-    for tag in page.select("meta[content]", limit=_MOST_NAMES):
+    for tag in page.select("meta[content]", limit=_MAX_NAMES):
         name = str(tag.get("name") or tag.get("property") or "").lower()
         named.setdefault(name, str(tag["content"]))
     link = page.select_one("link[rel~=canonical][href]")
@@ -114,7 +114,7 @@ def web_provenance(page: "BeautifulSoup") -> Provenance:
 
 
 def office_provenance(data: bytes) -> Provenance:
-    """Read the properties of an Office file; nothing is known of one that has none, or odd ones."""
+    """Read the properties of an Office file; return UNKNOWN if they are missing or invalid."""
     from xml.etree import ElementTree
 
     with contextlib.suppress(KeyError, OSError, ValueError, zipfile.BadZipFile, ElementTree.ParseError):
@@ -122,7 +122,7 @@ def office_provenance(data: bytes) -> Provenance:
             content = file.read(_MAX_PROPERTIES + 1)
         if len(content) > _MAX_PROPERTIES or b"<!DOCTYPE" in content or b"<!ENTITY" in content:
             return UNKNOWN
-        tree = ElementTree.fromstring(content)  # noqa: S314  short, and without entities
+        tree = ElementTree.fromstring(content)  # noqa: S314  the content is short and has no entities
 
         def text(name: str) -> str | None:
             return tree.findtext(name, namespaces=_NAMESPACES)
@@ -133,7 +133,7 @@ def office_provenance(data: bytes) -> Provenance:
 
 
 def _url(value: object) -> str:
-    """Return an address of the web, empty for anything else."""
+    """Return a web address, or an empty string for anything else."""
     text = value.strip() if isinstance(value, str) else ""
     if len(text) > MAX_URL or not text.isprintable() or any(map(str.isspace, text)):
         return ""
@@ -144,8 +144,8 @@ def _url(value: object) -> str:
 
 
 def _date(value: object) -> str:
-    """Return a date as YYYY-MM-DD, empty where there is none: a year alone is no date."""
-    if isinstance(value, date):  # a datetime, too
+    """Return a date as YYYY-MM-DD, or an empty string; a year alone is not a date."""
+    if isinstance(value, date):  # or a datetime
         return f"{value:%Y-%m-%d}" if value.year >= 1000 else ""  # noqa: PLR2004  what strftime writes with fewer digits
     text = value.strip()[:_LONGEST_DATE] if isinstance(value, str) else ""
     if found := _DATE_START.match(text):
@@ -160,7 +160,7 @@ def _date(value: object) -> str:
 
 
 def _names(value: object, separator: str) -> Iterator[str]:
-    """Yield the names in a list, or in a text that lists them, each on one line; of a mapping its `name`."""
+    """Yield the names in a list or in a text with separators, each on one line; for a mapping its `name`."""
     parts: Iterable[object] = ()
     if isinstance(value, str):
         parts = re.split(separator, value[: MAX_TAGS * 2 * MAX_AUTHOR])
@@ -168,11 +168,11 @@ def _names(value: object, separator: str) -> Iterator[str]:
         parts = value
     elif isinstance(value, dict):
         parts = [value.get("name")]
-    for part in islice(parts, _MOST_NAMES):
+    for part in islice(parts, _MAX_NAMES):
         named = part.get("name") if isinstance(part, dict) else part
         if isinstance(named, int):
-            named = str(named) if abs(named) < 10**MAX_TAG else ""  # a number may have more digits than can be written
-        # Cut before it is folded: a name may be as long as the document.
+            named = str(named) if abs(named) < 10**MAX_TAG else ""  # Python refuses to format very long numbers
+        # Cut the name before splitting it, because it may be as long as the document.
         text = named[: 4 * MAX_AUTHOR] if isinstance(named, str) else ""
         if name := " ".join(clean(text).split())[:MAX_AUTHOR].strip():
             yield name

@@ -1,28 +1,28 @@
-"""Read a file into a Document: text, title, headings and pages, with offsets that stay true."""
+"""Read a file into a Document: text, title, headings and pages, as offsets into the text."""
 
 import re
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
 from local_rag.errors import ReadError
 from local_rag.files import open_regular
+from local_rag.reading.converters import Converted, check_archive
 from local_rag.reading.decode import clean, decode
-from local_rag.reading.formats import CONVERTED, Converted, convert
+from local_rag.reading.formats import Format, format_of
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, title_of
 from local_rag.reading.provenance import provenance_of_fields, scraped_from
-from local_rag.reading.source_code import LANGUAGES, find_definitions
+from local_rag.reading.source_code import find_definitions
 from local_rag.reading.walk import MAX_BYTES
 from local_rag.records import Document, DocumentKind, Skipped
 
 MAX_TITLE = 200  # characters of a title or heading
 
-_MARKDOWN = {".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"}
-
 
 def read(path: Path) -> Document:
-    """Read a file by its suffix, as plain text where the suffix is unknown.
+    """Read a file by its suffix; unknown suffixes are read as plain text.
 
-    Raises ReadError with the bare reason (`empty`, `binary file, not a document` ...) when there is no text to be had.
+    Raise ReadError with the reason alone (`empty`, `binary file, not a document` ...) if the file has no text.
     """
     return parse(path, read_bytes(path))
 
@@ -33,7 +33,7 @@ def skipped(path: Path, error: ReadError | OSError) -> Skipped:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a regular file within the limit."""
+    """Read a regular file of at most MAX_BYTES."""
     try:
         with open_regular(path) as file:
             data = file.read(MAX_BYTES + 1)
@@ -45,31 +45,49 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse(path: Path, data: bytes) -> Document:
-    """Make a document of a file's bytes."""
-    suffix = path.suffix.lower()
+    """Parse a file's bytes into a document."""
+    suffix, file_format = path.suffix.lower(), format_of(path)
     if not data.strip():
         raise ReadError("empty")
-    if suffix in CONVERTED:
-        converted = convert(suffix, data)
-        if suffix == ".pdf" and not converted.provenance.url:  # a page is kept with its address, a PDF as it is
-            said = replace(converted.provenance, url=scraped_from(path, data))
-            converted = replace(converted, provenance=said)
+    if file_format.convert:
+        converted = _convert(suffix, file_format, data)
+        if suffix == ".pdf" and not converted.provenance.url:  # other scraped pages contain their address
+            provenance = replace(converted.provenance, url=scraped_from(path, data))
+            converted = replace(converted, provenance=provenance)
         document = _make(path, converted, None, is_source=False)
     else:
         document = as_document(path, decode(data))
     if not document.text.strip():
-        raise ReadError("holds no text")
-    if len(document.text) > MAX_BYTES:  # a table names its columns in each row
+        raise ReadError("contains no text")
+    if len(document.text) > MAX_BYTES:  # a converted table repeats its column names in each row
         mebibytes = f"{len(document.text) / 2**20:.1f} MiB"
-        raise ReadError(f"holds {mebibytes} of text, more than the limit of {MAX_BYTES / 2**20:.1f} MiB")
+        raise ReadError(f"contains {mebibytes} of text, more than the limit of {MAX_BYTES / 2**20:.1f} MiB")
     return document
 
 
+def _convert(suffix: str, file_format: Format, data: bytes) -> Converted:
+    """Convert a file's bytes; raise ReadError with a short reason, whatever the parser raises."""
+    assert file_format.convert is not None
+    if file_format.is_archive:
+        check_archive(data)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # parsers' warnings about odd files are useless to the user
+            return file_format.convert(data)
+    except (ReadError, ImportError):  # a broken installation is not the file's fault
+        raise
+    except MemoryError as error:
+        raise ReadError("takes too much memory to read") from error
+    except RecursionError as error:
+        raise ReadError("is nested too deeply") from error
+    except Exception as error:  # parsers raise anything
+        raise ReadError(f"damaged {suffix[1:].upper()} file ({type(error).__name__})") from error
+
+
 def as_document(path: Path, text: str, *, kind: DocumentKind | None = None) -> Document:
-    """Make a document of a text, which is Markdown, code or neither as its suffix says, or its `kind`."""
-    suffix = path.suffix.lower()
-    language = LANGUAGES.get(suffix)
-    kind = kind or ("markdown" if suffix in _MARKDOWN else "code" if language else "text")
+    """Make a document from a text; its suffix or `kind` says whether it is Markdown, code or plain text."""
+    file_format = format_of(path)
+    kind, language = kind or file_format.kind, file_format.language
     if kind == "markdown":
         text, fields = blank_front_matter(text)
         converted = Converted(title_of(fields), blank_tags(text), kind, provenance=provenance_of_fields(fields))
@@ -78,7 +96,7 @@ def as_document(path: Path, text: str, *, kind: DocumentKind | None = None) -> D
 
 
 def _make(path: Path, converted: Converted, language: str | None, *, is_source: bool) -> Document:
-    """Make a document, its title and headings cut to what a title is at most."""
+    """Make a document, with its title and headings cut to MAX_TITLE."""
     text, kind = converted.text, converted.kind
     headings = find_headings(text) if kind == "markdown" else find_definitions(text) if language == "python" else ()
     first = headings[0].title if headings and kind == "markdown" else path.name if kind == "code" else _title_of(path)
@@ -97,13 +115,13 @@ def _make(path: Path, converted: Converted, language: str | None, *, is_source: 
 
 
 def _title_of(path: Path) -> str:
-    """Make a title of a file's name: `travel-guide_2024.txt` gives `Travel guide 2024`."""
+    """Make a title from a file's name: `travel-guide_2024.txt` gives `Travel guide 2024`."""
     words = re.sub(r"[-_\s]+", " ", path.stem).strip()
     return words[:1].upper() + words[1:] if words else path.name
 
 
 def _cut(title: str) -> str:
-    """Make one line of a title, which may be a whole text that was marked as one, and cut it between words."""
+    """Put a title on one line and cut it between words; a whole text may be marked as a title."""
     line = " ".join(clean(title).split())
     if len(line) <= MAX_TITLE:
         return line

@@ -1,4 +1,4 @@
-"""Measure the spans of a text in tokens, and find where to cut them."""
+"""Measure spans of a text in tokens and find where to cut them."""
 
 import re
 from functools import lru_cache
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
-# WordPiece counts a "word" of a megabyte as one unknown token: no chunk holds more characters a token than this.
+# WordPiece counts a "word" of a megabyte as one unknown token, so characters per token of a chunk are limited.
 CHARACTERS_PER_TOKEN = 16
 
 SENTENCE_START = re.compile(r"(?:(?<=[.!?:])\s|\n)\s*(?=\S)")
@@ -20,7 +20,7 @@ WORD_START = re.compile(r"\s+(?=\S)")
 
 
 class Ruler:
-    """Measure spans of one text in tokens, and cut them to a limit."""
+    """Measure spans of one text in tokens and cut them to a limit."""
 
     def __init__(self, text: str, tokenizer: "Tokenizer", limit: int) -> None:
         self.text = text
@@ -29,19 +29,19 @@ class Ruler:
         self._counts: dict[Span, int] = {}
 
     def count(self, start: int, end: int) -> int:
-        """Count the tokens of a span."""
+        """Return the number of tokens in a span."""
         if (start, end) not in self._counts:
             encoding = self.tokenizer.encode(self.text[start:end], add_special_tokens=False)
             self._counts[start, end] = len(encoding.ids)
         return self._counts[start, end]
 
     def fits(self, start: int, end: int) -> bool:
-        """Tell whether a span may be a chunk."""
+        """Return whether a span is within the limits of a chunk."""
         return end - start <= self.limit * CHARACTERS_PER_TOKEN and self.count(start, end) <= self.limit
 
     def trim(self, start: int, end: int) -> Span:
         """Move both ends of a span past white space; an empty span stays where it starts."""
-        # Step by step, without slices: the rest of a long text is trimmed again for each of its pieces.
+        # Step without slices, because the rest of a long text is trimmed again for each of its pieces.
         while start < end and self.text[start].isspace():
             start += 1
         while start < end and self.text[end - 1].isspace():
@@ -49,7 +49,7 @@ class Ruler:
         return start, end
 
     def first_cut(self, start: int, end: int, *, sentence_after: int | None = None) -> int:
-        """Find how far a chunk from `start` may reach: between words, or between sentences behind `sentence_after`."""
+        """Return the last end of a chunk from `start`: between words, or between sentences after `sentence_after`."""
         cut = min(end, start + self.limit * CHARACTERS_PER_TOKEN)
         while True:
             offsets = self.tokenizer.encode(self.text[start:cut], add_special_tokens=False).offsets
@@ -64,21 +64,21 @@ class Ruler:
             cut -= 1
 
     def _last(self, boundary: re.Pattern[str], start: int, cut: int) -> int:
-        """Find the last boundary between `start` and `cut`, or `cut` itself where there is none."""
+        """Return the last boundary between `start` and `cut`, or `cut` if there is none."""
         found = boundary.finditer(self.text, start, cut + 1)
         return max((match.end() for match in found if match.end() > start), default=cut)
 
 
 @lru_cache(maxsize=4)
 def load_tokenizer(file: Path) -> "Tokenizer":
-    """Load a model's `tokenizer.json`, in milliseconds, with truncation and padding switched off."""
+    """Load a model's `tokenizer.json` without truncation and padding."""
     from tokenizers import Tokenizer
 
     try:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001  the library raises bare Exception
         raise ModelError(
-            f"{file.parent} has no usable tokenizer.json ({error}); pull it again with `local-rag models pull`."
+            f"Cannot load the tokenizer {file} ({error}); pull the model again with `local-rag models pull`."
         ) from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -87,7 +87,7 @@ def load_tokenizer(file: Path) -> "Tokenizer":
 
 @lru_cache(maxsize=2)
 def without_limits(tokenizer: "Tokenizer") -> "Tokenizer":
-    """Copy a tokenizer without its truncation and padding, which would falsify every count."""
+    """Copy a tokenizer without truncation and padding, which would make every count wrong."""
     from tokenizers import Tokenizer
 
     copy = Tokenizer.from_str(tokenizer.to_str())

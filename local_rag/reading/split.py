@@ -1,4 +1,4 @@
-"""Split a document into chunks along its structure, sized in tokens of the embedder."""
+"""Split a document into chunks along its structure, with sizes in tokens of the embedder."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
     from tokenizers import Tokenizer
 
-# The splitting library takes time that grows with the square of unbroken text: it gets the text in blocks.
+# The time of the splitting library grows with the square of the length of unbroken text, so it gets blocks.
 _BLOCK_CHARACTERS = 16 * 1024
 _BLOCK_SEPARATORS = ("\n# ", "\n## ", "\n\n", "\n", " ")
-# A chunk below this part of the limit joins a neighbour where both fit into one.
+# A chunk below this fraction of the limit joins a neighbour if both fit into one chunk.
 _TINY = 1 / 8
 
-# Each chunk is stored with the headings above it: the innermost, as many as fit.
+# Each chunk is stored with as many of the innermost headings above it as fit.
 _PATH_HEADINGS, _PATH_CHARACTERS = 8, 600
 
 _HEADING_ALONE = re.compile(r".+|.+\n[ ]{0,3}(?:=+|-+)")
 
 
-# Raise it whenever reader or splitter would make another document, or other chunks, of the same file.
+# Increase it whenever the reader or the splitter would return another document or other chunks for the same file.
 READING_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """How documents are split: `tokenizer` is the file that counts the tokens, the rest as in `split`."""
+    """How documents are split; `tokenizer` is the tokenizer's file, other fields as in `split`."""
 
     tokenizer: Path
     max_tokens: int
@@ -64,11 +64,11 @@ class Splitting:
 def split(
     document: Document, *, tokenizer: "Tokenizer", max_tokens: int, overlap: int = 0, chunker: Chunker = "auto"
 ) -> tuple[Chunk, ...]:
-    """Cut a document into chunks of at most `max_tokens` tokens, special tokens not counted.
+    """Split a document into chunks of at most `max_tokens` tokens without special tokens.
 
-    The chunks stand in order and cover all that is not white space; each may begin with up to `overlap` tokens of the
-    one before, unless it begins with a heading. None crosses a page. `auto` follows the document's kind. Only a single
-    character that is more than `max_tokens` tokens by itself exceeds the limit.
+    The chunks are in order, cover all text except white space, and do not cross pages. Each may start with up to
+    `overlap` tokens of the previous one, unless it starts with a heading. `auto` chooses by the document's kind. Only a
+    single character of more than `max_tokens` tokens exceeds the limit.
     """
     if max_tokens < 1 or not 0 <= overlap < max_tokens:
         raise LocalRagError(f"Chunks of {max_tokens} tokens cannot overlap by {overlap}; choose a smaller overlap.")
@@ -98,7 +98,7 @@ def split(
 
 
 def _split_page(document: Document, ruler: Ruler, chunker: Chunker, start: int, end: int) -> list[Span]:
-    """Cut one page, or a document without pages, into spans within the limit."""
+    """Split one page, or a document without pages, into spans within the limit."""
     if chunker == "fixed":
         return list(_cut_to_limit(ruler, start, end))
     if chunker == "code":
@@ -114,7 +114,7 @@ def _split_page(document: Document, ruler: Ruler, chunker: Chunker, start: int, 
 
 
 def _cut_to_limit(ruler: Ruler, start: int, end: int) -> Iterator[Span]:
-    """Cut a span into the largest pieces within the limit, between words where there are any."""
+    """Cut a span into the largest pieces within the limit, between words if possible."""
     start, end = ruler.trim(start, end)
     while start < end:
         cut = end if ruler.fits(start, end) else ruler.first_cut(start, end)
@@ -123,7 +123,7 @@ def _cut_to_limit(ruler: Ruler, start: int, end: int) -> Iterator[Span]:
 
 
 def _split_by_library(ruler: Ruler, chunker: Chunker, start: int, end: int) -> Iterator[Span]:
-    """Cut a span at headings, blocks, paragraphs, sentences or words, whichever is the highest that serves."""
+    """Cut a span at the highest suitable level: headings, blocks, paragraphs, sentences or words."""
     splitter = _library_splitter(chunker == "markdown", ruler.tokenizer, ruler.limit)
     for block_start, block_end in _blocks(ruler, start, end):
         chunks = splitter.chunk_indices(ruler.text[block_start:block_end])
@@ -141,7 +141,7 @@ def _blocks(ruler: Ruler, start: int, end: int) -> Iterator[Span]:
 
 
 def _split_code(ruler: Ruler, boundaries: Sequence[tuple[int, int]], start: int, end: int) -> Iterator[Span]:
-    """Cut code into units of the outermost depth that fit, neighbours together; cut further what does not fit."""
+    """Cut code at the outermost depth, group neighbouring units that fit together, and cut larger units further."""
     if ruler.fits(*ruler.trim(start, end)):
         yield start, end
         return
@@ -166,7 +166,7 @@ def _split_code(ruler: Ruler, boundaries: Sequence[tuple[int, int]], start: int,
 
 
 def _cut_at_headings(headings: Sequence[Heading], ruler: Ruler, spans: Iterable[Span]) -> Iterator[Span]:
-    """Cut what begins in the midst of one section and runs on into the next, which it would pass for."""
+    """Cut a span that starts within one section and continues into the next."""
     for start, end in spans:
         index = bisect_right(headings, start, key=_start_of)
         inside = index < len(headings) and headings[index].start < end
@@ -178,7 +178,7 @@ def _cut_at_headings(headings: Sequence[Heading], ruler: Ruler, spans: Iterable[
 
 
 def _begins_with_heading(headings: Sequence[Heading], text: str, start: int) -> bool:
-    """Tell whether a heading, which may be indented by three spaces, stands right at an offset."""
+    """Return whether a heading, indented by at most three spaces, starts at an offset."""
     index = bisect_right(headings, start, key=_start_of)
     return (
         index > 0
@@ -188,7 +188,7 @@ def _begins_with_heading(headings: Sequence[Heading], text: str, start: int) -> 
 
 
 def _keep_headings_with_text(headings: Sequence[Heading], ruler: Ruler, spans: Iterable[Span]) -> list[Span]:
-    """Move headings from the end of a chunk to the front of the next one, which gives up its own end if it must."""
+    """Move headings from the end of a chunk to the start of the next one, which is shortened if necessary."""
     kept: list[Span] = []
     waiting = deque(spans)
     while waiting:
@@ -215,7 +215,7 @@ def _keep_headings_with_text(headings: Sequence[Heading], ruler: Ruler, spans: I
 
 
 def _trailing_headings(headings: Sequence[Heading], text: str, start: int, end: int) -> int | None:
-    """Find where the headings at the very end of a span begin, if there are any."""
+    """Return the start of the headings at the very end of a span, or None."""
     found = None
     for index in range(bisect_left(headings, end, key=_start_of), 0, -1):
         heading_start = max(start, headings[index - 1].start)
@@ -231,7 +231,7 @@ def _is_headings_alone(headings: Sequence[Heading], ruler: Ruler, start: int, en
 
 
 def _join_tiny(ruler: Ruler, spans: Iterable[Span]) -> list[Span]:
-    """Join each tiny span to the one before it, else to the one after it, where both fit into one."""
+    """Join each tiny span with the previous one, else with the next one, if both fit into one chunk."""
     tiny = ruler.limit * _TINY
     joined: list[Span] = []
     for start, end in spans:
@@ -245,7 +245,7 @@ def _join_tiny(ruler: Ruler, spans: Iterable[Span]) -> list[Span]:
 def _starts_with_overlap(
     document: Document, ruler: Ruler, spans: Sequence[Span], overlap: int, max_tokens: int
 ) -> Iterator[int]:
-    """Move each chunk's start back into the one before, to the start of a sentence or else of a word."""
+    """Move each chunk's start back into the previous chunk, to the start of a sentence or else of a word."""
     for (before, before_end), (start, end) in pairwise([(0, 0), *spans]):
         candidates: list[int] = []
         if overlap and before_end and not _begins_with_heading(document.headings, ruler.text, start):
@@ -253,7 +253,7 @@ def _starts_with_overlap(
             offsets = ruler.tokenizer.encode(ruler.text[first:before_end], add_special_tokens=False).offsets
             if len(offsets) > overlap:
                 first += offsets[-overlap][0]
-            # Cut apart, a text can be more tokens than it was as a whole: some later starts are tried as well.
+            # A part of a text can have more tokens than it had within the whole, so try some later starts too.
             for boundary in (SENTENCE_START, WORD_START):
                 found = boundary.finditer(ruler.text, first - 1, before_end)
                 candidates += [match.end() for match in islice(found, 8)]
@@ -278,7 +278,7 @@ def _outline(headings: Sequence[Heading]) -> list[tuple[Heading, ...]]:
 
 
 def _titles_above(document: Document, outline: Sequence[tuple[Heading, ...]], start: int) -> tuple[str, ...]:
-    """Name the headings that a chunk stands under, outermost first."""
+    """Return the titles of the headings above a chunk, outermost first."""
     index = bisect_right(document.headings, start, key=_start_of)
     path = outline[index - 1] if index else ()
     if document.kind == "code":

@@ -1,4 +1,4 @@
-"""Find the files to read below folders, as git would see them."""
+"""Find the files to read in folders, with the rules of .gitignore."""
 
 import stat
 from collections.abc import Iterator, Sequence
@@ -6,57 +6,40 @@ from pathlib import Path
 
 from local_rag.errors import LocalRagError
 from local_rag.files import is_utf8, open_regular
-from local_rag.reading.ignore import Pattern, parse
+from local_rag.reading.formats import format_of
+from local_rag.reading.ignore import IgnorePattern, parse_pattern
 from local_rag.records import Skipped
 
 MAX_BYTES = 50 * 1024 * 1024
-_MAX_RULES_BYTES = 128 * 1024  # of a .gitignore, each line of which is held against each path
+_MAX_RULES_BYTES = 128 * 1024  # of a .gitignore, because each line is compared with each path
 
 _NEVER_ENTERED = {"node_modules", "__pycache__"}
 
-# Suffixes that need no opening: whatever else is binary is found out when it is read.
-_UNSUPPORTED = {
-    "image": ".png .jpg .jpeg .gif .bmp .tif .tiff .webp .ico .svg .heic .avif .psd .ai .eps .xcf",
-    "audio or video": ".mp3 .wav .flac .ogg .m4a .aac .opus .mp4 .m4v .mkv .mov .avi .webm .wmv",
-    "archive": ".zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .iso .dmg .whl .jar .war .deb .rpm .apk .cab",
-    "program": ".exe .dll .so .dylib .o .a .lib .obj .class .pyc .pyd .wasm .msi .bin",
-    "font": ".ttf .otf .woff .woff2 .eot",
-    "data file": ".jsonl .ndjson .parquet .arrow .feather .avro .npy .npz .pkl .pickle .h5 .hdf5 .mat .rds "
-    ".sqlite .sqlite3 .db .mdb .dat .gguf .safetensors .pt .pth .onnx .ckpt .map",
-    "unsupported document format": ".doc .xls .ppt .xlsb .odt .ods .odp .rtf .pages .numbers .key .mobi .azw .azw3 "
-    ".djvu .ps .msg .one .vsd .vsdx",
-}
-_REASONS = {
-    suffix: kind if kind.startswith("unsupported") else f"{kind}, not a document"
-    for kind, suffixes in _UNSUPPORTED.items()
-    for suffix in suffixes.split()
-}
-
-# The .gitignore files that hold for a folder, outermost first: each with the depth of the folder it stands in, and its
-# patterns, the last one first.
-_Rules = tuple[tuple[int, tuple[Pattern, ...]], ...]
+# The .gitignore files that apply to a folder, outermost first: each with the depth of its folder and its patterns, last
+# one first.
+_Rules = tuple[tuple[int, tuple[IgnorePattern, ...]], ...]
 
 
 def walk(
     paths: Sequence[Path], *, max_bytes: int = MAX_BYTES, exclude: Sequence[Path] = ()
 ) -> Iterator[Path | Skipped]:
-    """Yield every readable file once, in a fixed order, as an absolute path; yield the rest as Skipped.
+    """Yield every readable file once, in a fixed order, as an absolute path; yield other files as Skipped.
 
-    Hidden and ignored files are passed over in silence, unless they are named themselves. Raises LocalRagError before
-    the first file when one of the paths does not exist.
+    Omit hidden and ignored files unless they are named in `paths`. Raise LocalRagError before the first file if one of
+    the paths does not exist.
     """
     for path in paths:
         if not _exists(path):
-            raise LocalRagError(f"There is no file or folder {path}; check the spelling of the path.")
+            raise LocalRagError(f"File or folder {path} does not exist; check the spelling of the path.")
     excluded = {path.resolve() for path in exclude}
     seen: set[Path] = set()
     for path in paths:
         root = path.resolve()
         for found in _walk_folder(root, excluded) if root.is_dir() else (root,):
-            place = found.path if isinstance(found, Skipped) else found
-            if place in seen:
+            absolute = found.path if isinstance(found, Skipped) else found
+            if absolute in seen:
                 continue
-            seen.add(place)
+            seen.add(absolute)
             if isinstance(found, Skipped):
                 yield found
             else:
@@ -72,7 +55,7 @@ def _exists(path: Path) -> bool:
 
 
 def _walk_folder(root: Path, excluded: set[Path]) -> Iterator[Path | Skipped]:
-    """Yield the files below a folder, depth first, sorted by name."""
+    """Yield the files in a folder, depth first, sorted by name."""
     waiting: list[tuple[Path, _Rules]] = [(root, _rules_above(root))]
     while waiting:
         path, rules = waiting.pop()
@@ -101,22 +84,22 @@ def _walk_folder(root: Path, excluded: set[Path]) -> Iterator[Path | Skipped]:
 
 
 def _reason_to_skip(path: Path, max_bytes: int) -> str | None:
-    """Say why a file is left out by its looks, or None."""
+    """Return why a file is skipped without being read, or None."""
     try:
         status = path.stat()
     except OSError as error:
         return f"cannot be opened ({error.strerror})"
     if not stat.S_ISREG(status.st_mode):
         return "not a regular file"
-    if path.suffix.lower() in _REASONS:
-        return _REASONS[path.suffix.lower()]
+    if reason := format_of(path).unsupported:
+        return reason
     if status.st_size > max_bytes:
         return f"{status.st_size / 2**20:.1f} MiB, larger than the limit of {max_bytes / 2**20:.1f} MiB"
     return None
 
 
 def _reason_of_link(path: Path, root: Path) -> str:
-    """Say why a symbolic link is not followed: what it points to is read at its own place or not at all."""
+    """Return why a symbolic link is not followed; its target is read at its own path or not at all."""
     try:
         target = path.resolve(strict=True)
     except FileNotFoundError:
@@ -126,12 +109,12 @@ def _reason_of_link(path: Path, root: Path) -> str:
     if path.is_relative_to(target):
         return "symbolic link loop"
     if target.is_relative_to(root):
-        return "symbolic link to another place in the same folder"
-    return "symbolic link that leads out of the folder"
+        return "symbolic link to another path in the same folder"
+    return "symbolic link out of the folder"
 
 
 def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:
-    """Ask the .gitignore files, the innermost first: the first pattern that matches decides."""
+    """Return whether a path is ignored; the first matching pattern of the innermost .gitignore decides."""
     for depth, patterns in reversed(rules):
         names = path.parts[depth:]
         for pattern in patterns:
@@ -141,25 +124,25 @@ def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:
 
 
 def _rules_above(root: Path) -> _Rules:
-    """Collect the .gitignore files between the enclosing git repository and the folder."""
+    """Return the rules of the .gitignore files between the enclosing git repository and the folder."""
     folders = (root, *root.parents)
     top = next((folder for folder in folders if (folder / ".git").exists()), root)
     rules: _Rules = ()
     for folder in reversed(folders[: folders.index(top)]):
         rules += _rules_of(folder.parent)
         if _is_ignored(folder, True, rules):
-            # What lies in an ignored folder was named on purpose: the rules that hide it would hide all of it.
+            # The user named an ignored folder on purpose. The rules above it would hide all its files.
             return ()
     return rules
 
 
 def _rules_of(folder: Path) -> _Rules:
-    """Read a folder's own .gitignore."""
+    """Return the rules of a folder's own .gitignore."""
     try:
         with open_regular(folder / ".gitignore") as file:
             data = file.read(_MAX_RULES_BYTES + 1)
     except OSError:
         return ()
     lines = data.decode("utf-8-sig", errors="replace").split("\n") if len(data) <= _MAX_RULES_BYTES else []
-    patterns = tuple(filter(None, (parse(line.removesuffix("\r")) for line in reversed(lines))))
+    patterns = tuple(filter(None, (parse_pattern(line.removesuffix("\r")) for line in reversed(lines))))
     return ((len(folder.parts), patterns),) if patterns else ()

@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from local_rag.index.protocol import Allowed
-from local_rag.reading.ignore import parse
+from local_rag.reading.ignore import parse_pattern
 from local_rag.records import Filters
 from local_rag.store.selection import Catalogue, DocumentFacts
 
@@ -67,7 +67,7 @@ def _place_filter(place: str, roots: Sequence[str]) -> Callable[[str], bool]:
     absolute = place.startswith("/")
     literal = not _WILD & set(place)
     # To a .gitignore a leading ! or # is no part of a name.
-    pattern = parse(f"\\{place}" if place[:1] in {"!", "#"} else place.removeprefix("./"))
+    pattern = parse_pattern(f"\\{place}" if place[:1] in {"!", "#"} else place.removeprefix("./"))
     folders = [f"{root.rstrip('/')}/" for root in roots]
     # Most paths are told apart by how they begin, many times as quickly as by their names.
     anchored = place.removeprefix("./") if pattern and pattern.has_slash else ""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.reading.ignore import parse
+from local_rag.reading.ignore import parse_pattern
 from local_rag.reading.walk import walk
 
 
@@ -36,7 +36,7 @@ from local_rag.reading.walk import walk
     ],
 )
 def test_what_git_matches_is_matched(line: str, matched: str, not_matched: str) -> None:
-    pattern = parse(line)
+    pattern = parse_pattern(line)
     assert pattern
 
     def matches(path: str) -> bool:
@@ -48,12 +48,12 @@ def test_what_git_matches_is_matched(line: str, matched: str, not_matched: str) 
 
 @pytest.mark.parametrize("line", ["", "   ", "# comment", "!", "a" * 4097])
 def test_what_is_no_pattern(line: str) -> None:
-    assert parse(line) is None
+    assert parse_pattern(line) is None
 
 
 @pytest.mark.parametrize(("line", "name"), [("a  ", "a"), ("a\\ ", "a "), ("a\\\\ ", "a\\"), (" a", " a"), ("!a", "a")])
 def test_blanks_at_the_end_count_only_behind_a_backslash(line: str, name: str) -> None:
-    pattern = parse(line)
+    pattern = parse_pattern(line)
     assert pattern
     assert pattern.matches([name], is_folder=False)
     assert pattern.ignores is not line.startswith("!")

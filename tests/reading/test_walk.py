@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import LocalRagError
+from local_rag.reading import formats
 from local_rag.reading.walk import walk
 from local_rag.records import Skipped
 
@@ -111,8 +112,16 @@ def test_excluded_paths_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_missing_path_is_named_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(LocalRagError, match=r"no file or folder .*nowhere"):
+    with pytest.raises(LocalRagError, match=r"File or folder .*nowhere does not exist"):
         next(walk([tmp_path, tmp_path / "nowhere"]))
+
+
+def test_no_suffix_is_both_read_and_unsupported() -> None:
+    """A new format must leave the list of unsupported suffixes, although it is read either way."""
+    read = " ".join([formats._MARKDOWN, *formats._CONVERTERS, *formats._ARCHIVES, *formats._LANGUAGES.values()]).split()
+    unsupported = " ".join(formats._UNSUPPORTED.values()).split()
+    assert len({*read, *unsupported}) == len(read) + len(unsupported) == len(formats.FORMATS)
+    assert all(not formats.FORMATS[suffix].unsupported for suffix in read)
 
 
 def test_unsupported_and_oversized_files_are_listed_with_the_reason(tmp_path: Path) -> None:
@@ -139,12 +148,12 @@ def test_symbolic_links_are_not_followed(tmp_path: Path) -> None:
     (docs / "twin").symlink_to("a.md")
     assert found(docs) == ["a.md", "sub/b.md"]
     assert skipped(docs) == {
-        "out": "symbolic link that leads out of the folder",
-        "secret": "symbolic link that leads out of the folder",
+        "out": "symbolic link out of the folder",
+        "secret": "symbolic link out of the folder",
         "up": "symbolic link loop",
         "self": "symbolic link loop",
         "gone": "broken symbolic link",
-        "twin": "symbolic link to another place in the same folder",
+        "twin": "symbolic link to another path in the same folder",
     }
 
 
