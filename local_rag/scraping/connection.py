@@ -1,4 +1,4 @@
-"""Connect to web servers: look where a connection leads before anything is sent, and wait for no answer for ever."""
+"""Connect to web servers: check each address before sending anything, and limit the time of each response."""
 
 import http.client
 import io
@@ -13,11 +13,11 @@ import requests
 
 from local_rag.errors import NetworkError
 
-_PATIENCE = 4  # times the seconds that may pass without a byte
+_PATIENCE = 4  # a whole response may take this many timeouts
 
 
 def resolve(host: str) -> list[str]:
-    """List the addresses of a host; none for a name that only a proxy may know: without one, the request fails."""
+    """Return the addresses of a host, or an empty list for an unknown name, which a proxy may still resolve."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -26,16 +26,17 @@ def resolve(host: str) -> list[str]:
 
 
 def is_private(address: str) -> bool:
-    """Tell whether an address is not public."""
+    """Return whether an address is not public."""
     parsed = ipaddress.ip_address(address)
     parsed = getattr(parsed, "ipv4_mapped", None) or parsed
     return not parsed.is_global or parsed.is_multicast
 
 
-class Session(requests.Session):
-    """Have `check` look at the address of each new connection; leave redirects to the caller, unread.
+class CheckedSession(requests.Session):
+    """Call `check` with the address of each new connection, and leave redirects to the caller.
 
-    An answer, its headers too, may take four times as long as its `timeout`, which is in seconds without a byte.
+    The `timeout` is in seconds without a byte. A whole response, including its headers, may take `_PATIENCE` times as
+    long.
     """
 
     def __init__(self, check: Callable[[str], None]) -> None:
@@ -44,14 +45,14 @@ class Session(requests.Session):
             self.mount(scheme, _Adapter(check))
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Name no target: requests would follow it, and read the whole body of each redirect."""
+        """Return None, because requests would follow the redirect and read its whole body."""
         return None
 
 
 class _Adapter(requests.adapters.HTTPAdapter):
-    """Have the address of each new connection checked before anything is sent over it.
+    """Check the address of each new connection before sending anything over it.
 
-    A name may resolve to another address by then than when it was checked ("DNS rebinding").
+    A name may resolve to another address now than when it was checked ("DNS rebinding").
     """
 
     def __init__(self, check: Callable[[str], None]) -> None:
@@ -59,12 +60,12 @@ class _Adapter(requests.adapters.HTTPAdapter):
         super().__init__()
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        """Make the pools of connections."""
+        """Create the connection pools."""
         super().init_poolmanager(*arguments, **options)
         self._watch(self.poolmanager, self._check)
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
-        """Make the pools of connections through a proxy, which resolves names itself: its own address is no matter."""
+        """Create the connection pools of a proxy; its own address is not checked, and it resolves names itself."""
         known = proxy in self.proxy_manager
         manager = super().proxy_manager_for(proxy, **options)
         if not known:
@@ -78,7 +79,7 @@ class _Adapter(requests.adapters.HTTPAdapter):
 
 def _watched(pool: Any, check: Callable[[str], None]) -> Any:
     class Connection(pool.ConnectionCls):  # type: ignore[misc]
-        response_class = _Answer
+        response_class = _TimedResponse
 
         def _new_conn(self) -> socket.socket:
             opened: socket.socket = super()._new_conn()
@@ -92,8 +93,8 @@ def _watched(pool: Any, check: Callable[[str], None]) -> Any:
     return type("Pool", (pool,), {"ConnectionCls": Connection})
 
 
-class _Answer(http.client.HTTPResponse):
-    """Read an answer up to a deadline: a server that now and then sends a byte, of a header too, goes on for ever."""
+class _TimedResponse(http.client.HTTPResponse):
+    """Read a response up to a deadline, because a server could send single bytes for ever, also in headers."""
 
     def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
@@ -101,7 +102,7 @@ class _Answer(http.client.HTTPResponse):
 
 
 class _Deadline(io.RawIOBase):
-    """Read from a stream for that many seconds."""
+    """Read from a stream for a limited number of seconds."""
 
     def __init__(self, stream: io.RawIOBase, seconds: float) -> None:
         self._stream = stream
@@ -113,7 +114,7 @@ class _Deadline(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int | None:
         if time.monotonic() > self._end:
-            raise NetworkError(f"it was not complete within {self._seconds:g} seconds")
+            raise NetworkError(f"it was not complete after {self._seconds:g} seconds")
         return self._stream.readinto(buffer)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Turn web pages into the files to keep: the main content as Markdown with front matter."""
+"""Convert web pages to files: the main content as Markdown with front matter."""
 
 import contextlib
 import mimetypes
@@ -15,13 +15,13 @@ from local_rag.scraping.fetch import Response, normalize_url
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("text/plain", "text/markdown", "text/x-markdown")
 _PDF = "application/pdf"
-CONVERTED = (*_HTML, *_TEXT, _PDF)
-# Markdown's own signs are text to a search engine: snake_case must not become snake\_case.
+CONTENT_TYPES = (*_HTML, *_TEXT, _PDF)
+# A search engine takes escapes for text, so snake_case must not become snake\_case.
 _NO_ESCAPES = {"escape_underscores": False, "escape_asterisks": False, "escape_misc": False}
 
 
 def check_selector(selector: str) -> None:
-    """Raise LocalRagError for what is no CSS selector."""
+    """Raise LocalRagError if the selector is not valid CSS."""
     import soupsieve
 
     try:
@@ -29,14 +29,14 @@ def check_selector(selector: str) -> None:
     except soupsieve.SelectorSyntaxError as error:
         why = str(error).splitlines()[0]
         raise LocalRagError(
-            f"{selector!r} is no CSS selector ({why}): write one such as 'main' or 'div.text'"
+            f"{selector!r} is not a valid CSS selector ({why}); write one such as 'main' or 'div.text'"
         ) from None
 
 
 def convert(response: Response, selector: str | None) -> tuple[bytes, str, list[str]]:
-    """Turn a page into the bytes of its file (empty if it holds no text), the file's suffix and the links to follow.
+    """Convert a page; return the bytes of its file (empty if it contains no text), the file's suffix and its links.
 
-    Of HTML, what matches the CSS selector is kept, or without one the main content.
+    From HTML, keep the elements that match the CSS selector, or the main content without a selector.
     """
     if response.content_type == _PDF:
         return response.body, ".pdf", []
@@ -56,8 +56,8 @@ def convert(response: Response, selector: str | None) -> tuple[bytes, str, list[
                 text = _select(text, selector)
             else:
                 text = trafilatura.extract(tree, url=response.url, output_format="markdown", include_comments=False)
-        except Exception as error:  # several parsers are at work, and no page may stop the run
-            raise NetworkError(f"its HTML cannot be read ({error})") from error
+        except Exception as error:  # the parsers raise anything, and no page may stop the run
+            raise NetworkError(f"its HTML cannot be parsed ({error})") from error
         title, date = metadata.title, metadata.date
     elif heading := re.search(r"^# +(.+)$", text, re.MULTILINE):
         title = heading[1]
@@ -72,12 +72,12 @@ def convert(response: Response, selector: str | None) -> tuple[bytes, str, list[
 
 
 def _select(text: str, selector: str) -> str:
-    """Turn what matches a selector into Markdown, each match a block of its own, without links and images."""
+    """Convert the elements that match a selector to Markdown, each as a block, without links and images."""
     from bs4 import BeautifulSoup
     from markitdown.converters import HtmlConverter
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # notes about odd pages
+        warnings.simplefilter("ignore")  # about odd pages
         found = BeautifulSoup(text, "lxml").select(selector)
         matches = set(map(id, found))
         blocks = [f"<div>{tag}</div>" for tag in found if matches.isdisjoint(map(id, tag.parents))]
@@ -86,12 +86,12 @@ def _select(text: str, selector: str) -> str:
 
 
 def _decode(response: Response) -> str:
-    """Decode a page: as UTF-8 where nearly all of it is, else as declared, else as bs4 makes out."""
+    """Decode a page: as UTF-8 if almost all of it is valid, else as declared, else as bs4 detects."""
     from bs4.dammit import UnicodeDammit
 
     text = response.body.decode(errors="replace")
     beyond_ascii = sum(character > "\x7f" for character in text)
-    if 10 * text.count("\ufffd") >= beyond_ascii:  # plain ASCII too, since ISO-2022-JP and the like look so
+    if 10 * text.count("\ufffd") >= beyond_ascii:  # also if all is ASCII, because ISO-2022-JP consists of ASCII bytes
         declared = [response.charset] if response.charset else []
         is_html = response.content_type in _HTML
         text = UnicodeDammit(response.body, declared, is_html=is_html).unicode_markup or text
@@ -99,8 +99,8 @@ def _decode(response: Response) -> str:
 
 
 def _links(tree: Any, url: str) -> list[str]:
-    """List the pages that a page links to, without those that are media by their suffix."""
-    links: dict[str, None] = {}  # in order, each once
+    """Return the addresses that a page links to, except media by their suffix."""
+    links: dict[str, None] = {}  # an ordered set
     base = next(iter(tree.xpath("//base/@href")), "")
     for href in tree.xpath("//a/@href"):
         with contextlib.suppress(NetworkError, ValueError):

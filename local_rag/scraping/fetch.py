@@ -1,4 +1,4 @@
-"""Fetch web pages: politely, within limits, and only from where the user meant to go."""
+"""Fetch web pages politely, within limits, and only from sites that the user meant."""
 
 import contextlib
 import time
@@ -14,19 +14,19 @@ import urllib3
 from protego import Protego
 
 from local_rag.errors import NetworkError
-from local_rag.scraping.connection import Session, is_private, resolve
+from local_rag.scraping.connection import CheckedSession, is_private, resolve
 from local_rag.scraping.robots import MAX_BYTES, PRODUCT, parse_robots
 
 USER_AGENT = f"{PRODUCT}/{version('local-rag')} (+respecting robots.txt)"
 _ATTEMPTS = 3
 _REDIRECTS = 10
-_LONGEST_PAUSE = 60.0  # seconds: a site that asks for more between two requests is left alone
+_LONGEST_PAUSE = 60.0  # seconds between two requests; a site that asks for more is skipped
 _TEMPORARY = {429, 500, 502, 503, 504}
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Hold what a server answered; `url` is where the redirects ended, `body` is empty unless `status` is 200."""
+    """A server's response; `url` is the address after redirects, `body` is empty unless `status` is 200."""
 
     url: str
     status: int
@@ -39,7 +39,7 @@ class Response:
 
 
 def normalize_url(url: str) -> str:
-    """Write a web address in its one usual form, without a fragment; raise NetworkError for what is no web address."""
+    """Return the canonical form of a web address without its fragment; raise NetworkError if it is not one."""
     request = requests.PreparedRequest()
     try:
         request.prepare_url(url.strip(), None)
@@ -49,47 +49,46 @@ def normalize_url(url: str) -> str:
         host = None
     if not host or parts.scheme not in ("http", "https"):
         raise NetworkError(
-            f"{url!r} is no address of a web page: write it out with http:// or https://, as in https://example.org/page"
+            f"{url!r} is not a web address; write it with http:// or https://, such as https://example.org/page"
         )
     if "@" in parts.netloc:
-        raise NetworkError(f"an address at {host} holds a user name or password: keep these in ~/.netrc instead")
+        raise NetworkError(f"an address at {host} contains a user name or password; put these in ~/.netrc")
     port = ":80" if parts.scheme == "http" else ":443"
     return parts._replace(netloc=parts.netloc.removesuffix(port), fragment="").geturl()
 
 
 def host_of(url: str) -> str:
-    """Name the host of a web address."""
+    """Return the host of a web address."""
     return urlsplit(url).hostname or ""
 
 
 def server_of(url: str) -> str:
-    """Name the host and the port of a web address."""
+    """Return the host and port of a web address."""
     parts = urlsplit(url)
     return parts.netloc if parts.port is not None else f"{parts.netloc}:{80 if parts.scheme == 'http' else 443}"
 
 
 def site_of(url: str) -> str:
-    """Name the site of a web address: its host, where a leading "www." makes no difference."""
+    """Return the site of a web address: its host without a leading "www."."""
     return host_of(url).removeprefix("www.")
 
 
 def describe_status(status: int) -> str:
-    """Say what a server answered, in words."""
+    """Describe a server's status in words."""
     known = status in {known.value for known in HTTPStatus}
     return f"the server answered {status}" + (f" {HTTPStatus(status).phrase}" if known else "")
 
 
-class _PassingError(NetworkError):
-    """Report a failure that may pass; `pause` is how many seconds the server asks to wait."""
+class _TemporaryError(NetworkError):
+    """A failure that may be temporary; `pause` is how many seconds the server asks to wait."""
 
     pause = 0.0
 
 
 class Fetcher:
-    """Fetch pages one at a time over one session, keeping to each site's robots.txt and to the limits.
+    """Fetch pages one at a time over one session, obeying each site's robots.txt and the limits.
 
-    `delay` is in seconds between two requests to one host, `timeout` in seconds without a byte (a whole answer may take
-    four times as long).
+    `delay` is in seconds between two requests to one host, `timeout` in seconds without a byte (as in CheckedSession).
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class Fetcher:
         self._timeout = timeout
         self._allow_private = allow_private
         self._resolve = resolve
-        self._session = Session(self._check_address)
+        self._session = CheckedSession(self._check_address)
         self._private_is_allowed = allow_private
         self._session.headers["User-Agent"] = USER_AGENT
         self._robots: dict[str, Protego | NetworkError] = {}
@@ -126,34 +125,34 @@ class Fetcher:
         conditions: Callable[[str], Mapping[str, str]] | None = None,
         obey_robots: bool = True,
     ) -> Response:
-        """Fetch an address through its redirects, each checked; raise NetworkError with the reason if it must not be.
+        """Fetch an address, checking and following redirects; raise NetworkError with the reason if that fails.
 
-        `max_bytes` is the size of a body after decompression, `home` a private host and port that are allowed
-        nonetheless, `site` a host that redirects may not leave; `conditions` gives the If-None-Match and
-        If-Modified-Since headers for an address. The answer may have any status.
+        `max_bytes` limits a body after decompression. `home` is a private host and port that are allowed, `site` a host
+        that redirects may not leave. `conditions` returns the If-None-Match and If-Modified-Since headers of an
+        address. The response may have any status.
         """
         for _ in range(_REDIRECTS + 1):
-            home = home if server_of(url) == home else None  # once away, a public site may not lead back in
+            home = home if server_of(url) == home else None  # a public site may not redirect back to it
             private_is_allowed = self._allow_private or home is not None
             if not private_is_allowed and any(map(is_private, self._resolve(host_of(url)))):
-                raise NetworkError(f"it leads to the private address {server_of(url)}: allow that with --allow-private")
+                raise NetworkError(f"it leads to the private address {server_of(url)}; allow that with --allow-private")
             if site is not None and site_of(url) != site:
-                raise NetworkError(f"it redirects to another site, {url}: follow that with --any-site")
+                raise NetworkError(f"it redirects to another site, {url}; follow that with --any-site")
             if obey_robots:
                 self._obey_robots(url, home)
-            self._private_is_allowed = private_is_allowed  # only now, since a robots.txt may have led elsewhere
+            self._private_is_allowed = private_is_allowed  # only now, because fetching robots.txt changes it
             response = self._get(url, content_types, max_bytes, conditions(url) if conditions else {})
             if response.location is None:
                 return response
             try:
                 url = normalize_url(urljoin(url, response.location))
             except (NetworkError, ValueError):
-                raise NetworkError(f"it redirects to {response.location}, which is no http or https address") from None
+                raise NetworkError(f"it redirects to {response.location}, which is not a web address") from None
         raise NetworkError(f"it redirects more than {_REDIRECTS} times")
 
     def _check_address(self, address: str) -> None:
         if not self._private_is_allowed and is_private(address):
-            raise NetworkError(f"it leads to the private address {address}: allow that with --allow-private")
+            raise NetworkError(f"it leads to the private address {address}; allow that with --allow-private")
 
     def _obey_robots(self, url: str, home: str | None) -> None:
         """Raise NetworkError if the site's robots.txt forbids the page; adopt its Crawl-delay."""
@@ -162,10 +161,10 @@ class Fetcher:
             try:
                 self._robots[robots_url] = self._read_robots(robots_url, home)
             except NetworkError as error:
-                self._robots[robots_url] = error  # so that a dead host is tried once, not once a link
+                self._robots[robots_url] = error  # try a dead host once, not once per link
         rules = self._robots[robots_url]
         if isinstance(rules, NetworkError):
-            raise NetworkError(f"the site's robots.txt could not be had ({rules}), so the site is left alone")
+            raise NetworkError(f"the site is skipped because its robots.txt cannot be fetched ({rules})")
         if not rules.can_fetch(url, PRODUCT):
             raise NetworkError("the site's robots.txt forbids it")
         crawl_delay = rules.crawl_delay(PRODUCT) or 0.0
@@ -174,7 +173,7 @@ class Fetcher:
         self._delays[host_of(url)] = max(self._delay, crawl_delay)
 
     def _read_robots(self, robots_url: str, home: str | None) -> Protego:
-        """Fetch and parse a robots.txt; where there is none, everything is allowed (RFC 9309)."""
+        """Fetch and parse a robots.txt; without one, everything is allowed (RFC 9309)."""
         response = self.fetch(robots_url, (), max_bytes=MAX_BYTES, home=home, obey_robots=False)
         if response.status == HTTPStatus.OK:
             return parse_robots(response.body)
@@ -183,10 +182,10 @@ class Fetcher:
         raise NetworkError(describe_status(response.status))
 
     def _get(self, url: str, content_types: Collection[str], max_bytes: int, headers: Mapping[str, str]) -> Response:
-        """Request one address, without redirects, and try again after a failure that may pass.
+        """Request one address without redirects, and try again after a temporary failure.
 
-        urllib3's own Retry would read a failed answer to its end, however long that is, and would not try again when a
-        body breaks off.
+        urllib3's own Retry would read a failed response to its end, whatever its length, and would not try again if a
+        body is incomplete.
         """
         host = host_of(url)
         pause = self._delays.get(host, self._delay)
@@ -196,7 +195,7 @@ class Fetcher:
                 time.sleep(max(0.0, self._finished[host] + pause - time.monotonic()))
             try:
                 return self._request(url, content_types, max_bytes, headers)
-            except _PassingError as error:
+            except _TemporaryError as error:
                 if attempt == _ATTEMPTS or error.pause > _LONGEST_PAUSE:
                     raise
                 attempt += 1
@@ -209,46 +208,48 @@ class Fetcher:
     ) -> Response:
         """Request one address once; turn every failure into a NetworkError."""
         try:
-            with self._session.get(url, headers=dict(headers), stream=True, timeout=self._timeout) as answer:
-                return self._read(url, answer, content_types, max_bytes)
+            with self._session.get(url, headers=dict(headers), stream=True, timeout=self._timeout) as response:
+                return self._read(url, response, content_types, max_bytes)
         except requests.exceptions.SSLError as error:
-            raise NetworkError("its certificate cannot be verified: name your own in REQUESTS_CA_BUNDLE") from error
+            raise NetworkError("its certificate cannot be verified; set your own with REQUESTS_CA_BUNDLE") from error
         except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
-            raise _PassingError(f"no answer came within {self._timeout:g} seconds") from error
+            raise _TemporaryError(f"the server did not answer within {self._timeout:g} seconds") from error
         except (requests.ConnectionError, urllib3.exceptions.ProtocolError) as error:
-            raise _PassingError("the connection failed or broke off") from error
+            raise _TemporaryError("the connection failed or was interrupted") from error
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise NetworkError(f"the request failed ({error})") from error
 
-    def _read(self, url: str, answer: requests.Response, content_types: Collection[str], max_bytes: int) -> Response:
-        """Read an answer within the limits; the body only of a page of one of the `content_types` (any if empty)."""
-        if answer.status_code in _TEMPORARY:
-            failure = _PassingError(describe_status(answer.status_code))
+    def _read(self, url: str, response: requests.Response, content_types: Collection[str], max_bytes: int) -> Response:
+        """Read a response within the limits; read its body only if it has one of the `content_types` (any if empty)."""
+        if response.status_code in _TEMPORARY:
+            failure = _TemporaryError(describe_status(response.status_code))
             with contextlib.suppress(urllib3.exceptions.InvalidHeader):
-                failure.pause = urllib3.Retry().get_retry_after(answer.raw) or 0.0
+                failure.pause = urllib3.Retry().get_retry_after(response.raw) or 0.0
             raise failure
         header = Message()
-        header["Content-Type"] = answer.headers.get("Content-Type", "")
+        header["Content-Type"] = response.headers.get("Content-Type", "")
         content_type = header.get_content_type() if header["Content-Type"] else "no content type"
         body = bytearray()
-        if answer.status_code == HTTPStatus.OK:
+        if response.status_code == HTTPStatus.OK:
             if content_types and content_type not in content_types:
-                raise NetworkError(f"it is no page but {content_type}")
-            length = answer.raw.length_remaining or 0
-            while length <= max_bytes and (piece := answer.raw.read1(65536, decode_content=True)):
+                raise NetworkError(f"it is not a page but {content_type}")
+            length = response.raw.length_remaining or 0
+            while length <= max_bytes and (piece := response.raw.read1(65536, decode_content=True)):
                 body += piece
                 length = len(body)
             if length > max_bytes:
                 raise NetworkError(f"it is larger than {max_bytes:,} bytes")
         # A Location is UTF-8 in practice, though http.client decodes it as Latin-1.
-        location = answer.headers["Location"].encode("latin-1").decode(errors="replace") if answer.is_redirect else None
+        location = (
+            response.headers["Location"].encode("latin-1").decode(errors="replace") if response.is_redirect else None
+        )
         return Response(
             url=url,
-            status=answer.status_code,
+            status=response.status_code,
             content_type=content_type,
             charset=header.get_content_charset(),
-            etag=answer.headers.get("ETag"),
-            last_modified=answer.headers.get("Last-Modified"),
+            etag=response.headers.get("ETag"),
+            last_modified=response.headers.get("Last-Modified"),
             location=location,
             body=bytes(body),
         )

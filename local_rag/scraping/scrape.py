@@ -1,4 +1,4 @@
-"""Scrape web pages into a folder, the main content of each as a Markdown file with front matter."""
+"""Scrape web pages into a folder, the main content of each page as a Markdown file with front matter."""
 
 import contextlib
 import functools
@@ -16,16 +16,16 @@ from urllib.parse import unquote, urlsplit
 from local_rag.errors import LocalRagError, NetworkError
 from local_rag.files import SCRAPE_STATE, file_sha256, write_whole
 from local_rag.scraping.connection import is_private, resolve
-from local_rag.scraping.convert import CONVERTED, check_selector, convert
+from local_rag.scraping.convert import CONTENT_TYPES, check_selector, convert
 from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, normalize_url, server_of, site_of
 
 _LONGEST_NAME = 80  # characters of a file name, before a hash and the suffix
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # no file names on Windows
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # invalid as file names on Windows
 
 
 @dataclass(frozen=True, slots=True)
 class ScrapedPage:
-    """Tell what became of one address; `path` is None and `reason` says why when it was skipped."""
+    """The result of one address; if it was skipped, `path` is None and `reason` says why."""
 
     url: str
     path: Path | None
@@ -34,8 +34,8 @@ class ScrapedPage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What is remembered of a page between runs: its file, hash and selector, and by what the server knows it."""
+class _PageState:
+    """The state of a page between runs: its file, hash and selector, and the server's validators."""
 
     file: str
     sha256: str
@@ -43,15 +43,15 @@ class _Known:
     last_modified: str | None
     selector: str | None = None
 
-    def is_whole(self) -> bool:
-        """Tell whether the fields, which come from a file, are what they should be."""
+    def is_valid(self) -> bool:
+        """Return whether the fields, which come from a file, have the right types."""
         others = (self.sha256, self.etag, self.last_modified, self.selector)
         return isinstance(self.file, str) and all(value is None or isinstance(value, str) for value in others)
 
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
-    """An address still to be fetched; `depth` is how many links to follow from it, `home` and `site` as in fetch."""
+    """An address to fetch; follow links from it up to `depth` away, `home` and `site` as in fetch."""
 
     url: str
     depth: int
@@ -73,29 +73,30 @@ def scrape(
     max_bytes: int = 20_000_000,
     resolve: Callable[[str], Iterable[str]] = resolve,
 ) -> Iterator[ScrapedPage]:
-    """Fetch pages, and those they link to up to `depth` links away, into `output`; yield each as it is done.
+    """Fetch pages into `output`, and pages up to `depth` links away; yield each result.
 
-    Of an HTML page, what matches the CSS `selector` is kept, or without one the main content. `delay` and `timeout` are
-    in seconds. What is done stays done when the iteration is stopped. An address that is none raises NetworkError, and
-    a selector that is none LocalRagError, before anything is fetched; a page that cannot be had is yielded as skipped.
+    From HTML pages, keep the elements that match the CSS `selector`, or the main content without one. `delay` and
+    `timeout` are in seconds. Pages written so far remain if the iteration is stopped. Raise NetworkError for an invalid
+    address and LocalRagError for an invalid selector before fetching anything; yield pages that cannot be fetched as
+    skipped.
     """
     if selector is not None:
         check_selector(selector)
     queue: deque[_Visit] = deque()
     for url in dict.fromkeys(normalize_url(url) for url in urls):
-        # A host that also has a public address may be anyone's, sent here to reach a private service.
+        # A host with a public and a private address may be an attacker's, meant to reach a private service.
         kinds = set(map(is_private, resolve(host_of(url))))
         queue.append(_Visit(url, depth, server_of(url) if kinds == {True} else None, None))
     seen = {visit.url for visit in queue}
     done: set[str] = set()
     state = _load_state(output)
-    remembered = functools.partial(_conditions, output=output, state=state, selector=selector)
+    stored = functools.partial(_conditions, output=output, state=state, selector=selector)
     fetcher = Fetcher(delay=delay, timeout=timeout, allow_private=allow_private, resolve=resolve)
     count = 0
     with contextlib.closing(fetcher):
         while queue and count < max_pages:
             visit = queue.popleft()
-            if visit.url in done:  # a redirect led there already
+            if visit.url in done:  # a redirect already led there
                 continue
             count += 1
             base = visit.url
@@ -103,14 +104,14 @@ def scrape(
             try:
                 response = fetcher.fetch(
                     visit.url,
-                    CONVERTED,
+                    CONTENT_TYPES,
                     max_bytes=max_bytes,
                     home=visit.home,
                     site=visit.site,
-                    conditions=None if visit.depth else remembered,  # an unchanged page is not sent, nor are its links
+                    conditions=None if visit.depth else stored,  # an unchanged page is sent without its links
                 )
                 if response.url in done:
-                    raise NetworkError(f"it redirects to {response.url}, which was fetched before")
+                    raise NetworkError(f"it redirects to {response.url}, which was already fetched")
                 base = response.url
                 done |= {visit.url, base}
                 page, links = _keep(response, visit.url, output, state, selector)
@@ -127,10 +128,10 @@ def scrape(
 
 
 def file_name(url: str, suffix: str) -> str:
-    """Derive a relative file name from an address: always the same for one, never the same for two on one host.
+    """Derive a relative file name from an address: stable, and unique among the addresses of a host.
 
-    A name that lost something (a query, capitals, odd characters, length) ends in a hash of the address, as does a
-    folder of the host. http and https are taken for one.
+    If the name loses information (a query, upper case, unusual characters, length), it ends in a hash of the address;
+    so does the host's folder. http and https give the same name.
     """
     parts = urlsplit(url)
     host = parts.netloc.replace(":", "_")
@@ -149,13 +150,13 @@ def _hash(text: str) -> str:
 
 
 def _slug(text: str) -> str:
-    """Reduce a text to lower-case letters, digits, dots, hyphens and underscores, safe as a name on every system."""
+    """Reduce a text to lower-case letters, digits, dots, hyphens and underscores: a valid name on every system."""
     slug = re.sub(r"[^a-z0-9._-]+", "-", unquote(text).lower())[:_LONGEST_NAME].strip("._-") or "index"
     return f"page-{slug}" if _RESERVED.fullmatch(slug) else slug
 
 
-def _conditions(url: str, output: Path, state: Mapping[str, _Known], selector: str | None) -> dict[str, str]:
-    """Give the headers that ask for a page only if it changed, unless its file is gone or is to hold another part."""
+def _conditions(url: str, output: Path, state: Mapping[str, _PageState], selector: str | None) -> dict[str, str]:
+    """Return headers that request a page only if it changed; none if its file is gone or the selector changed."""
     known = state.get(url)
     if known is None or known.selector != selector or not (output / known.file).is_file():
         return {}
@@ -164,12 +165,9 @@ def _conditions(url: str, output: Path, state: Mapping[str, _Known], selector: s
 
 
 def _keep(
-    response: Response, url: str, output: Path, state: dict[str, _Known], selector: str | None
+    response: Response, url: str, output: Path, state: dict[str, _PageState], selector: str | None
 ) -> tuple[ScrapedPage, list[str]]:
-    """Write a page and the state, unless nothing changed or a file of the user's is in the way.
-
-    Return what was done and the page's links.
-    """
+    """Write a page and the state, unless nothing changed or the user edited the file; return result and links."""
     known = state.get(response.url)
     if response.status == HTTPStatus.NOT_MODIFIED and known is not None:
         return ScrapedPage(url, output / known.file, "unchanged"), []
@@ -177,45 +175,45 @@ def _keep(
         raise NetworkError(describe_status(response.status))
     content, suffix, links = convert(response, selector)
     if not content:
-        reason = "no text was found in it" if selector is None else f"no text in it matches the selector {selector}"
+        reason = "it contains no text" if selector is None else f"no text in it matches the selector {selector}"
         return ScrapedPage(url, None, "skipped", reason), links
     file = file_name(response.url, suffix)
     sha256 = hashlib.sha256(content).hexdigest()
     unchanged = known is not None and (known.file, known.sha256) == (file, sha256) and (output / file).is_file()
     if not unchanged:
-        ours = {sha256, *(entry.sha256 for entry in state.values() if entry.file == file)}  # by http or https
+        ours = {sha256, *(entry.sha256 for entry in state.values() if entry.file == file)}  # http and https
         if _is_edited(output / file, ours):
-            reason = f"{output / file} may hold changes of yours: move or delete it to have the page anew"
+            reason = f"{output / file} was edited; move or delete it to fetch the page again"
             return ScrapedPage(url, None, "skipped", reason), links
         _write(output / file, content)
     state.update(_load_state(output))  # another run may have written it
-    state[response.url] = _Known(file, sha256, response.etag, response.last_modified, selector)
+    state[response.url] = _PageState(file, sha256, response.etag, response.last_modified, selector)
     _write(output / SCRAPE_STATE, json.dumps({key: asdict(value) for key, value in state.items()}, indent=1).encode())
     return ScrapedPage(url, output / file, "unchanged" if unchanged else "written"), links
 
 
 def _is_edited(path: Path, ours: Collection[str]) -> bool:
-    """Tell whether a file is there that has none of our hashes."""
+    """Return whether a file exists and has none of our hashes."""
     try:
         return file_sha256(path) not in ours
     except OSError:
         return path.is_file()
 
 
-def _load_state(output: Path) -> dict[str, _Known]:
-    """Load what is remembered of earlier runs; of what is damaged, pages are fetched again."""
+def _load_state(output: Path) -> dict[str, _PageState]:
+    """Load the state of earlier runs; pages whose state is damaged are fetched again."""
     try:
         entries = json.loads((output / SCRAPE_STATE).read_bytes())
-        state = {url: _Known(**entry) for url, entry in entries.items()}
+        state = {url: _PageState(**entry) for url, entry in entries.items()}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
-    return {url: known for url, known in state.items() if known.is_whole()}
+    return {url: known for url, known in state.items() if known.is_valid()}
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)
     except OSError as error:
-        raise LocalRagError(f"{path} cannot be written ({error.strerror}): choose a folder with --output") from error
+        raise LocalRagError(f"Cannot write {path} ({error.strerror}); choose another folder with --output") from error

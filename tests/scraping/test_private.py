@@ -14,7 +14,7 @@ PUBLIC = "93.184.215.14"
 def test_another_private_host_is_refused(site: WebServer, tmp_path: Path) -> None:
     linked_pages(site)
     pages = run(site.url("/a"), output=tmp_path, depth=1, same_site=False)
-    refused = f"it leads to the private address localhost:{site.port}: allow that with --allow-private"
+    refused = f"it leads to the private address localhost:{site.port}; allow that with --allow-private"
     assert pages[-1].reason == refused
     site.pages["/"] = redirect(site.url("/other", host="localhost"))
     assert "private address localhost" in reason(site.url(), tmp_path / "redirected")

@@ -22,9 +22,9 @@ def test_robots_txt_is_obeyed(site: WebServer, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        (Reply("", status=500), "robots.txt could not be had"),
-        (redirect("ftp://127.0.0.1/robots.txt"), "robots.txt could not be had"),
-        (Reply("", status=429), "robots.txt could not be had"),
+        (Reply("", status=500), "robots.txt cannot be fetched"),
+        (redirect("ftp://127.0.0.1/robots.txt"), "robots.txt cannot be fetched"),
+        (Reply("", status=429), "robots.txt cannot be fetched"),
         (Reply("# " + 300_000 * "long\n# ", "text/plain"), "larger than 1,000,000 bytes"),
         (Reply("User-agent: *\nCrawl-delay: 86400\n", "text/plain"), "over 60 seconds"),
         (Reply("User-agent: *\nCrawl-delay: 60.5\n", "text/plain"), "over 60 seconds"),

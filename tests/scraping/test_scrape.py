@@ -99,7 +99,7 @@ def test_a_page_reached_twice_is_fetched_once(site: WebServer, tmp_path: Path) -
     site.pages |= {"/old": redirect("/tide"), "/older": redirect("/old"), "/tide": Reply(article())}
     pages = run(site.url("/old"), site.url("/tide"), site.url("/tide#part"), site.url("/older"), output=tmp_path)
     assert [page.status for page in pages] == ["written", "skipped"]
-    assert "fetched before" in pages[1].reason
+    assert "already fetched" in pages[1].reason
 
 
 def test_a_redirect_loop_ends(site: WebServer, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_passing_failure_is_tried_again(site: WebServer, tmp_path: Path) -> No
         (Reply("", status=500), "500 Internal Server Error", 3),
         (Reply("", status=503, headers={"Retry-After": "3600"}), "503 Service Unavailable", 1),
         (Reply("", status=503, headers={"Retry-After": "soon"}), "503 Service Unavailable", 3),
-        (Reply("x", headers={"Content-Length": "9"}), "broke off", 3),
+        (Reply("x", headers={"Content-Length": "9"}), "was interrupted", 3),
         (Reply("", status=418), "418", 1),
         (Reply("", status=304), "304", 1),
         (Reply("not gzip", headers={"Content-Encoding": "gzip"}), "failed", 1),
@@ -158,14 +158,14 @@ def test_a_short_retry_after_is_waited_for(site: WebServer, tmp_path: Path) -> N
 
 def test_a_silent_server_is_given_up(site: WebServer, tmp_path: Path) -> None:
     site.pages["/"] = site.hang
-    assert "no answer came within 0.2 seconds" in reason(site.url(), tmp_path, timeout=0.2)
+    assert "did not answer within 0.2 seconds" in reason(site.url(), tmp_path, timeout=0.2)
 
 
 @pytest.mark.parametrize("kind", ["drip", "drip_headers", "drip_interim_answers", "drip_chunk_size"])
 def test_a_dripping_server_is_given_up(site: WebServer, tmp_path: Path, kind: str) -> None:
     site.pages["/"] = getattr(site, kind)
     start = time.monotonic()
-    assert "not complete within 0.8 seconds" in reason(site.url(), tmp_path, timeout=0.2)
+    assert "not complete after 0.8 seconds" in reason(site.url(), tmp_path, timeout=0.2)
     assert time.monotonic() - start < 20
     assert site.paths() == ["/"]
 
@@ -178,7 +178,7 @@ def test_a_proxy_is_used_and_may_not_drip_either(
     page, dripping = "http://tide.invalid/", "http://tide.invalid/dripping"
     site.pages |= {page: Reply(article()), dripping: site.drip_headers}
     pages = run(page, dripping, output=tmp_path, timeout=0.2)
-    assert [page.reason for page in pages] == ["", "it was not complete within 0.8 seconds"]
+    assert [page.reason for page in pages] == ["", "it was not complete after 0.8 seconds"]
 
 
 def test_a_closed_port_is_skipped(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_links_of_a_page_without_text_are_followed(site: WebServer, tmp_path: Pa
     }
     pages = run(site.url(), output=tmp_path, depth=1)
     assert [page.status for page in pages] == ["skipped", "written"]
-    assert pages[0].reason == "no text was found in it"
+    assert pages[0].reason == "it contains no text"
 
 
 def test_html_that_trips_the_parsers_only_costs_its_page(site: WebServer, tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_html_that_trips_the_parsers_only_costs_its_page(site: WebServer, tmp_pa
     site.pages |= {"/a": Reply(hostile), "/b": Reply(article())}
     pages = run(site.url("/a"), site.url("/b"), output=tmp_path, depth=1)
     assert [page.status for page in pages] == ["skipped", "written"]
-    assert pages[0].reason.startswith("its HTML cannot be read")
+    assert pages[0].reason.startswith("its HTML cannot be parsed")
 
 
 class Versioned:
@@ -356,7 +356,7 @@ def test_a_file_that_the_user_edited_is_not_overwritten(site: WebServer, tmp_pat
     site.pages["/"] = Reply(article("The new tide", links=("/b",)))
     site.pages["/b"] = Reply(article())
     pages = run(site.url(), output=tmp_path, depth=1)
-    assert pages[0].reason == f"{first.path} may hold changes of yours: move or delete it to have the page anew"
+    assert pages[0].reason == f"{first.path} was edited; move or delete it to fetch the page again"
     assert [page.status for page in pages] == ["skipped", "written"]
     assert first.path.read_text() == "my own notes"
     first.path.unlink()
@@ -370,7 +370,7 @@ def test_a_file_that_scrape_never_wrote_is_not_overwritten(site: WebServer, tmp_
     path = tmp_path / f"127.0.0.1_{site.port}" / "tide.md"
     path.parent.mkdir()
     path.write_text("my own notes")
-    assert "may hold changes of yours" in run(site.url("/tide"), output=tmp_path)[0].reason
+    assert "was edited" in run(site.url("/tide"), output=tmp_path)[0].reason
     assert path.read_text() == "my own notes"
 
 
@@ -396,7 +396,7 @@ def test_two_runs_at_once_forget_nothing_of_each_other(site: WebServer, tmp_path
 def test_an_unwritable_folder_is_one_sentence(site: WebServer, tmp_path: Path) -> None:
     site.pages["/"] = Reply(article())
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(LocalRagError, match=r"cannot be written \(Not a directory\): choose a folder with --output"):
+    with pytest.raises(LocalRagError, match=r"Cannot write .* \(Not a directory\); choose another folder"):
         run(site.url(), output=tmp_path / "file")
 
 
@@ -472,12 +472,12 @@ WRONG = [
 def test_what_is_no_address_is_wrong_usage(url: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(command, [url, "--output", str(tmp_path)])
     assert result.exit_code == 2
-    assert "write it out with http:// or https://" in " ".join(result.stderr.split())
+    assert "write it with http:// or https://" in " ".join(result.stderr.split())
     assert result.stdout == ""
 
 
 def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
-    with pytest.raises(NetworkError, match="keep these in") as error:
+    with pytest.raises(NetworkError, match="put these in") as error:
         normalize_url("https://me:hunter2@example.org/")
     assert "hunter2" not in str(error.value)
 
@@ -489,7 +489,7 @@ def test_the_command_prints_paths_and_reasons_apart(site: WebServer, tmp_path: P
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [str(tmp_path / f"127.0.0.1_{site.port}" / "a.md")]
     assert result.stderr.splitlines() == [
-        f"skipped: {urls[1]}: it redirects to ftp://x/\ufffd[31m\ufffd, which is no http or https address",
+        f"skipped: {urls[1]}: it redirects to ftp://x/\ufffd[31m\ufffd, which is not a web address",
         f"1 written, 0 unchanged, 1 skipped in {tmp_path}.",
     ]
     result = CliRunner().invoke(command, [*urls, "--delay", "0", "--output", str(tmp_path), "--json"])

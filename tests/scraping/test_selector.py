@@ -76,8 +76,8 @@ def test_what_is_no_selector_is_wrong_usage(site: WebServer, tmp_path: Path, sel
     site.pages["/"] = Reply(article())
     result = CliRunner().invoke(command, [site.url(), "--selector", selector, "--output", str(tmp_path)])
     assert result.exit_code == 2
-    assert f"{selector!r} is no CSS selector" in " ".join(result.stderr.split())
-    with pytest.raises(LocalRagError, match="is no CSS selector") as error:
+    assert f"{selector!r} is not a valid CSS selector" in " ".join(result.stderr.split())
+    with pytest.raises(LocalRagError, match="is not a valid CSS selector") as error:
         next(scrape([site.url()], output=tmp_path, selector=selector))
     assert "\n" not in str(error.value)
     assert site.requests == []
