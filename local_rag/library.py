@@ -11,8 +11,9 @@ from typing import Any, Self
 from local_rag.answering.answerer import Answerer, answer_room
 from local_rag.answering.conversation import Conversation
 from local_rag.answering.pipeline import AnswerPipeline
-from local_rag.cluster.choice import indexes_of, live_index, own_passages, prune, publishing, workers_of
+from local_rag.cluster.engines.choice import indexes_of, live_index, own_passages, prune, publishing
 from local_rag.cluster.hosts import network_of
+from local_rag.cluster.workers.ray_workers import workers_of
 from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.index.generations import Generations

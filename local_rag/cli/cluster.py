@@ -10,10 +10,11 @@ import click
 from local_rag.cli.opening import open_library
 from local_rag.cli.options import ClusterCommand, Group, json_option, library_options
 from local_rag.cli.progress import IndexProgress
-from local_rag.cluster.check import Machine, check_engine, compare_machines
+from local_rag.cluster.engines.choice import check_engine
 from local_rag.cluster.hosts import head_of
-from local_rag.cluster.launch import Started, commands_for_others, join, start_head
-from local_rag.cluster.launch import stop as stop_here
+from local_rag.cluster.workers.check import Machine, compare_machines
+from local_rag.cluster.workers.launch import Started, commands_for_others, join, start_head
+from local_rag.cluster.workers.launch import stop as stop_here
 from local_rag.display import one_line, printable_json
 from local_rag.errors import ClusterError
 from local_rag.offline import is_loopback

@@ -21,8 +21,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from local_rag.cluster.connection import make_token, ray_environment
-from local_rag.cluster.workers import RayWorkers
+from local_rag.cluster.workers.connection import make_token, ray_environment
+from local_rag.cluster.workers.ray_workers import RayWorkers
 from local_rag.indexing.contextualize import ContextJob, Window, context_plan, plan_contexts
 from local_rag.indexing.work import LocalWorkers
 from local_rag.llama.generator import Counts, Request, Vocabulary

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.engines import JOURNAL
+from tests.cluster.journaling import JOURNAL
 
 FULL = os.environ.get("LOCAL_RAG_TEST_CLUSTER") == "full"
 _TRIES = 3
@@ -55,7 +55,7 @@ def started() -> Iterator[Two]:
         JOURNAL: str(state / "journal"),
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]).rstrip(":"),
     }
-    from local_rag.cluster.connection import make_token, ray_environment
+    from local_rag.cluster.workers.connection import make_token, ray_environment
 
     make_token()
     os.environ |= ray_environment("127.0.0.1")

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from local_rag.cluster import driver
-from local_rag.cluster.driver import Driver, Finished, GivenUp, Task
+from local_rag.cluster.workers import driver
+from local_rag.cluster.workers.driver import Driver, Finished, GivenUp, Task
 from local_rag.errors import ClusterError
-from tests.cluster.machines import Clock, FakeMachines
+from tests.cluster.pool import Clock, FakeWorkerPool
 
 
-def drive(machines: FakeMachines) -> Driver[int, int]:
+def drive(machines: FakeWorkerPool) -> Driver[int, int]:
     clock = Clock()
     return Driver(machines, lambda _line: None, clock=clock, sleep=clock.sleep)
 
@@ -28,7 +28,7 @@ def finished_keys(results: Iterator[Finished | GivenUp]) -> list[str]:
 
 
 def test_all_is_finished_once_and_shared_out() -> None:
-    machines = FakeMachines(3)
+    machines = FakeWorkerPool(3)
     keys = finished_keys(drive(machines).run(tasks(20)))
     assert len(keys) == len(set(keys)) == 160
     assert {place for place, _ in machines.placed} == set(machines.names)
@@ -36,7 +36,7 @@ def test_all_is_finished_once_and_shared_out() -> None:
 
 @given(seed=some.integers(0, 10_000), failing=some.floats(0.0, 0.2), places=some.integers(1, 4))
 def test_whatever_fails_each_item_is_finished_or_given_up_once(seed: int, failing: float, places: int) -> None:
-    machines = FakeMachines(places, failing=failing, seed=seed)
+    machines = FakeWorkerPool(places, failing=failing, seed=seed)
     keys = list[str]()
     for result in drive(machines).run(tasks(12)):
         keys += result.keys
@@ -45,7 +45,7 @@ def test_whatever_fails_each_item_is_finished_or_given_up_once(seed: int, failin
 
 
 def test_a_hundred_thousand_documents_finish_exactly_once_in_little_memory() -> None:
-    machines = FakeMachines(8, failing=0.0005, seed=7)
+    machines = FakeWorkerPool(8, failing=0.0005, seed=7)
     seen, twice, given_up, most = bytearray(100_000), 0, 0, 0
     for result in drive(machines).run(Task({str(number): (0, number)}) for number in range(100_000)):
         machines.placed.clear()
@@ -71,12 +71,12 @@ def test_tasks_are_asked_for_as_they_can_be_taken() -> None:
             pulled.append(number)
             yield task
 
-    for done, _ in enumerate(drive(FakeMachines(2)).run(watched()), start=1):
+    for done, _ in enumerate(drive(FakeWorkerPool(2)).run(watched()), start=1):
         assert len(pulled) <= done // 3 + 2 * driver.IN_FLIGHT + 1
 
 
 def test_poison_is_given_up_alone_after_its_tries_on_another_machine_each_time() -> None:
-    machines = FakeMachines(2, poison=frozenset({"1/1/2"}))
+    machines = FakeWorkerPool(2, poison=frozenset({"1/1/2"}))
     results = list(drive(machines).run(tasks(3)))
     (lost,) = [result for result in results if isinstance(result, GivenUp)]
     assert lost == GivenUp(["1/1/2", "1/1/3"], "killed")
@@ -88,20 +88,20 @@ def test_poison_is_given_up_alone_after_its_tries_on_another_machine_each_time()
 
 
 def test_what_never_begins_is_given_up_in_the_end() -> None:
-    machines = FakeMachines(1, failing=4.0)
+    machines = FakeWorkerPool(1, failing=4.0)
     (lost,) = drive(machines).run(tasks(1, parts=1))
     assert isinstance(lost, GivenUp)
     assert len(machines.placed) > driver.TRIES
 
 
 def test_a_fault_that_is_not_the_documents_ends_the_run() -> None:
-    machines = FakeMachines(2, poison=frozenset(key for task in tasks(30) for key in task.items))
+    machines = FakeWorkerPool(2, poison=frozenset(key for task in tasks(30) for key in task.items))
     with pytest.raises(ClusterError, match="hardly theirs"):
         list(drive(machines).run(tasks(30)))
 
 
 def test_a_machine_that_goes_loses_nothing_and_one_that_comes_gets_work() -> None:
-    machines = FakeMachines(2)
+    machines = FakeWorkerPool(2)
     keys = list[str]()
     for result in drive(machines).run(tasks(40)):
         keys += result.keys
@@ -116,4 +116,4 @@ def test_a_machine_that_goes_loses_nothing_and_one_that_comes_gets_work() -> Non
 
 def test_a_run_without_any_machine_ends_after_a_while() -> None:
     with pytest.raises(ClusterError, match="cluster start --join"):
-        list(drive(FakeMachines(0)).run(tasks(1)))
+        list(drive(FakeWorkerPool(0)).run(tasks(1)))

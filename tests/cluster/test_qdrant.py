@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from local_rag.cluster.engine import Client, EngineAwayError
+from local_rag.cluster.engines.client import Client, EngineAwayError
+from local_rag.cluster.engines.qdrant_indexes import QdrantIndexes
 from local_rag.cluster.hosts import engine_of
-from local_rag.cluster.qdrant_indexes import QdrantIndexes
 from local_rag.errors import ClusterError
 from local_rag.library import Library
 from local_rag.records import Filters

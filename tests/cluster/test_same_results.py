@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_rag.cluster.workers import RayWorkers
+from local_rag.cluster.workers.ray_workers import RayWorkers
 from local_rag.indexing.contextualize import context_plan, context_room, plan_contexts, prompt_requests
 from local_rag.indexing.work import EmbeddingJob, LocalWorkers
 from local_rag.llama.generator import common_prefix

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_rag.cluster.connection import connected
-from local_rag.cluster.workers import RayWorkers, pack_contexts, pack_files
+from local_rag.cluster.workers.connection import connected
+from local_rag.cluster.workers.ray_workers import RayWorkers, pack_contexts, pack_files
 from local_rag.errors import ClusterError
 from local_rag.indexing.contextualize import ContextJob, Window
 from local_rag.indexing.vectors import embed_with_contexts
@@ -22,7 +22,7 @@ from local_rag.models.registry import resolve
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel, Skipped
 from tests.cluster.conftest import FULL, NODE, Two
-from tests.cluster.engines import POISON, journaling_engine
+from tests.cluster.journaling import POISON, journaling_engine
 from tests.fakes import FakeEmbedder, quick_vocabulary
 
 pytestmark = pytest.mark.rest

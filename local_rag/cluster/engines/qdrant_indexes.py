@@ -14,9 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from local_rag.cluster.engine import Client
+from local_rag.cluster.engines.client import Client
+from local_rag.cluster.engines.qdrant_index import DENSE, MANIFEST, WORDS, QdrantIndex, facts_of, payload_of
 from local_rag.cluster.hosts import engine_of
-from local_rag.cluster.qdrant_index import DENSE, MANIFEST, WORDS, QdrantIndex, facts_of, payload_of
 from local_rag.errors import ClusterError
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.index.protocol import Contents, DocumentRows

@@ -5,19 +5,20 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Generator as Stream
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from local_rag.cluster.connection import connected, log
-from local_rag.cluster.driver import Driver, Finished, GivenUp, Task
 from local_rag.cluster.hosts import head_of, private_addresses
-from local_rag.cluster.ray_machines import RayMachines
-from local_rag.cluster.worker import Fitting, facts_of
+from local_rag.cluster.workers.connection import connected, log
+from local_rag.cluster.workers.driver import Driver, Finished, GivenUp, Task
+from local_rag.cluster.workers.ray_pool import RayWorkerPool
+from local_rag.cluster.workers.worker import Fitting, facts_of
 from local_rag.errors import ClusterError, ReadError
 from local_rag.indexing.contextualize import ContextJob
-from local_rag.indexing.work import EmbeddingJob, Note, OpenEngine, WrittenContext
+from local_rag.indexing.work import EmbeddingJob, Note, OpenEngine, Workers, WrittenContext
 from local_rag.llama.generator import Counts
 from local_rag.llama.open import open_engine
 from local_rag.models.embedder import Embedder
@@ -26,6 +27,7 @@ from local_rag.reading.isolate import ReadFile
 from local_rag.reading.read import read_bytes, skipped
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel, Role, Skipped
+from local_rag.settings import Settings
 
 _FEWEST_CHUNKS, _MOST_CHUNKS = (
     64,
@@ -33,6 +35,11 @@ _FEWEST_CHUNKS, _MOST_CHUNKS = (
 )  # of a task: the engine writes several contexts at a time, and runs dry at its end
 _EMBED_CHUNKS = 256
 _FILES, _FILE_BYTES = 16, 4 * 2**20  # of a task
+
+
+def workers_of(settings: Settings, local: Callable[..., Workers]) -> Callable[..., Workers]:
+    """Return what makes the workers: those of the cluster if the settings name one, else the local ones."""
+    return partial(RayWorkers, settings.cluster_address) if settings.cluster_address else local
 
 
 class RayWorkers:
@@ -127,7 +134,7 @@ class RayWorkers:
         with ExitStack() as stack:
             ray = stack.enter_context(connected(self._address))
             self._own = self._own or facts_of(self._names)
-            machines = stack.enter_context(RayMachines(ray, method, fitting, self._own, log))
+            machines = stack.enter_context(RayWorkerPool(ray, method, fitting, self._own, log))
             machines.require_same()
             driver = Driver[Any, Any](machines, log)
             self._drivers.append(driver)

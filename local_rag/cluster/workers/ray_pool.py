@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from local_rag.cluster.driver import Began, Ended, Event, Failed, Finished
-from local_rag.cluster.worker import Fitting, Worker
+from local_rag.cluster.workers.driver import Began, Ended, Event, Failed, Finished
+from local_rag.cluster.workers.worker import Fitting, Worker
 from local_rag.errors import ClusterError
 
 _LOOK_SECONDS = 1.0
@@ -46,7 +46,7 @@ def differences(own: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
     ]
 
 
-class RayMachines:
+class RayWorkerPool:
     """Workers of one kind on all machines; use it as a context manager, which ends them.
 
     `own` are the facts of this machine: one that differs gets no work.
@@ -60,7 +60,7 @@ class RayMachines:
         self._asked: dict[str, Any] = {}  # for their facts, which are not there yet, or are wrong
         self._next_look = 0.0
 
-    def __enter__(self) -> "RayMachines":
+    def __enter__(self) -> "RayWorkerPool":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,22 +1,13 @@
-"""Choose what the settings name: the machines that work, the index that is searched, and what may be reached."""
+"""Choose the indexes that the setting `search_engine` names."""
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
-from local_rag.cluster.qdrant_index import QdrantIndex
-from local_rag.cluster.qdrant_indexes import QdrantIndexes
-from local_rag.cluster.workers import RayWorkers
+from local_rag.cluster.engines.qdrant_index import QdrantIndex
+from local_rag.cluster.engines.qdrant_indexes import QdrantIndexes
 from local_rag.errors import ClusterError, LibraryError
 from local_rag.index.protocol import Index, Indexes
-from local_rag.indexing.work import Workers
 from local_rag.settings import Settings
 from local_rag.store.database import Store
-
-
-def workers_of(settings: Settings, usual: Callable[..., Workers]) -> Callable[..., Workers]:
-    """Return what makes the workers: those of the cluster, where the settings name one."""
-    return partial(RayWorkers, settings.cluster_address) if settings.cluster_address else usual
 
 
 def indexes_of(settings: Settings, usual: Indexes) -> Indexes:
@@ -50,3 +41,11 @@ def live_index(indexes: Indexes, settings: Settings, folder: Path) -> Index:
             "copy` where it is indexed already."
         )
     raise LibraryError(f"There is no index in {folder}; make one with `local-rag index FOLDER`.")
+
+
+def check_engine(settings: Settings) -> tuple[str, list[str]]:
+    """Return a sentence about the library in the search engine, and what is wrong with it."""
+    live = QdrantIndexes(settings.search_engine).live()
+    if live is None:
+        return f"{settings.search_engine} answers and holds no library of that name yet", []
+    return f"{settings.search_engine} holds {live.stamp}, {live.manifest['chunks']:,} chunks", live.damage()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from local_rag.cluster.engine import Client, NothingThereError
+from local_rag.cluster.engines.client import Client, NothingThereError
 from local_rag.errors import DamagedLibraryError
 from local_rag.index import scoring
 from local_rag.index.protocol import Allowed

@@ -80,7 +80,7 @@ class Task(Generic[Item]):
             yield Task(items, self.tries + 1, self.lost, failed_at=self.failed_at)
 
 
-class Machines(Protocol[Handle]):
+class WorkerPool(Protocol[Handle]):
     """What runs tasks; a place is a worker with its model, on a machine that is there now."""
 
     def places(self) -> Sequence[str]:
@@ -97,7 +97,7 @@ class Machines(Protocol[Handle]):
 class Driver(Generic[Item, Handle]):
     """Run tasks on machines; `clock` and `sleep` are the time's, and a test's."""
 
-    machines: Machines[Handle]
+    machines: WorkerPool[Handle]
     log: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep

@@ -1,14 +1,14 @@
-"""Machines that are no machines: they do at once what they are told, and fail as often as is said."""
+"""WorkerPool that are no machines: they do at once what they are told, and fail as often as is said."""
 
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from local_rag.cluster.driver import Began, Ended, Event, Failed, Finished
+from local_rag.cluster.workers.driver import Began, Ended, Event, Failed, Finished
 
 
-class FakeMachines:
+class FakeWorkerPool:
     """Finish an item an event; a task ends its worker by chance, or because it holds poison.
 
     A finished item is counted in `done`; `held` is the most items that were at the machines at any time.

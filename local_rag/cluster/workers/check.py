@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from local_rag.cluster.connection import connected, log
 from local_rag.cluster.hosts import head_of, private_addresses
-from local_rag.cluster.qdrant_indexes import QdrantIndexes
-from local_rag.cluster.ray_machines import RayMachines, differences
-from local_rag.cluster.worker import Fitting, facts_of
+from local_rag.cluster.workers.connection import connected, log
+from local_rag.cluster.workers.ray_pool import RayWorkerPool, differences
+from local_rag.cluster.workers.worker import Fitting, facts_of
 from local_rag.errors import ClusterError
 from local_rag.llama.open import open_engine
 from local_rag.models.choice import chosen
@@ -33,7 +32,7 @@ def compare_machines(settings: Settings) -> list[Machine]:
     own = facts_of(fitted)
     host = head_of(settings.cluster_address)[0]
     fitting = Fitting(fitted, private_addresses(host) | {host}, load_embedder, open_engine)
-    with connected(settings.cluster_address) as ray, RayMachines(ray, "embed", fitting, own, log) as machines:
+    with connected(settings.cluster_address) as ray, RayWorkerPool(ray, "embed", fitting, own, log) as machines:
         found = machines.compare()
     if not found:
         raise ClusterError(
@@ -43,11 +42,3 @@ def compare_machines(settings: Settings) -> list[Machine]:
     missing = tuple(f"{name} {value}" for name, value in own.items() if value.startswith("missing"))
     others = [Machine(name, facts, tuple(differences(own, facts))) for name, facts in found.items()]
     return [Machine("this machine", own, missing), *others]
-
-
-def check_engine(settings: Settings) -> tuple[str, list[str]]:
-    """Say what the search engine holds, and what is wrong with it."""
-    live = QdrantIndexes(settings.search_engine).live()
-    if live is None:
-        return f"{settings.search_engine} answers and holds no library of that name yet", []
-    return f"{settings.search_engine} holds {live.stamp}, {live.manifest['chunks']:,} chunks", live.damage()

@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_rag.cluster.connection import (
+from local_rag.cluster.hosts import head_of, private_addresses
+from local_rag.cluster.workers.connection import (
     connected,
     import_ray,
     make_token,
@@ -21,8 +22,7 @@ from local_rag.cluster.connection import (
     require_token,
     state_folder,
 )
-from local_rag.cluster.hosts import head_of, private_addresses
-from local_rag.cluster.ray_machines import nodes_of
+from local_rag.cluster.workers.ray_pool import nodes_of
 from local_rag.errors import ClusterError
 
 _START_SECONDS, _STOP_SECONDS = 90.0, 30.0

@@ -13,7 +13,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from local_rag.cluster.connection import state_folder
+from local_rag.cluster.workers.connection import state_folder
 from local_rag.errors import ModelError, ReadError
 from local_rag.files import file_sha256
 from local_rag.indexing.contextualize import ContextJob, write_contexts
