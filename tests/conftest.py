@@ -26,13 +26,18 @@ settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
 Run = Callable[..., Result]
-_LANGUAGE_MODELS = {"tiny_llama"}  # fixtures that load one
+_TESTS = Path(__file__).parent
+# Besides the tests marked `slow`, `scripts/test.sh --quick` leaves out tests that use these fixtures, and tests of the
+# whole program, of llama.cpp, of installers and of other machines.
+_SLOW_FIXTURES = {"tiny_llama"}
+_SLOW_FOLDERS = {"bundle", "cluster", "llama", "whole"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave what loads a language model out of `scripts/test.sh --quick`."""
+    """Mark as slow what needs a language model, or more than this process."""
     for item in items:
-        if isinstance(item, pytest.Function) and _LANGUAGE_MODELS & set(item.fixturenames):
+        used = set(item.fixturenames) if isinstance(item, pytest.Function) else set[str]()
+        if used & _SLOW_FIXTURES or item.path.relative_to(_TESTS).parts[0] in _SLOW_FOLDERS:
             item.add_marker(pytest.mark.slow)
 
 

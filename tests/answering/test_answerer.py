@@ -151,6 +151,7 @@ def test_the_room_for_an_answer_is_no_more_than_the_model_has() -> None:
     assert answer_room(131072, 16) == 8192
 
 
+@pytest.mark.slow
 def test_the_tiny_model_really_answers_and_really_refuses() -> None:
     model = resolve("smollm2-135m-instruct", "answer")
     pieces: list[str] = []

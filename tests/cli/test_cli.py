@@ -200,7 +200,8 @@ def test_a_changed_citation_and_an_unsupported_sentence_are_told() -> None:
     assert list(remarks(answer, strict=True))[1].startswith("Left out, since 26 euro does not occur in")
 
 
-@pytest.mark.parametrize("models", ["quick", pytest.param("real", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("models", ["quick", "real"])
+@pytest.mark.slow
 def test_interrupted_index_keeps_contexts_and_says_how_to_go_on(documents: Path, models: str) -> None:
     for number in range(10):
         (documents / f"{number}.md").write_text(f"# Page {number}\n\n" + f"Text of page {number}. " * 40)

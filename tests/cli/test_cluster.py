@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import Run
 
+pytestmark = pytest.mark.slow
 COMMAND = [sys.executable, "-P", "-c", "from local_rag.cli.main import main; main()"]
 
 

@@ -57,6 +57,7 @@ def test_a_folder_whose_name_is_not_utf8_is_refused(run: Run, documents: Path) -
 
 
 @pytest.mark.parametrize("flag", ["--top=1", "--json"])
+@pytest.mark.slow
 def test_a_terminal_that_lacks_characters_shows_them_escaped(indexed: Path, flag: str) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONPATH": str(CHECKOUT)}
     command = [sys.executable, "-c", QUICKLY, "search", "ferry 東京", flag]
@@ -104,6 +105,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(dataset: Pat
 
 
 @pytest.mark.parametrize("place", ["report.json", "-"])
+@pytest.mark.slow
 def test_a_failing_plot_loses_no_report(dataset: Path, run: Run, place: str) -> None:
     result = run("eval", dataset, "--profile", "tiny", "--context", "none", "--json", place, "--plot", "plot.poem")
     assert result.exit_code == 1

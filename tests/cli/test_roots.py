@@ -36,6 +36,7 @@ def test_roots_are_listed_with_their_documents(indexed: Path, run: Run) -> None:
     assert run("roots").stdout.count("not reachable") == 2
 
 
+@pytest.mark.slow
 def test_a_folder_that_moved_is_found_at_its_new_place_and_nothing_is_computed_again(indexed: Path, run: Run) -> None:
     before = json.loads(run("search", "boat", "--json").stdout)["passages"]
     new = indexed.with_name("else where")
@@ -54,6 +55,7 @@ def test_a_folder_that_moved_is_found_at_its_new_place_and_nothing_is_computed_a
     assert not report.published
 
 
+@pytest.mark.slow
 def test_what_was_removed_or_holds_a_root_moves_as_well(indexed: Path, run: Run) -> None:
     assert run("remove", "documents/norway").exit_code == 0
     parent = indexed.parent / "disk"

@@ -64,6 +64,7 @@ def answers(address: str) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_it_answers_sealed_and_ends_with_ctrl_c(documents: Path, tmp_path: Path) -> None:
     index(documents, tmp_path / "lib")
     with serving(tmp_path / "lib", "--openai", XDG_RUNTIME_DIR=str(tmp_path)) as (address, process):
@@ -91,6 +92,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl, which makes a certificate, is not installed")
+@pytest.mark.slow
 def test_tls_is_spoken_with_a_certificate_of_ones_own(
     documents: Path, tmp_path: Path, certificate: tuple[Path, Path]
 ) -> None:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Run
 
 CODE = (
@@ -15,6 +17,7 @@ CODE = (
 )
 
 
+@pytest.mark.slow
 def test_changes_are_indexed_until_it_is_stopped(documents: Path, run: Run) -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(root)!r})\n{CODE}"]

@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.reading.split import Splitting
 
@@ -90,6 +92,7 @@ def test_every_template_was_filled() -> None:
     assert not [text for text in texts if set(text) & set("<>{}")]
 
 
+@pytest.mark.slow
 def test_no_chunk_with_an_answer_says_what_it_is_about(splitting: Splitting) -> None:
     made = {fact["document"]: fact["context"] for fact in read("facts")}
     by_context = {document.context: document for family in families() for document in family}

@@ -61,6 +61,7 @@ def answering() -> Parts:
     return Parts(load_embedder=FakeEmbedder, open_engine=generating(generator))
 
 
+@pytest.mark.slow
 def test_a_library_in_use_is_asked_and_stays_as_it_is(in_use: Path, run: Run) -> None:
     folder = write_questions(
         in_use.parent / "set",

@@ -71,6 +71,7 @@ def gained(run: Run, *arguments: object, using: Parts = SILENT) -> Any:
     return json.loads(result.stdout)
 
 
+@pytest.mark.slow
 def test_what_contexts_gain_is_said_on_reviewed_questions_and_shown_by_status(forms: Path, run: Run) -> None:
     assert run("index", forms, *FLAGS).exit_code == 0
     found = gained(run, write_questions(forms.parent / "asked", of_files(reviewed=True)))
@@ -84,6 +85,7 @@ def test_what_contexts_gain_is_said_on_reviewed_questions_and_shown_by_status(fo
     assert "Up to date." in shown, "nothing of the library was changed by measuring"
 
 
+@pytest.mark.slow
 def test_questions_are_drafted_where_there_are_none_and_said_to_be(forms: Path, run: Run) -> None:
     assert run("index", forms, *FLAGS).exit_code == 0
     refused = run("eval", "contexts", parts=parts(FakeGenerator(lambda _prompt: "Where are the keys of the lifts?")))
@@ -96,6 +98,7 @@ def test_questions_are_drafted_where_there_are_none_and_said_to_be(forms: Path, 
     assert "5 drafted questions, which nobody has asked" in run("status").stdout
 
 
+@pytest.mark.slow
 def test_my_eval_is_asked_where_no_dataset_is_named(forms: Path, run: Run) -> None:
     assert run("index", forms, *FLAGS).exit_code == 0
     write_questions(forms.parent / "my-eval", of_files(reviewed=False))
@@ -104,6 +107,7 @@ def test_my_eval_is_asked_where_no_dataset_is_named(forms: Path, run: Run) -> No
     assert "5 questions that nobody has reviewed" in run("status").stdout
 
 
+@pytest.mark.slow
 def test_the_questions_of_a_dataset_that_was_made_of_the_documents_are_asked(forms: Path, run: Run) -> None:
     assert run("index", forms, *FLAGS).exit_code == 0
     questions, documents = [], []

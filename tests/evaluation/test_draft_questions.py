@@ -99,6 +99,7 @@ def test_nothing_to_ask_about(tmp_path: Path, run: Run) -> None:
     assert "no passage that is long enough" in result.stderr
 
 
+@pytest.mark.slow
 def test_the_tiny_model_drafts_one_line_a_chunk(manuals: Path, run: Run) -> None:
     result = run("eval", "make", "manuals", "--output", "mine", "--profile", "tiny", "--questions", "2")
     assert result.exit_code == 0, result.output

@@ -82,6 +82,7 @@ def test_a_question_with_a_history_is_searched_as_a_follow_up(folder: Path) -> N
     assert [row["ranks"]["keyword"] for row in report["per_question"]] == [[1], []]
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_embedded_again(folder: Path) -> None:
     def measure(context: str) -> int:
         with Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context=context) as library:
@@ -267,6 +268,7 @@ def stored_kinds(folder: Path) -> int:
         return sum(chunk.context_kind in {"llm", "repaired"} for chunk in store.chunks())
 
 
+@pytest.mark.slow
 def test_generated_contexts_survive_a_stop(folder: Path) -> None:
     """With the tiny model: stopped after the first context, the second run writes only the others."""
     write_dataset(

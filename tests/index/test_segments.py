@@ -58,6 +58,7 @@ def rankings(generation: Generation, top: int, allowed: np.ndarray | None) -> li
 
 @settings(max_examples=25)
 @given(CHANGES, st.integers(1, 20), st.sampled_from([1, 3, 10_000]), st.booleans())
+@pytest.mark.slow
 def test_order_and_scores_are_those_of_an_index_made_of_nothing(
     changes: list[tuple[int, list[str]]], top: int, batch_rows: int, filtered: bool
 ) -> None:
@@ -81,6 +82,7 @@ def test_order_and_scores_are_those_of_an_index_made_of_nothing(
         assert rankings(found, top, some) == rankings(wanted, top, some), "the same floats, not only nearly the same"
 
 
+@pytest.mark.slow
 def test_many_publishes_leave_few_segments_and_nothing_else(tmp_path: Path) -> None:
     generations = Generations(tmp_path)
     documents: dict[int, list[str]] = {}
@@ -154,6 +156,7 @@ def test_segments_of_killed_publishes_are_unused(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.lists(st.lists(st.sampled_from(WORDS), max_size=6), min_size=1, max_size=9), min_size=2, max_size=5))
+@pytest.mark.slow
 def test_merged_postings_are_those_of_all_texts(documents: list[list[list[str]]]) -> None:
     together = Postings.build(
         [text for document in documents for text in document],

@@ -74,6 +74,7 @@ def contexts() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_look_alikes_are_told_apart_without_a_model(forms: Path) -> None:
     report, _ = index(forms)
     said = contexts()
@@ -93,6 +94,7 @@ def test_look_alikes_are_told_apart_without_a_model(forms: Path) -> None:
     assert (again.contexts, again.published) == ({}, False)
 
 
+@pytest.mark.slow
 def test_a_new_file_changes_nothing_that_was_said_of_others(forms: Path) -> None:
     index(forms)
     before, said = rows("SELECT id, told FROM documents ORDER BY id"), contexts()
@@ -107,6 +109,7 @@ def test_a_new_file_changes_nothing_that_was_said_of_others(forms: Path) -> None
     assert report.added == 1
 
 
+@pytest.mark.slow
 def test_renewing_says_anew_what_sets_documents_apart(forms: Path) -> None:
     first = write(forms, "scan-0.md", SITES[0])
     index(first)
@@ -120,6 +123,7 @@ def test_renewing_says_anew_what_sets_documents_apart(forms: Path) -> None:
     assert not index(renew_contexts=True)[0].published
 
 
+@pytest.mark.slow
 def test_a_moved_file_and_an_edited_one_keep_what_was_said(forms: Path) -> None:
     index(forms)
     (before,) = contexts()["scan-0.md"]
@@ -141,6 +145,7 @@ def test_copies_are_not_mistaken_for_each_other(forms: Path) -> None:
     assert contexts() == {"scan-0.md": {""}, "scan-1.md": {""}, "bread.md": {""}}
 
 
+@pytest.mark.slow
 def test_a_sentence_of_the_model_stands_behind_what_was_said(forms: Path) -> None:
     reply: Callable[[str], str] = lambda _prompt: " is about the visits of a contractor."  # noqa: E731
     parts = replace(

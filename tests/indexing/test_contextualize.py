@@ -125,6 +125,7 @@ def test_plan_is_keyed_by_model_window_and_chunk(tiny_llama: LlamaModel) -> None
     assert [job.key for job in one[:-1]] == [job.key for job in longer[: len(one) - 1]]
 
 
+@pytest.mark.slow
 def test_contexts_are_written_for_every_chunk(tiny_llama: LlamaModel) -> None:
     text = "The lighthouse of Graskjaer was built in 1868. The keeper has 30 days of leave. The boat leaves at seven."
     jobs = plan_contexts("Handbook", text, cut(text, 40), vocabulary=tiny_llama, plan=context_plan("m"))
@@ -195,6 +196,7 @@ def test_blank_space_between_chunks_does_not_overflow_the_engine(tiny_llama: Lla
     assert [len(request.prefix) < 200 for request in prompt_requests(jobs, tiny_llama)] == [True, True]
 
 
+@pytest.mark.slow
 def test_rare_characters_in_titles_and_chunks_do_not_overflow_the_engine(tiny_llama: LlamaModel) -> None:
     rare = "\U00012000\U0001f9d0" * 3000  # four tokens a character, and one "word" of WordPiece
     text = f"{rare}\n\nThe end."
@@ -204,6 +206,7 @@ def test_rare_characters_in_titles_and_chunks_do_not_overflow_the_engine(tiny_ll
         assert {key for key, _, _ in write_contexts(jobs, engine)} == {job.key for job in jobs}
 
 
+@pytest.mark.slow
 def test_a_document_of_200_000_tokens_is_read_in_bounded_pieces(tiny_llama: LlamaModel) -> None:
     section = "# Section {}\n\n" + "The boat carries mail, milk and whoever has business on the islands. " * 40
     text = "\n\n".join(section.format(number) for number in range(360))

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
@@ -104,7 +103,6 @@ def test_what_changes_together_is_one_batch(root: Path) -> None:
 
     with closing(Watch(root / "library", poll_seconds=0.2)) as watch:
         copier = threading.Thread(target=copy)
-        started = monotonic()
         for _ in batches(watch, lambda: [root], stop, quiet_seconds=0.5):
             seen.append(len(list(root.rglob("*.md"))))
             if len(seen) == 1:
@@ -113,4 +111,3 @@ def test_what_changes_together_is_one_batch(root: Path) -> None:
                 stop.set()
     copier.join()
     assert seen == [1, 301], "what was there at the beginning, then all at once"
-    assert monotonic() - started < 60

@@ -169,6 +169,7 @@ def test_long_passages_stay_within_the_tokens(documents: Path) -> None:
     assert count_tokens(json.dumps(found)) <= MAX_SEARCH * 1.1
 
 
+@pytest.mark.slow
 def test_fetch_reads_a_document_page_by_page(folder: Path, documents: Path) -> None:
     text = "\n".join(f'Line {number}: the harbour, the quay \\ and "the boat".' for number in range(3000))
     (documents / "long.txt").write_text(text)

@@ -13,6 +13,7 @@ from local_rag.errors import ReadError
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.split import Splitting
 
+pytestmark = pytest.mark.slow
 SLIDES = "---\n" + "".join(f"# Slide {i}\n\ntext {i}\n\n---\n\n" for i in range(200))
 HEADINGS = "---\n" + "# A\n\n" * 200
 RULES = "---\n# Holidays\n\n30 days.\n\n## Requests\n\nNote: exceptions.\n\n---\n\n# Travel\n\nSecond class.\n"

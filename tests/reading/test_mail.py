@@ -35,6 +35,7 @@ def test_mail_keeps_who_wrote_when_and_what_is_attached(tmp_path: Path) -> None:
     assert not document.is_source
 
 
+@pytest.mark.slow
 def test_mail_of_html_alone_is_read_as_a_page(tmp_path: Path) -> None:
     message = mail(Subject="News")
     message.set_content("<h1>Harbour</h1><p>Closed on Monday.</p><script>x()</script>", subtype="html")

@@ -31,6 +31,7 @@ def yellow(data: bytes) -> int:
     return int(((red > 200) & (green > 180) & (blue < 120)).sum())
 
 
+@pytest.mark.slow
 def test_the_passage_is_marked_on_its_page(pdf: Path) -> None:
     assert yellow(draw_page(pdf, 2, f"Some context.\n{SENTENCE}")) > 500
     assert yellow(draw_page(pdf, 2)) == 0

@@ -164,6 +164,7 @@ ANYTHING = st.recursive(
 
 
 @given(ANYTHING, ANYTHING, ANYTHING, ANYTHING)
+@pytest.mark.slow
 def test_whatever_is_said_is_bounded_and_on_one_line(url: object, date: object, author: object, tags: object) -> None:
     said = make_provenance(url=url, date=date, author=author, tags=tags)
     assert len(said.url) <= MAX_URL

@@ -580,6 +580,7 @@ LAUGHS = '<!DOCTYPE x [<!ENTITY a0 "ha">{}]>'.format(
     [("docx", "word/document.xml"), ("xlsx", "xl/worksheets/sheet1.xml"), ("pptx", "ppt/slides/slide1.xml")],
 )
 @pytest.mark.parametrize("attack", ["laughs", "file"])
+@pytest.mark.slow
 def test_entities_neither_expand_nor_read_files(tmp_path: Path, make: str, member: str, attack: str) -> None:
     (tmp_path / "secret.txt").write_text("SECRET", "utf-8")
     path = make_office_file(tmp_path, make)

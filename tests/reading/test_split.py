@@ -134,6 +134,7 @@ TEXTS = st.lists(PIECES | st.text(max_size=8), max_size=30).map("".join).map(lam
     limits=st.integers(1, 40).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size - 1))),
     pages=st.lists(st.integers(0, 200), max_size=3),
 )
+@pytest.mark.slow
 def test_chunks_are_in_order_complete_and_within_the_limit(
     text: str, kind: DocumentKind, chunker: Chunker, tokenizer: Tokenizer, limits: tuple[int, int], pages: list[int]
 ) -> None:
@@ -258,6 +259,7 @@ def test_impossible_sizes_are_refused(limits: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     "text", ["a" * 200_000, "漢字" * 12_000, ">" * 40_000, "x" + " " * 300_000 + "y", "# h\n" * 10_000]
 )
+@pytest.mark.slow
 def test_endless_text_without_boundaries_is_split_all_the_same(text: str, chunker: Chunker) -> None:
     document = make(text, "text")
     tokenizer = WORDS if text[1] == text[0] else BYTES

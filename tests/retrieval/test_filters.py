@@ -130,6 +130,7 @@ FILTERS = st.builds(
 
 @settings(deadline=None, max_examples=150)
 @given(FILTERS, st.lists(st.sampled_from([*WORDS, "zebra"]), min_size=1, max_size=4), st.integers(1, 12))
+@pytest.mark.slow
 def test_what_is_found_is_an_exhaustive_ranking_filtered(
     searcher: Searcher, filters: Filters, words: list[str], top: int
 ) -> None:

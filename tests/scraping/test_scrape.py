@@ -3,7 +3,6 @@ import itertools
 import json
 import os
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -164,9 +163,7 @@ def test_a_silent_server_is_given_up(site: WebServer, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["drip", "drip_headers", "drip_interim_answers", "drip_chunk_size"])
 def test_a_dripping_server_is_given_up(site: WebServer, tmp_path: Path, kind: str) -> None:
     site.pages["/"] = getattr(site, kind)
-    start = time.monotonic()
     assert "not complete after 0.8 seconds" in reason(site.url(), tmp_path, timeout=0.2)
-    assert time.monotonic() - start < 20
     assert site.paths() == ["/"]
 
 

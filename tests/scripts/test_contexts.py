@@ -44,6 +44,7 @@ def measured(dataset: Dataset, folder: Path, way: str, generator: FakeGenerator 
     return script.measure(dataset, way, library, rerank=False, facts=None, parts=with_fakes, profile="tiny")
 
 
+@pytest.mark.slow
 def test_questions_whose_chunks_all_were_given_contexts_are_reported_by_themselves(
     dataset: Dataset, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ def run(*arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
+@pytest.mark.slow
 def test_nothing_is_stale() -> None:
     assert [path for path, _ in write_docs.stale_pages(CHECKOUT)] == []
 
@@ -41,6 +42,7 @@ def test_the_command_runs_from_a_checkout() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_what_is_stale_is_named_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = copy_docs(tmp_path)
     (root / "docs" / "commands.md").unlink()
@@ -57,6 +59,7 @@ def test_what_is_stale_is_named_and_written(tmp_path: Path, capsys: pytest.Captu
     assert (root / "docs" / "commands.md").read_text() == (CHECKOUT / "docs" / "commands.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_page_without_its_comments_is_refused(tmp_path: Path) -> None:
     page = copy_docs(tmp_path) / "docs" / "engine.md"
     page.write_text(page.read_text().replace("<!-- end of speed -->", ""))

@@ -11,6 +11,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
+import pytest
+
 from local_rag.library import Library
 from tests.support.served import ENDLESS, QUESTION, parts
 
@@ -47,6 +49,7 @@ def ask(address: str, question: str) -> urllib.request.Request:
     return urllib.request.Request(f"{address}/ask", data, {"accept": "text/event-stream"})
 
 
+@pytest.mark.slow
 def test_killed_mid_answer_nothing_is_lost(folder: Path, runtime: Path) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and "generations" in path.parts}
     with serving(folder) as (address, process):

@@ -171,6 +171,7 @@ def test_the_original_file_is_a_download_that_no_browser_runs(client: TestClient
     assert client.get(f"/document/{number[1]}/file").status_code == 503
 
 
+@pytest.mark.slow
 def test_a_long_document_comes_in_parts(documents: Path) -> None:
     (documents / "long.txt").write_text("".join(f"Line {number} of many.\n" for number in range(1, 20_001)))
     index(documents, documents.parent / "long", chunk_tokens=200)

@@ -35,7 +35,7 @@ from local_rag.reading.read import read
 from local_rag.reading.split import Splitting, split
 from local_rag.reading.walk import walk
 from local_rag.records import Chunk, Document, InstalledModel, Role
-from tests.fakes import FakeEmbedder, FakeVocabulary, passage
+from tests.fakes import FakeEmbedder, FakeGenerator, FakeVocabulary, generating, passage
 from tests.support.hostile_files import _seeds, generate, mutate
 
 # The structure of each profile's prompts. What stands for tools and for several turns is left out.
@@ -192,9 +192,11 @@ def test_no_command_prints_what_a_terminal_obeys(documents: Path) -> None:
         f"---\ntitle: Zebras {HOSTILE}\n---\n\n# Stripes {HOSTILE}\n\nZebras {HOSTILE} have stripes.\n"
     )
     (documents / f"broken{HOSTILE}.pdf").write_bytes(b"%PDF-1.4 broken")
+    repeats = generating(FakeGenerator(lambda _prompt: f"Zebras {HOSTILE} have stripes [1]."))
+    parts = Parts(load_embedder=FakeEmbedder, open_engine=repeats)
 
     def shown(*arguments: str) -> str:
-        result = CliRunner().invoke(cli, arguments, color=True, obj=Invocation(parts=Parts(load_embedder=FakeEmbedder)))
+        result = CliRunner().invoke(cli, arguments, color=True, obj=Invocation(parts=parts))
         printed = result.stdout + result.stderr
         assert not [mark for mark in NEVER if mark in printed], (arguments, printed)
         assert "\n[1] trusted.md" not in printed
@@ -203,7 +205,8 @@ def test_no_command_prints_what_a_terminal_obeys(documents: Path) -> None:
     assert "damaged PDF" in shown("index", "documents", "--profile", "tiny", "--context", "headings")
     assert "gnp.exe" in shown("search", "zebras stripes", "--explain")
     shown("search", "zebras stripes", "--json")
-    assert "gnp.exe" in shown("ask", "Have zebras stripes?", "--show-passages", "--passages", "1")
+    answered = shown("ask", "Have zebras stripes?", "--show-passages", "--passages", "1")
+    assert answered.count("gnp.exe") >= 2, "of the passage and of the answer"
     shown("ask", "Have zebras stripes?", "--json", "--passages", "1")
     (documents / f"new{HOSTILE}.md").write_text("new")
     for command in ("status", "status --json", "index --json", "clean --dry-run", "repair"):
