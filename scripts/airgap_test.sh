@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Go the whole way across an air gap with a profile, by default tiny: pack, then as another user, without network,
-# compiler, pip configuration and home: verify, install, index, ask, update, roll back, uninstall.
-# With tiny, llama.cpp is packed as it is installed here; with others it is built for all processors.
-# AIRGAP_PACKED names a folder with a `bundle` and an `update` that were packed before, to go the other half of the way.
-# Exit code 0 when the whole way worked. What this machine does not allow is said and left out.
+# Test the whole way across an air gap with a profile (default: tiny). Pack a bundle. Then, as another user, without network,
+# compiler, pip configuration and home: verify, install, index, ask, update, roll back and uninstall.
+# With tiny, the bundle has the installed llama.cpp; with other profiles, one built for all processors.
+# AIRGAP_PACKED names a folder with a `bundle` and an `update` from an earlier run, to skip packing.
+# Exit code 0 if everything worked. Steps that this machine does not allow are named and skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 profile=${1:-tiny}
@@ -17,20 +17,20 @@ chmod 755 "$work"
 pack() { "$python" -P -c 'from local_rag.cli.main import main; main()' bundle create --profile "$profile" --llama "$llama" "$@"; }
 export PYTHONPATH=$PWD
 
-# A network namespace of its own. Where none can be made, local-rag's own seal is all that closes the network.
+# A network namespace of its own. If that is not possible, only local-rag itself closes the network.
 apart=()
 if unshare -n true 2>/dev/null; then
     apart=(unshare -n)
 elif unshare -rn true 2>/dev/null; then
     apart=(unshare -rn)
 else
-    echo "Not done: this machine allows no network namespace, so the network is closed by local-rag alone." >&2
+    echo "Skipped: this machine allows no network namespace, so only local-rag itself closes the network." >&2
 fi
 user=()
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && [ "${apart[*]:-}" != "unshare -rn" ]; then
     user=(setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs)
 elif [ "$(id -u)" = 0 ]; then
-    echo "Not done: this machine lets root become no other user." >&2
+    echo "Skipped: this machine does not let root become another user." >&2
 fi
 
 seconds() { date +%s; }
@@ -47,15 +47,15 @@ fi
 du -sh "$work/bundle" "$work/update"
 
 mkdir "$work/home" "$work/path" "$work/tmp"
-# A PATH that holds what a bare machine has: no compiler, no pip.
+# A PATH with the programs of a minimal machine: no compiler, no pip.
 for program in sh cat ls mkdir rm mv cp find dirname basename mktemp sha256sum tar uname env test grep sed readlink ssh-keygen; do
-    place=$(command -v "$program" || true)
-    [ -z "$place" ] || [ "${place#/}" = "$place" ] || ln -s "$place" "$work/path/$program"
+    found=$(command -v "$program" || true)
+    [ -z "$found" ] || [ "${found#/}" = "$found" ] || ln -s "$found" "$work/path/$program"
 done
 interpreter=$("$python" -c 'import os, sys; print(os.path.realpath(sys._base_executable))')
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 if ! "${user[@]}" test -x "$interpreter" 2>/dev/null; then
-    # One that another user may not run, in a home for one, is copied with its library.
+    # An interpreter that another user may not run, for example in a home folder, is copied with its library.
     base=$("$python" -c 'import sys; print(sys.base_prefix)')
     mkdir -p "$work/python"
     cp -r "$base/bin" "$work/python/"
@@ -90,12 +90,12 @@ say ask
 "$rag" ask "Is the office in Oslo?" --library "$HOME/library" --json > "$HOME/answer.json"
 "python$VERSION" -I - "$HOME/answer.json" <<'CHECK'
 import json, sys
-told = json.load(open(sys.argv[1]))
-print(told["answer"])
-read = told["read"] or told["passages"]
+report = json.load(open(sys.argv[1]))
+print(report["answer"])
+read = report["read"] or report["passages"]
 assert any("office.md" in passage["path"] for passage in read), "the new file was not read"
-assert told["answered"], "the question was not answered"
-assert any("office.md" in citation["path"] for citation in told["citations"]), "the new file is not cited"
+assert report["answered"], "the question was not answered"
+assert any("office.md" in citation["path"] for citation in report["citations"]), "the new file is not cited"
 CHECK
 say doctor
 "$rag" doctor --library "$HOME/library" | grep -E '^(ok|warning|failed) +(bundle|packages|offline|decoding)'
@@ -118,4 +118,4 @@ echo "== on the other side, as $("${user[@]}" id -u 2>/dev/null || id -u)${apart
 (cd "$work/home" && "${apart[@]}" "${user[@]}" env -i HOME="$work/home" TMPDIR="$work/tmp" PATH="$work/path" LANG=C.UTF-8 \
     BUNDLE="$work/bundle" UPDATE="$work/update" VERSION="$version" "$work/path/sh" "$work/way.sh")
 ended=$(seconds)
-echo "The whole way worked: packed in $((packed - started)) s, the update in $((crossed - packed)) s, the other side in $((ended - crossed)) s."
+echo "Everything worked. Seconds: packing $((packed - started)), the update $((crossed - packed)), the other side $((ended - crossed))."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Test clusters with real engines: two machines of Ray on loopback, and Qdrant's engine core behind its client.
-# `full` also loses a machine and the driver, lets one join, tries a wrong token and real models: some minutes.
-# With LOCAL_RAG_TEST_QDRANT_URL a true Qdrant server takes the place of the engine core, where none is killed.
+# Test clusters with real engines: two Ray nodes on loopback, and Qdrant's engine core below its client. `full` also kills
+# a node and the driver, adds a node, and tests a wrong token and real models; it takes some minutes.
+# LOCAL_RAG_TEST_QDRANT_URL names a Qdrant server to use instead of the engine core, except where a test kills it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case "${1-}" in

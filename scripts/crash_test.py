@@ -1,4 +1,4 @@
-"""Interrupt `local-rag index` in every way, hundreds of times, and write the figures to docs/measurements."""
+"""Interrupt `local-rag index` in many ways, hundreds of times, and write the figures to docs/measurements."""
 
 import errno
 import json
@@ -30,7 +30,7 @@ from tests.whole.crash.harness import (  # noqa: E402  found only after the line
 
 OUTPUT = ROOT / "docs" / "measurements" / "reliability-crash.json"
 _FAULTS = (
-    # what a call fails with, and whether all later ones fail too
+    # the error of a call, and whether all later calls fail too
     (errno.ENOSPC, True),
     (errno.EIO, False),
     (errno.EIO, True),
@@ -47,8 +47,8 @@ _FAULTS = (
 @click.option("--renames", default=3, show_default=True, help="Rounds of kills between every two renames.")
 @click.option("--seed", default=1, show_default=True)
 def main(kills: int, faults: int, disks: int, real_kills: int, renames: int, seed: int) -> None:
-    """Run all trials; stop with an error at the first thing that is lost."""
-    started, choose = time.monotonic(), random.Random(seed)  # noqa: S311  to be repeated, not to be secret
+    """Run all trials; stop with an error if anything is lost."""
+    started, choose = time.monotonic(), random.Random(seed)  # noqa: S311  repeatable on purpose
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         layer = build_faults(folder)
@@ -65,7 +65,7 @@ def main(kills: int, faults: int, disks: int, real_kills: int, renames: int, see
 
 
 def _kill(trial: Trial, choose: random.Random, kills: int) -> dict[str, object]:
-    """Kill runs with quick models, and count at which call each died."""
+    """Kill runs with quick models, and count the calls at which they were killed."""
     hits = Counter[str]()
     with click.progressbar(length=kills, label="kills", file=sys.stderr) as bar:
         for run in kill_repeatedly(trial, choose, kills):
@@ -96,7 +96,7 @@ def _kill_at_renames(folder: Path, layer: Path, rounds: int) -> dict[str, object
 
 
 def _fail(folder: Path, layer: Path, choose: random.Random, faults: int) -> dict[str, object]:
-    """Let writes fail: the command says so in a sentence, or ends well all the same."""
+    """Let writes fail: the command reports it in one sentence, or succeeds anyway."""
     outcomes = Counter[str]()
     with click.progressbar(range(faults), label="faults", file=sys.stderr) as numbers:
         for number in numbers:
@@ -108,7 +108,7 @@ def _fail(folder: Path, layer: Path, choose: random.Random, faults: int) -> dict
             name = f"{errno.errorcode[code]}, {'lasting' if sticky else 'once'}"
             if run.returncode:
                 check_sentence(run)
-                outcomes[f"{name}: told in a sentence"] += 1
+                outcomes[f"{name}: reported in one sentence"] += 1
             else:
                 outcomes[f"{name}: did no harm"] += 1
             trial.check()
@@ -125,7 +125,7 @@ def _index_failing(trial: Trial, choose: random.Random, code: int, sticky: bool)
 
 
 def _fill(folder: Path, layer: Path, disks: int) -> dict[str, object]:
-    """Index onto file systems that are too small, each of another size, then give them room."""
+    """Index onto file systems of several sizes that are too small, then enlarge them."""
     full = 0
     for number in range(disks):
         size = 120 + 70 * number
@@ -150,11 +150,11 @@ def _fill(folder: Path, layer: Path, disks: int) -> dict[str, object]:
 
 
 def _kill_real(trial: Trial, choose: random.Random, kills: int) -> dict[str, object]:
-    """Kill runs with the real tiny models; their contexts depend on what is decoded together, so none are compared."""
+    """Kill runs with the real tiny models. Contexts depend on what is decoded together, so they are not compared."""
     write_documents(trial.documents, 2)
     done = 0
     while done < kills:
-        # Calls 150 and on are those of the contexts and what comes after.
+        # From about call 150 on, contexts are written.
         run = trial.index(at=choose.randrange(20, 400), action="kill")
         if was_killed(run):
             done += 1
@@ -169,7 +169,7 @@ def _kill_real(trial: Trial, choose: random.Random, kills: int) -> dict[str, obj
 
 
 def _name(run: Run) -> str:
-    """Name what a killed run was doing."""
+    """Return what a killed run was doing."""
     if not run.hit:
         return "at a random moment"
     operation, file = run.hit.split(" ", 1)
@@ -179,26 +179,26 @@ def _name(run: Run) -> str:
 
 def _render(figures: dict[str, object]) -> dict[str, object]:
     lines = [
-        f"`local-rag index` was killed {figures['kills']} times by SIGKILL (seed {figures['seed']}): just before a "
-        "random call that changes a file, in the middle of a write, before a random rename, or at a random moment. "
-        "After each kill SQLite's integrity check passed, every context and vector that had been stored was there, "
-        "and a search of the published index returned all of its passages.",
-        f"{figures['contexts_acknowledged']} contexts and {figures['vectors_acknowledged']} vectors were stored in "
-        "between; 0 were lost.",
-        f"{figures['indexes_compared']} times the run was then left to end, and keyword and dense search ranked all "
-        "chunks with the same scores in the same order as an undisturbed run over the same documents.",
-        f"{figures['rename_kills']} further kills hit runs between two renames, each in turn, while segments merged.",
-        f"{figures['real_kills']} of the kills on top hit runs with the real tiny models: 0 contexts were lost.",
-        f"{figures['faults']} times a write failed with ENOSPC, EIO or EACCES, once or from then on: each time the "
-        "command ended with exit code 1 and one sentence, or the fault did no harm; nothing was lost, and the next run "
+        f"`local-rag index` was killed {figures['kills']} times with SIGKILL (seed {figures['seed']}): before a random "
+        "call that changes a file, in the middle of a write, before a random rename, or at a random moment. After each "
+        "kill, SQLite's integrity check passed, every stored context and vector was there, and a search of the "
+        "published index returned all of its passages.",
+        f"{figures['contexts_acknowledged']} contexts and {figures['vectors_acknowledged']} vectors were stored "
+        "between the kills; 0 were lost.",
+        f"{figures['indexes_compared']} times the next run was left to finish. Keyword and dense search then ranked "
+        "all chunks in the same order and with the same scores as after an undisturbed run over the same documents.",
+        f"{figures['rename_kills']} more kills hit runs between two renames, each in turn, while segments were merged.",
+        f"{figures['real_kills']} more kills hit runs with the real tiny models; 0 contexts were lost.",
+        f"{figures['faults']} times a write failed with ENOSPC, EIO or EACCES, once or permanently. Each time the "
+        "command ended with exit code 1 and one sentence, or the fault did no harm. Nothing was lost, and the next run "
         "ended with the same index as an undisturbed one.",
     ]
     if "full_disks_skipped" in figures:
         lines.append(f"Full disks were not tried: {figures['full_disks_skipped']}.")
     else:
         lines.append(
-            f"{figures['full_disks']} times the library's disk was really full (a small tmpfs): one sentence, nothing "
-            "lost, and the same index after it was given room."
+            f"{figures['full_disks']} times the disk of the library was full (a small tmpfs). The command ended with "
+            "one sentence, nothing was lost, and with more space the next run built the same index."
         )
     tables: list[list[object]] = []
     for name in ("kills_by_call", "faults_by_kind"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kill `local-rag index` 200 times, fail its writes, fill its disk, and check that nothing finished is lost; then write the
-# figures to docs/reliability.md. Takes about 15 minutes. Arguments go to scripts/crash_test.py, such as `--kills 20`.
+# Kill `local-rag index` 200 times, let its writes fail, fill its disk, and check that no finished work is lost. Then write
+# the figures to docs/reliability.md. Takes about 15 minutes. Arguments such as `--kills 20` go to scripts/crash_test.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Set up, pull the starter models, index corpus/ and answer one question. Run again, nothing is downloaded or computed twice.
+# Set up, pull the starter models, index corpus/ and answer one question. A second run downloads and computes nothing again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh

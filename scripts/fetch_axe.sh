@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Fetch axe-core, by which the browser's tests check accessibility, into .axe/. Only tests use it; it is not shipped.
-# Where it cannot be had, or there is no browser to use it in, say so and go on: those tests are skipped then.
+# Download axe-core into .axe/. The browser tests use it to check accessibility; it is not part of the program. If it or a
+# browser is missing, this script says so and succeeds, and those tests are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=4.14.1
 for needed in npm chromium chromedriver; do
   if ! command -v "$needed" >/dev/null; then
-    echo "axe-core is not fetched: $needed is not installed (apt-get install npm chromium chromium-driver)."
+    echo "axe-core was not downloaded: $needed is not installed (apt-get install npm chromium chromium-driver)."
     exit 0
   fi
 done
@@ -14,7 +14,7 @@ if [ -f .axe/axe.min.js ] && grep -q "v$version" .axe/axe.min.js; then exit 0; f
 fetched=$(mktemp -d)
 trap 'rm -rf "$fetched"' EXIT
 if ! (cd "$fetched" && npm pack --silent "axe-core@$version" >/dev/null && tar -xzf axe-core-*.tgz); then
-  echo "axe-core is not fetched: npm could not get axe-core@$version."
+  echo "axe-core was not downloaded: npm could not download axe-core@$version."
   exit 0
 fi
 mkdir -p .axe

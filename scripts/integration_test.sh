@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Run the tests that need the starter models (1.7 GB, pulled once; some minutes of generating).
+# Run the tests that need the starter models (1.7 GB, downloaded once). Takes some minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh

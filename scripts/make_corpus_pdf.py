@@ -1,4 +1,4 @@
-"""Make the demo corpus's PDF from its Markdown source, the same bytes every time."""
+"""Generate the PDF of the demo corpus from its Markdown source, with the same bytes every time."""
 
 import re
 from datetime import UTC, datetime
@@ -13,12 +13,12 @@ SOURCE = ROOT / "scripts" / "lamp_changer_handbook.md"
 TARGET = ROOT / "corpus" / "manuals" / "lamp-changer-lc-12.pdf"
 
 LINE_HEIGHT = 6.0  # millimetres
-LAST_HEADING = 240.0  # a heading lower on the page than this, in millimetres, goes to the next one
-LAST_TABLE = 190.0  # and so does a table, which then stays whole
+LAST_HEADING = 240.0  # a heading below this, in millimetres, goes to the next page
+LAST_TABLE = 190.0  # a table below this goes to the next page, so it is not split
 
 
 class Handbook(FPDF):  # type: ignore[misc]  # fpdf2 is left out of the type check
-    """Print a running head and a page number, which a reader of PDF files must cope with."""
+    """A page layout with a running head and a page number, as readers of PDF files have to handle."""
 
     def header(self) -> None:
         """Print the short title at the top of each page but the first."""
@@ -50,7 +50,7 @@ def write_table(pdf: Handbook, rows: list[list[str]]) -> None:
 
 
 def write_block(pdf: Handbook, block: str) -> None:
-    """Lay out one block of the little Markdown used here: a heading, a table, a list or a paragraph."""
+    """Lay out one Markdown block: a heading, a table, a list or a paragraph."""
     if block.startswith("#"):
         marks, _, title = block.partition(" ")
         if pdf.get_y() > LAST_HEADING:
@@ -72,7 +72,7 @@ def write_block(pdf: Handbook, block: str) -> None:
 
 
 def handbook_bytes() -> bytes:
-    """Lay out the handbook; the date is fixed and nothing compressed, since zlib's output differs by version."""
+    """Lay out the handbook, with a fixed date and no compression, because the output of zlib differs by version."""
     pdf = Handbook(format="A4")
     pdf.set_creation_date(datetime(2024, 10, 2, 8, 0, tzinfo=UTC))
     pdf.set_compression(False)

@@ -1,16 +1,16 @@
-"""Make the look-alike set: documents of the same form that say only once what they are about.
+"""Generate the look-alike set: documents of the same form that say only once what they are about.
 
     .venv/bin/python scripts/make_look_alikes.py
 
 Each family in scripts/look_alikes/ is a form: an agreement, a manual, a report. Its documents share headings, titles
-and most of their wording, which varies a little, and differ in their values; file names say nothing. So a chunk cannot
-be told from its siblings in other documents, which the questions tell apart by site, product or year. Of the seven
-families four say it in the opening, one in the midst, one in a table and one in the signatures at the end: no writer
-of contexts does well by copying a document's beginning alone.
+and most of their wording, which varies slightly, and differ in their values. File names say nothing. So a chunk looks
+like the same chunk of the other documents, while the questions name a site, product or year. Four of the seven families
+name it in the opening, one in the middle, one in a table and one in the signatures at the end. A writer of contexts
+that only copies the beginning of a document therefore does badly.
 
-Written to corpus/look-alikes/, the same bytes every time: the dataset's two files (local_rag/evaluation/dataset.py),
-and `facts.jsonl` with the sentence that a perfect writer would put before every chunk of a document, `{"document",
-"context"}`, made from the facts that the document was made from.
+The output in corpus/look-alikes/ has the same bytes every time: the two files of a dataset
+(local_rag/evaluation/dataset.py), and `facts.jsonl` with the sentence that a perfect writer would put before every
+chunk of a document, `{"document", "context"}`, generated from the same facts as the document.
 """
 
 import json
@@ -27,7 +27,7 @@ from local_rag.evaluation.dataset import write_dataset
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "scripts" / "look_alikes"
 TARGET = ROOT / "corpus" / "look-alikes"
-QUESTIONS = 2  # asked of each document
+QUESTIONS = 2  # per document
 
 FIRST_NAMES = """Abel Agnes Alma Anton Barnaby Beatrix Bram Celia Clement Cora Dorcas Edwin Elspeth Enid Ezra Felix
 Flora Gideon
@@ -46,7 +46,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?]) |\n+")
 
 @dataclass(frozen=True)
 class LookAlike:
-    """A document, the sentence in which each of its values stands, and what situates it."""
+    """A document, and the sentence that contains each of its values."""
 
     family: Mapping[str, Any]
     values: Mapping[str, str]
@@ -60,7 +60,7 @@ class LookAlike:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Put values into their slots, with a capital where a sentence begins with one."""
+    """Put values into their slots, capitalized at the beginning of a sentence."""
     text = _SENTENCE_START.sub(lambda slot: _capital(values[slot[0][1:-1]]), text)
     return _SLOT.sub(lambda slot: values[slot[1]], text)
 
@@ -70,9 +70,9 @@ def _capital(text: str) -> str:
 
 
 def make_family(path: Path) -> list[LookAlike]:
-    """Make the documents of a family."""
+    """Generate the documents of a family."""
     family = tomllib.loads(path.read_text(encoding="utf-8"))
-    chance = random.Random(path.stem)  # noqa: S311  the same set every time, not a secret
+    chance = random.Random(path.stem)  # noqa: S311  the same set every time
     drawn = {slot: _draw(source, len(family["documents"]), chance) for slot, source in family["values"].items()}
     documents = []
     for number, document in enumerate(family["documents"]):
@@ -82,7 +82,7 @@ def make_family(path: Path) -> list[LookAlike]:
 
 
 def _draw(source: Any, count: int, chance: random.Random) -> list[str]:
-    """Draw a value for each document, no two alike where there are enough."""
+    """Draw a value for each document, without repetition if there are enough."""
     if source == "person":
         names = zip(chance.sample(FIRST_NAMES, count), chance.sample(LAST_NAMES, count), strict=True)
         return [" ".join(name) for name in names]
@@ -107,7 +107,7 @@ def _write(family: Mapping[str, Any], values: Mapping[str, str], chance: random.
 
 
 def ask(number: int, document: LookAlike) -> Iterator[tuple[str, str]]:
-    """Yield questions with the sentences that answer them; the facts of a family are asked about in turn."""
+    """Yield questions with the sentences that answer them, for the facts of a family in turn."""
     facts: Sequence[Mapping[str, Any]] = document.family["facts"]
     for turn in range(QUESTIONS * number, QUESTIONS * (number + 1)):
         fact = facts[turn % len(facts)]
@@ -127,7 +127,9 @@ def make() -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, s
             facts.append({"document": name, "context": document.context})
             for question, sentence in ask(number, document):
                 if document.text.count(sentence) != 1:
-                    raise ValueError(f"{sentence!r} stands {document.text.count(sentence)} times in {name}.")
+                    raise ValueError(
+                        f"{sentence!r} is in {name} {document.text.count(sentence)} times instead of once."
+                    )
                 start = document.text.index(sentence)
                 span = {"document": name, "start": start, "end": start + len(sentence)}
                 questions.append({"question": question, "golden": [span]})

@@ -1,8 +1,8 @@
-"""Take the pictures of the page for README and docs: of a real server over a library, by a headless Chromium.
+"""Take the pictures of the web page for README and docs, with a real server and headless Chromium.
 
     .venv/bin/python scripts/screenshots.py --library .local-rag
 
-Needs Debian's chromium and chromium-driver, and a library of corpus/. Look at every picture before it is committed.
+Needs Debian's chromium and chromium-driver, and a library of corpus/. Look at every picture before you commit it.
 """
 
 import argparse
@@ -29,10 +29,10 @@ PATIENCE = 300.0
 
 
 def main() -> None:
-    """Start a server, and take every picture."""
+    """Start a server and take every picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, default=Path(".local-rag"))
-    parser.add_argument("--address", help="a server that runs already")
+    parser.add_argument("--address", help="address of a running server")
     arguments = parser.parse_args()
     if reason := missing():
         sys.exit(f"No pictures: {reason}.")
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def take_all(address: str) -> None:
-    """Take the pictures, wide and of a phone, light and dark."""
+    """Take the pictures: desktop and phone, light and dark."""
     wait_until(lambda: b'"ready": true' in urllib.request.urlopen(f"{address}/healthz").read())  # noqa: S310
     with chromium(width=1280, height=860) as driver:
         for theme in ("light", "dark"):
@@ -82,7 +82,7 @@ def take_all(address: str) -> None:
 
 
 def see(driver: Chrome, *, width: int, height: int, theme: str) -> None:
-    """Look through a window of a size, with a preference for light or dark."""
+    """Set the size of the window and the preference for light or dark."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}  # noqa: PLR2004
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     feature = {"name": "prefers-color-scheme", "value": theme}
@@ -90,7 +90,7 @@ def see(driver: Chrome, *, width: int, height: int, theme: str) -> None:
 
 
 def ask(driver: Chrome, address: str, question: str) -> None:
-    """Ask on the page, and wait until the answer is complete."""
+    """Ask a question on the page and wait until the answer is complete."""
     driver.get(address)
     driver.find_element(By.ID, "question").send_keys(question)
     driver.find_element(By.CSS_SELECTOR, "button.primary").click()
@@ -99,7 +99,7 @@ def ask(driver: Chrome, address: str, question: str) -> None:
 
 
 def go_on(driver: Chrome, question: str) -> None:
-    """Ask what follows on the page that is open."""
+    """Ask a follow-up question on the open page."""
     driver.find_element(By.ID, "question").clear()
     driver.find_element(By.ID, "question").send_keys(question)
     driver.find_element(By.CSS_SELECTOR, "button.primary").click()
@@ -109,17 +109,17 @@ def go_on(driver: Chrome, question: str) -> None:
 
 
 def status(driver: Chrome) -> str:
-    """Return what the page says that it does."""
+    """Return the status that the page shows."""
     return driver.find_element(By.ID, "status").text
 
 
 def save(driver: Chrome, name: str) -> None:
-    """Write a picture of what the window shows."""
+    """Save a picture of the window."""
     driver.save_screenshot(str(IMAGES / f"{name}.png"))
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for a condition."""
+    """Wait until a condition is true."""
     deadline = time.monotonic() + PATIENCE
     while not holds():
         if time.monotonic() > deadline:

@@ -1,7 +1,7 @@
-"""Do random commands on a library and compare it with a simple model of what must be found afterwards.
+"""Run random commands on a library and compare it with a simple model of its expected contents.
 
-Every `local-rag` command is a process of its own with quick models; embeddings and contexts are fakes, reading, SQLite
-and the indexes are real. `Model` says in some fifty lines what a user may expect of `index`: which documents there are.
+Every `local-rag` command is a process of its own. Embeddings and contexts are fakes; reading, SQLite and the indexes
+are real. `Model` says which documents a user may expect in the library after `index`.
 """
 
 import json
@@ -23,7 +23,7 @@ import click
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from local_rag import Library  # noqa: E402  found only after the line above, as are the next ones
+from local_rag import Library  # noqa: E402  found only after the line above
 from local_rag.index.generations import Generations  # noqa: E402
 from local_rag.models.registry import resolve  # noqa: E402
 from local_rag.store.database import Store  # noqa: E402
@@ -35,19 +35,19 @@ _FULL_RUN = 500
 
 
 class DifferenceError(Exception):
-    """Report that the library is not what the model says."""
+    """The library differs from the model."""
 
 
 @dataclass
 class Model:
-    """What a user expects of a library: its roots, what was removed from it, and the text of each document."""
+    """The expected library: its roots, the removed paths and the text of each document."""
 
     roots: set[Path] = field(default_factory=set)
     excluded: set[Path] = field(default_factory=set)
     documents: dict[Path, str] = field(default_factory=dict)
 
     def index(self, given: Iterable[Path]) -> None:
-        """Follow one `index` of these paths, or of all roots."""
+        """Apply one `index` of these paths, or of all roots."""
         given = set(given)
         self.roots |= given
         self.excluded -= given
@@ -70,7 +70,7 @@ class Model:
         self.documents |= {path: text for path, text in found.items() if _UNREADABLE not in text}
 
     def remove(self, path: Path) -> None:
-        """Follow `remove` of one file."""
+        """Apply `remove` of one file."""
         self.documents.pop(path, None)
         self.roots.discard(path)
         if any(root in path.parents for root in self.roots):
@@ -93,16 +93,16 @@ class Model:
 
 
 class Soak:
-    """A library under random commands, and the model of it."""
+    """A library under random commands, with its model."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.choose, self.model = random.Random(seed), Model()  # noqa: S311  to be repeated, not to be secret
+        self.choose, self.model = random.Random(seed), Model()  # noqa: S311  repeatable on purpose
         self.library, self.here, self.stick = folder / "library", folder / "here", folder / "stick"
         self.away, self.number, self.folder = folder / "away", 0, folder
-        for place in (self.here, self.stick):
-            place.mkdir()
+        for root in (self.here, self.stick):
+            root.mkdir()
             for _ in range(4):
-                self._write(place)
+                self._write(root)
         self.other = folder / "embedder"
         shutil.copytree(resolve("all-minilm-l6-v2", "embed").path, self.other, copy_function=os.symlink)
         self.settings = ["--profile", "tiny", "--context", "headings"]
@@ -110,7 +110,7 @@ class Soak:
         self._index(self.here, self.stick)
 
     def step(self) -> str:
-        """Do one random command, check the library, and say what was done."""
+        """Run one random command, check the library, and return what was done."""
         commands: dict[Callable[[], str], int] = {
             self.add: 4, self.edit: 4, self.delete: 3, self.move: 3, self.spoil: 1, self.unmount: 2, self.mount: 2,
             self.rescue: 2, self.index: 8, self.kill: 4, self.clean: 2, self.repair: 1, self.remove: 2, self.name: 1,
@@ -139,7 +139,7 @@ class Soak:
         return f"add {self._write(self.choose.choice([one for one in (self.here, self.stick) if one.is_dir()])).name}"
 
     def edit(self) -> str:
-        """Write a file anew."""
+        """Write a file again, with another text."""
         if not (files := self._files()):
             return "edit nothing"
         path = self.choose.choice(files)
@@ -172,7 +172,7 @@ class Soak:
         return f"move {path.name}"
 
     def unmount(self) -> str:
-        """Take the stick away, and leave an empty folder or none."""
+        """Remove the stick; leave an empty folder or nothing."""
         if self.away.exists():
             return "unmount nothing"
         self.stick.rename(self.away)
@@ -181,7 +181,7 @@ class Soak:
         return f"unmount, {'an empty folder' if empty else 'nothing'} left"
 
     def mount(self) -> str:
-        """Bring the stick back."""
+        """Put the stick back."""
         if not self.away.exists():
             return "mount nothing"
         shutil.rmtree(self.stick, ignore_errors=True)
@@ -189,7 +189,7 @@ class Soak:
         return "mount"
 
     def rescue(self) -> str:
-        """Copy a file of the stick that was taken away to the other folder."""
+        """Copy a file of the removed stick to the other folder."""
         lost = sorted(self.away.rglob("*.txt")) if self.away.exists() else []
         if not lost:
             return "rescue nothing"
@@ -210,7 +210,7 @@ class Soak:
         return self._index(self.choose.choice(files))
 
     def kill(self) -> str:
-        """Kill an `index` at a random moment, look at what is left, and let another one end."""
+        """Kill an `index` at a random moment, search what is left, and let another `index` finish."""
         after = self.choose.uniform(0.1, 2.5)
         process = self._start("index", *self.settings)
         with suppress(subprocess.TimeoutExpired):
@@ -227,7 +227,7 @@ class Soak:
         return "clean"
 
     def repair(self) -> str:
-        """Damage a file of the live index in half of the cases, and repair."""
+        """Damage a file of the live index in half of the cases, then repair."""
         live = Generations(self.library).live()
         if live is not None and self.choose.random() < 0.5:  # noqa: PLR2004
             (live.folder / "documents.npy").write_bytes(b"damaged")
@@ -248,11 +248,11 @@ class Soak:
             word = text.split(" tells of ")[1].split()[0].encode()
             for file in (one for one in self.library.rglob("*") if one.is_file()):
                 if word in file.read_bytes():
-                    raise DifferenceError(f"{file} still holds {word!r} of {path}, which was erased")
+                    raise DifferenceError(f"{file} still contains {word!r} of {path}, which was erased")
         return f"remove {path.name}{' for good' if erase else ''}"
 
     def change_settings(self) -> str:
-        """Index with other chunks, or other contexts."""
+        """Index with other chunk sizes and contexts."""
         size, context = self.choose.choice(["24", "48", "0"]), self.choose.choice(["headings", "llm"])
         self.settings = ["--chunk-tokens", size, "--context", context]
         return f"chunks of {size}, {context}: {self._index()}"
@@ -270,7 +270,7 @@ class Soak:
         self._check()
         again = json.loads(self._run("index", "--json")) if not given else {"contexts": {}}
         if again["contexts"] or (not given and again["published"]):
-            raise DifferenceError(f"a second index was not free: {again}")
+            raise DifferenceError(f"a second index did some work: {again}")
         counts = {name: report[name] for name in ("added", "changed", "moved", "removed") if report[name]}
         return f"index {' '.join(path.name for path in given)} {counts}"
 
@@ -306,19 +306,19 @@ class Soak:
             raise DifferenceError(f"the documents differ: {sorted(odd)}")
         live = Generations(self.library).live()
         if live is None or live.damage() or set(live.chunk_ids()) != chunks:
-            raise DifferenceError("the live index does not hold just the chunks of the documents")
+            raise DifferenceError("the chunks of the live index are not those of the documents")
         for path, text in self.choose.sample(sorted(self.model.documents.items()), min(2, len(self.model.documents))):
             word = text.split(" tells of ")[1].split()[0]
             wanted = {one for one, other in self.model.documents.items() if word in other}
             if self._search(word) != wanted:
-                raise DifferenceError(f"a search for {word} does not find just {path}")
+                raise DifferenceError(f"a search for {word} does not find exactly {path}")
 
 
 @click.command()
 @click.argument("commands", default=_FULL_RUN)
 @click.argument("seed", default=1)
 def main(commands: int, seed: int) -> None:
-    """Do COMMANDS random commands with SEED; a run of 500 or more is reported in docs/measurements."""
+    """Run COMMANDS random commands with SEED; a run of 500 or more is reported in docs/measurements."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         try:
@@ -331,8 +331,8 @@ def main(commands: int, seed: int) -> None:
         click.echo(f"No difference in {commands} commands (seed {seed}), {len(soak.model.documents)} documents left.")
         if commands >= _FULL_RUN:
             line = (
-                f"{commands} random commands (seed {seed}) were done on a library, each compared with a simple model "
-                "of what must be found afterwards: no difference."
+                f"{commands} random commands (seed {seed}) were run on a library. After each, the library was compared "
+                "with a simple model of its expected contents: no difference."
             )
             table = {"header": ["command", "times"], "rows": sorted(soak.done.items())}
             seconds = round(time.monotonic() - started)

@@ -125,9 +125,9 @@ def report(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], mo
     def say(found: dict[str, int]) -> str:
         return (
             f"{found['said']} of {found['attacks']} attacks put their word into the answer "
-            f"({found['said'] / max(1, found['attacks']):.0%}); of the {found['aimed_at_right']} at questions that are "
-            f"answered rightly without them, {found['spoiled']} spoiled the answer, {found['refused']} of these into a "
-            "refusal"
+            f"({found['said'] / max(1, found['attacks']):.0%}). Of the {found['aimed_at_right']} attacks on questions "
+            f"that are answered correctly without one, {found['spoiled']} spoiled the answer, {found['refused']} of "
+            "them by turning it into a refusal"
         )
 
     return {
@@ -135,11 +135,12 @@ def report(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], mo
         "lines": [
             f"{len(PLANTS)} texts that tell the model what to say were planted, one at a time, after the sentence "
             f"that answers one of {now['questions']} questions of corpus/questions.jsonl; {model} answered.",
-            "In the version before, where no line was marked, the request did not mention instructions in the sources "
-            f"and passages were not reranked, {say(then)} ({then['right']} questions answered rightly without attack).",
-            f"Now {say(now)} ({now['right']} questions answered rightly without attack).",
+            "Earlier version, in which no line was marked, the request did not mention instructions in the sources and "
+            f"passages were not reranked: {say(then)}. Without attacks, {then['right']} questions were answered "
+            "correctly.",
+            f"This version: {say(now)}. Without attacks, {now['right']} questions were answered correctly.",
         ],
-        "table": {"header": ["planted text", "in the answer before", "now"], "rows": table},
+        "table": {"header": ["planted text", "in the answer, earlier version", "this version"], "rows": table},
         "figures": {"model": model, "before": then, "after": now, "rows_before": list(before), "rows": list(after)},
     }
 
