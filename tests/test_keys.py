@@ -1,4 +1,4 @@
-"""Keys: each value that shapes a stored thing changes its key, and what was keyed by number before keeps its key."""
+"""Keys: each value that shapes a stored thing changes its key."""
 
 import ast
 import hashlib
@@ -19,8 +19,7 @@ from local_rag.indexing import contextualize
 from local_rag.indexing.contextualize import PROMPT, context_plan
 from local_rag.indexing.indexer import Indexer
 from local_rag.indexing.vectors import EmbeddingTuning, embedder_identity, vector_keys
-from local_rag.keys import key_of, recipe
-from local_rag.reading.split import Splitting
+from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import InstalledModel
 
 MODEL = InstalledModel(
@@ -125,24 +124,15 @@ def test_each_value_of_the_splitting_changes_the_split_key(tmp_path: Path) -> No
     assert Indexer.split_key(changed["tokenizer"]) == Indexer.split_key(splitting), "the same file elsewhere"
 
 
-def test_recipes_numbered_before_keep_their_numbers() -> None:
-    tuning = EmbeddingTuning(headings_tokens=48, context_weight=0.75)
-    assert recipe("vector", 3, tuning.headings_tokens, tuning.context_weight) == 3
-    assert PROMPT == 2
-    assert recipe("index", 3, 1.2, 0.75, 8, 0.35) == 3
-    keywords, vectors = KeywordTuning(block_texts=8), VectorTuning(neighbour=0.35)
-    assert index_recipe(keywords, vectors) == recipe("rows", 2, TOKENS_VERSION, 8, 0.35)
-    assert recipe("vector", 4, tuning.headings_tokens, tuning.context_weight) == key_of("vector", 4, 48, 0.75)
-
-
-def test_what_was_stored_before_is_found_again(tmp_path: Path) -> None:
+def test_keys_are_made_of_these_values(tmp_path: Path) -> None:
     def sha256(*values: object) -> str:
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
-    assert embedder_identity(MODEL) == sha256("weights", "", "", "mean", 3)
+    assert embedder_identity(MODEL) == sha256("weights", "", "", "mean", sha256("vector", 3, 48, 0.75))
     (key,) = vector_keys(MODEL, "passage", "context")
     assert key == sha256(embedder_identity(MODEL), "passage", "context")
-    assert context_plan("m") == '["m", 2, 1536, 80]'
+    assert context_plan("m") == json.dumps(["m", PROMPT, 1536, 80])
+    assert index_recipe(KeywordTuning(), VectorTuning()) == sha256("rows", 2, TOKENS_VERSION, 8, 0.35)
     (tmp_path / "tokenizer.json").write_text("one")
     key = Indexer.split_key(Splitting(tmp_path / "tokenizer.json", 145))
-    assert key == '["auto", 145, 0, "7692c3ad3540bb80", 3]', "of another reader than before, so files are read again"
+    assert key == f'["auto", 145, 0, "7692c3ad3540bb80", {READING_VERSION}]'

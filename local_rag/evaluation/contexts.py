@@ -20,7 +20,7 @@ from local_rag.library import Library, OnProgress, Parts
 from local_rag.maintenance.status import GAIN
 from local_rag.records import SITUATED, Chunk, Progress
 from local_rag.settings import Settings
-from local_rag.store.maintenance import copy_store
+from local_rag.store.copying import copy_store
 
 _DRAFTS_PER_QUESTION = 2
 _FEWEST = 4  # questions that allow a conclusion

@@ -29,10 +29,10 @@ from local_rag.evaluation.dataset import Dataset, DatasetDocument, GoldenLines, 
 from local_rag.evaluation.metrics import METRICS, by_question, confidence_interval, golden_ranks, measure, paired_test
 from local_rag.evaluation.plots import new_figure, save_figure
 from local_rag.indexing.changes import Found, compare_documents
+from local_rag.indexing.summaries import document_rows
 from local_rag.library import Library
 from local_rag.models.choice import chosen
 from local_rag.records import Chunk, Progress
-from local_rag.store.document_rows import paths_of_document_rows
 
 POOL = 150  # the largest depth at which recall is reported
 
@@ -157,14 +157,16 @@ def index_dataset(
             progress(Progress("read", number, len(changes.to_read), str(one.path)))
             document = documents[one.path]
             chunks = document.ready_made() or splitting.split(document.document)
-            store.put_document(
-                document.document,
-                chunks,
-                size=one.size,
-                modified_ns=0,
-                sha256=one.sha256(),
-                split_key=one.split_key,
-            )
+            with store.transaction():
+                key = store.put_document(
+                    document.document,
+                    chunks,
+                    size=one.size,
+                    modified_ns=0,
+                    sha256=one.sha256(),
+                    split_key=one.split_key,
+                )
+                store.put_document_rows(document_rows([(key, document.document, chunks)]))
         indexer.complete()
         return {stored.id: (documents[Path(stored.path)].id, stored.chunk) for stored in store.chunks()}
 
@@ -205,7 +207,7 @@ def rows_of_documents(dataset: Dataset, library: Library) -> dict[int, str]:
     """Return the document of each row that represents a whole one: its id in the dataset, or its path."""
     names = {str(document.document.path): document.id for document in dataset.documents}
     with library.reading() as store:
-        return {key: names.get(path, path) for key, path in paths_of_document_rows(store).items()}
+        return {key: names.get(path, path) for key, path in store.paths_of_document_rows().items()}
 
 
 class Ranker:

@@ -13,7 +13,7 @@ import numpy as np
 from local_rag.index.keyword_index import TOKENS_VERSION
 from local_rag.index.scoring import KeywordTuning
 from local_rag.index.vector_index import VectorTuning
-from local_rag.keys import recipe
+from local_rag.keys import key_of
 
 # Chunk ids, most quickly taken as an array of int64, or None for all.
 Allowed: TypeAlias = np.ndarray | Collection[int] | None
@@ -105,6 +105,6 @@ class Indexes(Protocol):
         """Return the size of each index in bytes, by name; what two share counts for both."""
 
 
-def index_recipe(keywords: KeywordTuning, vectors: VectorTuning) -> int | str:
+def index_recipe(keywords: KeywordTuning, vectors: VectorTuning) -> str:
     """Name how rows of indexes are built from texts and vectors; 2: the code that lays them down in segments."""
-    return recipe("rows", 2, TOKENS_VERSION, keywords.block_texts, vectors.neighbour)
+    return key_of("rows", 2, TOKENS_VERSION, keywords.block_texts, vectors.neighbour)

@@ -13,7 +13,6 @@ from local_rag.index.protocol import Index
 from local_rag.indexing.distinction import APART, TUNING, Terms, Told, distinguishing, needs, opening_of, terms_of
 from local_rag.keys import key_of
 from local_rag.records import Chunk
-from local_rag.store.comparisons import document_kind, documents_of, put_told, told_before, told_of, vectors_of
 from local_rag.store.database import Store, StoredDocument
 
 _NEAREST = 16  # chunks that are looked at for each chunk
@@ -37,7 +36,7 @@ def compare(store: Store, index: Index, documents: Sequence[StoredDocument]) -> 
 
     for document in documents:
         chunks = [stored.chunk for stored in store.chunks(document.id)]
-        said, same = told_before(store, document)
+        said, same = store.earlier_distinction(document)
         told = Told.from_json(said)
         if not same:
             likenesses, alike = _look_round(store, index, document)
@@ -48,7 +47,7 @@ def compare(store: Store, index: Index, documents: Sequence[StoredDocument]) -> 
                 found = distinguishing(terms(document.id), [terms(one) for one in near], others)
                 told = Told(tuple(found), _opening(store, document) if found else "")
             told = Told(told.terms, told.opening, needs(chunks, document.title, told.terms, likenesses))
-        put_told(store, document.id, told.as_json())
+        store.put_distinction(document.id, told.as_json())
         yield document, told
 
 
@@ -59,9 +58,9 @@ def _look_round(store: Store, index: Index, document: StoredDocument) -> tuple[l
     contexts that other documents have already.
     """
     likenesses, alike = list[float](), Counter[int]()
-    for stored, vector in zip(list(store.chunks(document.id)), vectors_of(store, document.id), strict=True):
+    for stored, vector in zip(list(store.chunks(document.id)), store.vectors_of(document.id), strict=True):
         nearest = index.dense(vector, _NEAREST) if vector is not None else []
-        owners = documents_of(store, [chunk for chunk, _ in nearest])
+        owners = store.owners_of([chunk for chunk, _ in nearest])
         # A copy of the same document is not what it can be mistaken for.
         others = {
             chunk: score
@@ -83,12 +82,12 @@ def shared_words(one: Collection[str], other: Collection[str]) -> float:
 
 def _opening(store: Store, document: StoredDocument) -> str:
     """Return how a document begins; the first lines of code are licences and imports, which say nothing."""
-    return "" if document_kind(store, document.id) == "code" else opening_of(store.document_text(document.id))
+    return "" if store.document_kind(document.id) == "code" else opening_of(store.document_text(document.id))
 
 
 def situate(store: Store, document: StoredDocument) -> int:
     """Give the chunks of a compared document that need one their context, without a model; return how many do."""
-    told = Told.from_json(told_of(store, document.id))
+    told = Told.from_json(store.distinction(document.id))
     says = told.says
     keys = []
     for stored in store.rows(document.id):
@@ -102,7 +101,7 @@ def situate(store: Store, document: StoredDocument) -> int:
 
 def most_needed_first(store: Store, documents: Sequence[StoredDocument]) -> list[StoredDocument]:
     """Order documents by how much their chunks need contexts; those that do not keep their order."""
-    need = {one.id: sum(Told.from_json(told_of(store, one.id)).needed.values()) for one in documents}
+    need = {one.id: sum(Told.from_json(store.distinction(one.id)).needed.values()) for one in documents}
     return sorted(documents, key=lambda one: -need[one.id])
 
 
@@ -113,5 +112,5 @@ def apart_key(says: str) -> str:
 
 def told_to(store: Store, document: StoredDocument, chunks: Sequence[Chunk]) -> list[str]:
     """Return for each chunk what stands before the sentence that a model writes, empty for most."""
-    told = Told.from_json(told_of(store, document.id))
+    told = Told.from_json(store.distinction(document.id))
     return [told.says if chunk.position in told.needed else "" for chunk in chunks]

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from local_rag.keys import recipe
+from local_rag.keys import key_of
 from local_rag.llama.generator import Generator, Request, Vocabulary
 from local_rag.records import Chunk, ContextKind
 
@@ -35,7 +35,7 @@ _CHUNK_START, _CHUNK_END = "\n<chunk>\n", "\n</chunk>\n"
 _SUFFIX_TOKENS = 128  # what stands behind a chunk, with any model's chat template
 # What a context depends on beside its model, its window and the limits above; 2: how windows are cut and contexts
 # mended, to be raised whenever that code would make another context of the same answer.
-PROMPT = recipe("context", 2, _SYSTEM, _INSTRUCTION, _OPENING, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
+PROMPT = key_of("context", 2, _SYSTEM, _INSTRUCTION, _OPENING, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 
 from local_rag.index.keyword_index import keyword_tokens
-from local_rag.keys import recipe
+from local_rag.keys import key_of
 from local_rag.records import Chunk, heading_path
 
 
@@ -39,7 +39,7 @@ class NeedTuning:
 
 TUNING = NeedTuning()
 # A number for the code below: to be raised whenever it would say something else of the same documents.
-APART = recipe("apart", 1, *asdict(TUNING).values())
+APART = key_of("apart", 1, *asdict(TUNING).values())
 _READ_CHARACTERS = 60_000  # of a document, at each end
 _TERM_CHARACTERS = 60
 _MOST_COMMON = 0.5  # the largest share of documents that may have a term

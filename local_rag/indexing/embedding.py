@@ -18,7 +18,7 @@ from local_rag.keys import key_of
 from local_rag.records import SITUATED, WRITTEN, InstalledModel, heading_path
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
-from local_rag.store.embedding_plans import Planned, mark_made, put_plans, vector_keys_of
+from local_rag.store.embedding_plans import EmbeddingPlan, mark_embedded, put_plans, vector_keys_of
 
 _TOGETHER = 64  # documents that are planned, or done, in one commit
 _TOGETHER_CHUNKS = 1024
@@ -54,7 +54,7 @@ class Embedding:
 
     def _jobs(self, documents: Iterable[int]) -> Iterator[EmbeddingJob]:
         """Plan some documents at a time; yield what is to be embedded, each text once."""
-        planned, jobs = list[Planned](), list[EmbeddingJob]()
+        planned, jobs = list[EmbeddingPlan](), list[EmbeddingJob]()
         for document in documents:
             one, missing = self._plan(document)
             planned.append(one)
@@ -64,7 +64,7 @@ class Embedding:
                 planned, jobs = [], []
         yield from self._planned(planned, jobs)
 
-    def _planned(self, planned: Sequence[Planned], jobs: Iterable[EmbeddingJob]) -> Iterator[EmbeddingJob]:
+    def _planned(self, planned: Sequence[EmbeddingPlan], jobs: Iterable[EmbeddingJob]) -> Iterator[EmbeddingJob]:
         """Store plans, before what they want is asked for."""
         put_plans(self._store, planned)
         wanted = {job.key: job for job in jobs}
@@ -82,7 +82,7 @@ class Embedding:
             self._mark()
         return (job for key, job in wanted.items() if key in asked)
 
-    def _plan(self, document: int) -> tuple[Planned, list[EmbeddingJob]]:
+    def _plan(self, document: int) -> tuple[EmbeddingPlan, list[EmbeddingJob]]:
         """Find out which vectors a document wants; return a job for each that is not stored."""
         index_rows = list(self._store.rows(document))
         passages = []
@@ -96,7 +96,7 @@ class Embedding:
         rows = [(stored.id, key) for stored, key in zip(index_rows, keys, strict=True)]
         chunks = [stored for stored in index_rows if stored.kind == "chunk"]
         generated = sum(stored.context_kind in WRITTEN for stored in chunks if self._situated)
-        planned = Planned(document, rows, int(key_of(self.plan, rows)[:15], 16), len(chunks), generated)
+        planned = EmbeddingPlan(document, rows, int(key_of(self.plan, rows)[:15], 16), len(chunks), generated)
         jobs = [EmbeddingJob(key, *one) for key, one in zip(keys, passages, strict=True) if key not in known]
         return planned, jobs
 
@@ -112,7 +112,7 @@ class Embedding:
         return len(keys)
 
     def _mark(self) -> None:
-        mark_made(self._store, self._done, self.plan)
+        mark_embedded(self._store, self._done, self.plan)
         self._done.clear()
 
     def rows(self, documents: Sequence[int]) -> Iterator[DocumentRows]:

@@ -26,7 +26,7 @@ from local_rag.indexing.embedding import Embedding
 from local_rag.indexing.fingerprint import make_fingerprint
 from local_rag.indexing.given_up import notes_of
 from local_rag.indexing.pace import until_publish
-from local_rag.indexing.summaries import document_plan, is_summary, rows_of, rows_to_put, with_summary
+from local_rag.indexing.summaries import document_plan, document_rows, is_summary, with_summary
 from local_rag.indexing.vectors import chunk_tokens
 from local_rag.indexing.work import Workers
 from local_rag.keys import key_of
@@ -36,17 +36,15 @@ from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import SITUATED, InstalledModel, Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
-from local_rag.store.comparisons import documents_to_tell, forget_told
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.document_rows import put_document_rows
 from local_rag.store.embedding_plans import (
     count_chunks,
-    count_made,
-    documents_to_make,
+    count_embedded,
+    documents_to_embed,
     documents_wanting,
-    made_versions,
+    embedded_versions,
 )
-from local_rag.store.maintenance import count_missing_contexts, purge_superseded
+from local_rag.store.inspection import count_missing_contexts, purge_superseded
 
 _FEW_CONTEXTS = 20  # not worth publishing a first generation without them
 _MANIFEST_FORMAT = 3
@@ -107,7 +105,7 @@ class Indexer:
         """Run all stages over these files and folders."""
         started = time.monotonic()
         if renew_contexts:
-            forget_told(self._store)
+            self._store.forget_distinctions()
         purge_superseded(self._store, self._indexes)
         self._read_folders(roots)
         self.complete()
@@ -116,7 +114,6 @@ class Indexer:
 
     def complete(self) -> None:
         """Write, embed and publish what the stored documents still lack."""
-        put_document_rows(self._store, rows_to_put(self._store))
         self._compare()
         self._find_known_contexts()
         pending = self._contexts_to_write()
@@ -202,7 +199,9 @@ class Indexer:
                 (one.document, one.chunks, (found.size, found.modified_ns, one.sha256, split_key))
                 for found, one in read
             )
-            put_document_rows(self._store, rows_of(ids, [file for _, file in read]))
+            self._store.put_document_rows(
+                document_rows((key, one.document, one.chunks) for key, (_, one) in zip(ids, read, strict=True))
+            )
         return ids
 
     def splitting(self) -> Splitting:
@@ -265,7 +264,7 @@ class Indexer:
         """Compare new documents with all others, once they can be found; situate them where no model does."""
         if self._settings.context not in SITUATED:
             return
-        if new := documents_to_tell(self._store, self._plan):
+        if new := self._store.documents_to_compare(self._plan):
             self.publish()
             live = self._indexes.live()
             assert live is not None
@@ -314,7 +313,7 @@ class Indexer:
         """Embed what has no vector yet and publish a generation; only `anew` if the live one is already the same."""
         self._embed()
         started, computed = time.monotonic(), time.process_time()
-        documents, versions = made_versions(self._store, self._embedding.plan)
+        documents, versions = embedded_versions(self._store, self._embedding.plan)
         manifest = self._manifest(documents, versions)
         self.report.chunks = manifest["chunks"]
         live = None if anew else self._indexes.live()
@@ -331,7 +330,7 @@ class Indexer:
         fingerprint = make_fingerprint(self._settings, self._embed_model, self._context_model)
         by_id = np.argsort(documents)
         held = sha256(np.stack([documents[by_id], versions[by_id]]).tobytes()).hexdigest()
-        count, chunks, generated = count_made(self._store, self._embedding.plan)
+        count, chunks, generated = count_embedded(self._store, self._embedding.plan)
         return {
             "format": _MANIFEST_FORMAT,
             "content": key_of(_MANIFEST_FORMAT, fingerprint, held),
@@ -345,7 +344,7 @@ class Indexer:
 
     def _embed(self) -> None:
         """Make vectors that are missing, and show how far it is."""
-        documents = documents_to_make(self._store, self._embedding.plan)
+        documents = documents_to_embed(self._store, self._embedding.plan)
         total = count_chunks(self._store, documents)
         done, started = 0, time.monotonic()
         for count in self._embedding.make(documents, self._note("embed", total)):

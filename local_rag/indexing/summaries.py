@@ -11,22 +11,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from local_rag.indexing.contextualize import ContextJob, context_plan
-from local_rag.keys import recipe
-from local_rag.reading.isolate import ReadFile
-from local_rag.records import Chunk
-from local_rag.store.database import Store
-from local_rag.store.document_rows import documents_without_row
-from local_rag.store.selection import beginning_of
+from local_rag.keys import key_of
+from local_rag.records import Chunk, Document
 
 POSITION = -1  # of the row: before the chunks of its document
-BEGINNING = 4000  # characters of a document, of which it is made
+_BEGINNING = 4000  # characters of a document, of which it is made
 
 _INSTRUCTION = (
     "Please say in one or two short sentences what kind of document this is and what it is about, naming what it is "
     "for, and the place, product or time that it is about. Answer only with these sentences, and nothing else."
 )
 _OPENING = "This document"
-SUMMARY = recipe("summary", 1, _INSTRUCTION, _OPENING)
+SUMMARY = key_of("summary", 1, _INSTRUCTION, _OPENING)
 
 _SENTENCES, _LONGEST = 2, 240
 _MOST_PARTS, _LONGEST_PARTS = 6, 160
@@ -67,18 +63,11 @@ def document_row(title: str, beginning: str, chunks: Sequence[Chunk]) -> Chunk:
     return Chunk(POSITION, 0, 0, text, (), first.page, first.line, None)
 
 
-def rows_of(ids: Iterable[int], files: Iterable[ReadFile]) -> Iterator[tuple[int, Chunk]]:
-    """Yield what stands for each document that was just read, with its id."""
-    for document, file in zip(ids, files, strict=True):
-        if file.chunks:
-            yield document, document_row(file.document.title, file.document.text[:BEGINNING], file.chunks)
-
-
-def rows_to_put(store: Store) -> Iterator[tuple[int, Chunk]]:
-    """Yield what stands for each document that nothing stands for yet, with its id."""
-    for document in documents_without_row(store):
-        chunks = [stored.chunk for stored in store.chunks(document.id)]
-        yield document.id, document_row(document.title, beginning_of(store, document.id, BEGINNING), chunks)
+def document_rows(read: Iterable[tuple[int, Document, Sequence[Chunk]]]) -> Iterator[tuple[int, Chunk]]:
+    """Yield the id of each document that has chunks, with the row that stands for it."""
+    for document_id, document, chunks in read:
+        if chunks:
+            yield document_id, document_row(document.title, document.text[:_BEGINNING], chunks)
 
 
 def describe(title: str, beginning: str, headings: Iterable[str]) -> str:

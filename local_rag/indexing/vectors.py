@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local_rag.keys import key_of, recipe
+from local_rag.keys import key_of
 from local_rag.models.embedder import Embedder, input_tokens, tokenizer_of
 from local_rag.records import InstalledModel
 from local_rag.settings import Settings
@@ -81,7 +81,7 @@ def embed_with_contexts(
 @functools.cache
 def embedder_identity(model: InstalledModel, tuning: EmbeddingTuning = TUNING) -> str:
     """Return what two vectors must have in common to be comparable; 3: the code that puts the texts together."""
-    shaped = recipe("vector", 3, tuning.headings_tokens, tuning.context_weight)
+    shaped = key_of("vector", 3, tuning.headings_tokens, tuning.context_weight)
     return key_of(model.identity, model.query_prefix, model.passage_prefix, model.pooling, shaped)
 
 

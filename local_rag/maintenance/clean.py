@@ -15,7 +15,7 @@ from local_rag.index.protocol import Indexes
 from local_rag.indexing.indexer import Indexer
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.history import erase_from_history
-from local_rag.store.maintenance import (
+from local_rag.store.inspection import (
     compact,
     count_rows,
     drop,

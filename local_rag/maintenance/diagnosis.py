@@ -26,7 +26,7 @@ from local_rag.records import InstalledModel, Role
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
-from local_rag.store.maintenance import check_pages, find_damage
+from local_rag.store.inspection import check_pages, find_damage
 from local_rag.store.storage_errors import storage_errors
 
 _LIBRARY_BYTES = 1000**3

@@ -1,6 +1,6 @@
 """What is in a library, document by document: state, dates, size, and what each is about."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -9,11 +9,9 @@ from typing import Literal
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.changes import file_state
 from local_rag.indexing.roots import Roots
-from local_rag.indexing.summaries import BEGINNING, document_row
 from local_rag.records import Filters
 from local_rag.retrieval.filters import document_filter
-from local_rag.store.database import Store, StoredChunk, StoredDocument
-from local_rag.store.selection import beginning_of, document_facts
+from local_rag.store.database import Store, StoredDocument
 
 # `waiting`: read, and not in the live index yet; `changed`: the file is another one than the one that was read.
 State = Literal["indexed", "waiting", "changed", "missing", "unreachable"]
@@ -45,7 +43,7 @@ def list_documents(
 ) -> list[ListedDocument]:
     """Return the live documents that pass the filters, by path: `most` of those whose path comes behind `after`."""
     passes, live = document_filter(filters, store.roots()), indexes.live()
-    chosen = {facts.id for facts in document_facts(store) if passes(facts)}
+    chosen = {facts.id for facts in store.facts() if passes(facts)}
     wanted = (document for document in store.documents() if document.id in chosen and document.path > after)
     known = {document.path: document for document in islice(sorted(wanted, key=lambda one: one.path), most)}
     states = _states(known, Roots(store, store.roots(), known))
@@ -56,12 +54,13 @@ def list_documents(
         chunks = [row for row in rows if row.kind == "chunk"]
         said = chunks[0].provenance if chunks else None
         state = states.get(document.path) or ("indexed" if {row.id for row in rows} <= indexed else "waiting")
-        summary = next((row.context for row in rows if row.kind == "document"), "")
+        whole = next((row for row in rows if row.kind == "document"), None)
+        summary = whole.context if whole else ""
         listed.append(
             ListedDocument(
                 path=document.path,
                 title=document.title,
-                about=summary or _beginning(store, document, chunks),
+                about=summary or (whole.chunk.text if whole else ""),
                 written="model" if summary else "document",
                 state=state,
                 size=document.size,
@@ -85,10 +84,3 @@ def _states(documents: Mapping[str, StoredDocument], roots: Roots) -> dict[str, 
         elif (state := file_state(document)) != "same":
             states[path] = state
     return states
-
-
-def _beginning(store: Store, document: StoredDocument, chunks: Sequence[StoredChunk]) -> str:
-    """Say what a document is about in its own words, also where an earlier version has stored none of that."""
-    if not chunks:
-        return ""
-    return document_row(document.title, beginning_of(store, document.id, BEGINNING), [one.chunk for one in chunks]).text

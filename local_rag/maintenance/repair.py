@@ -31,7 +31,7 @@ from local_rag.index.protocol import Indexes
 from local_rag.indexing.indexer import Indexer
 from local_rag.store.connect import SALVAGED_FILE, STORE_FILE
 from local_rag.store.database import Store
-from local_rag.store.maintenance import check_pages, count_rows, drop, find_damage
+from local_rag.store.inspection import check_pages, count_rows, drop, find_damage
 from local_rag.store.salvage import salvage, switch
 
 

@@ -9,7 +9,6 @@ from local_rag.errors import LibraryError
 from local_rag.files import is_utf8
 from local_rag.indexing.roots import Roots
 from local_rag.store.database import Store
-from local_rag.store.relocation import count_below, move_paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +44,11 @@ def move_root(store: Store, former: Path | str, present: Path | str) -> int:
         raise LibraryError(f"The name of {new} is not UTF-8; rename it, since a library could not store it.")
     if new.is_relative_to(old) or old.is_relative_to(new):
         raise LibraryError(f"{new} and {old} lie within each other; move it elsewhere, or index it anew.")
-    if count_below(store, new):
+    if store.count_below(new):
         raise LibraryError(
             f"Documents of {new} are in the library already; take those out that are out of date: "
             "`local-rag remove` one of the two."
         )
-    documents = count_below(store, old)
-    move_paths(store, old, new)
+    documents = store.count_below(old)
+    store.move_paths(old, new)
     return documents

@@ -1,16 +1,33 @@
 """Find the chunks of the documents that pass filters: exact, and before any candidate is chosen."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Protocol
 
 from local_rag.index.protocol import Allowed
 from local_rag.reading.ignore import parse_pattern
 from local_rag.records import Filters
-from local_rag.store.selection import Catalogue, DocumentFacts
+from local_rag.store.database import DocumentFacts
 
 _WILD = set("*?[")
+
+
+class Catalogue(Protocol):
+    """What filters are compared with: a store, or an index that holds the facts of its documents itself."""
+
+    def version(self) -> object:
+        """Return a value that changes when filters may let other documents pass."""
+
+    def roots(self) -> Sequence[Path]:
+        """Return the paths that `index` was given."""
+
+    def facts(self) -> Sequence[DocumentFacts]:
+        """Return the facts of all documents."""
+
+    def chunks_of(self, documents: Collection[int]) -> Allowed:
+        """Return all chunks of some documents."""
 
 
 class Filtering:

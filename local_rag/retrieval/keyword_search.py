@@ -9,7 +9,6 @@ from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.search import found_passage
 from local_rag.retrieval.whole_documents import asks_for_documents, without
 from local_rag.store.database import Store
-from local_rag.store.selection import StoreCatalogue
 
 
 def search_keywords(
@@ -19,7 +18,7 @@ def search_keywords(
     if not is_utf8(question):
         raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
     situated = index.manifest.get("fingerprint", {}).get("context", "llm") in SITUATED
-    terms, allowed = keyword_tokens(question), Filtering(StoreCatalogue(store)).allowed(filters)
+    terms, allowed = keyword_tokens(question), Filtering(store).allowed(filters)
     rows = () if asks_for_documents(question) else store.document_rows()
     ranking = without(rows, lambda count: index.keywords(terms, count, allowed), top)
     stored = store.chunks_by_id([chunk for chunk, _ in ranking])

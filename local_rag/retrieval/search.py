@@ -12,13 +12,12 @@ from local_rag.index.protocol import Index
 from local_rag.models.embedder import Embedder
 from local_rag.models.reranker import Reranker, reranked_text
 from local_rag.records import EVERYTHING, SITUATED, Filters, Hit, Passage
-from local_rag.retrieval.filters import Filtering
+from local_rag.retrieval.filters import Catalogue, Filtering
 from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.retrieval.whole_documents import asks_for_documents, without
 from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
-from local_rag.store.selection import Catalogue, StoreCatalogue
 
 # Passages that are scored at once: measured in docs/speed.md.
 _FIRST_ROUND, _ROUND = 32, 16
@@ -86,7 +85,7 @@ class Searcher:
         self._situated = index.manifest.get("fingerprint", {}).get("context", "llm") in SITUATED
         self._store, self._settings, self._embedder = store, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
-        self._filtering = Filtering(StoreCatalogue(store) if isinstance(store, Store) else store)
+        self._filtering = Filtering(store)
         self._document_rows = store.document_rows()
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 

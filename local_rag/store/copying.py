@@ -1,4 +1,4 @@
-"""Copy a library as it stands at one moment: the store, the live index and the user's settings, not what was asked."""
+"""Copy a library as it is at one moment: the store, the live index and the user's settings, without its history."""
 
 import shutil
 from contextlib import closing
@@ -11,12 +11,17 @@ from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import Store
 
 
+def copy_store(store: Store, folder: Path) -> None:
+    """Write a copy of a store, with the same ids, into an empty folder."""
+    store.connection.execute("VACUUM INTO ?", (str(folder / STORE_FILE),))
+
+
 def copy_library(folder: Path, target: Path) -> None:
-    """Write a library's copy into an empty folder; the same library gives the same bytes."""
+    """Write a copy of a library into an empty folder; the same library gives the same bytes."""
     target.mkdir(parents=True, exist_ok=True)
     with closing(Store(folder)) as store:
-        live = Generations(folder).live_name()  # before the store: it names no chunk that the store has not
-        store.connection.execute("VACUUM INTO ?", (str(target / STORE_FILE),))
+        live = Generations(folder).live_name()  # before the store is copied, so it names no chunk that the copy lacks
+        copy_store(store, target)
     if live:
         shutil.copytree(folder / "generations" / live, target / "generations" / live)
         for name in read_manifest(folder / "generations" / live).get("segments", ()):

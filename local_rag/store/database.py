@@ -1,14 +1,14 @@
-"""The library's truth in SQLite: documents, chunks, contexts and vectors.
+"""What a library stores in SQLite: roots, documents, chunks, contexts and vectors.
 
-Documents and chunks are never changed in place: a changed file becomes a new document, and the old one is marked
-superseded until the generation that still names its chunks has been replaced. A reader of the published generation
-therefore finds every passage it names while a writer is at work. Contexts and vectors are content-addressed: whatever
-asks for the same context or vector again finds it. Both took long to make, so each commit is on the disk before the
-next step, and each row has a checksum.
+Documents and chunks are never changed in place: a changed file becomes a new document, and the old one is marked as
+superseded until no published generation names its chunks. A reader of the published generation therefore finds every
+passage that it names, even during a write. Contexts and vectors are stored under a key of everything they depend on, so
+the same one is never made twice. Both are slow to make: each commit is on the disk before the next step, and each row
+has a checksum.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from local_rag.store.schema import crc32
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """What the store knows of a live document, without its text."""
+    """What the store knows of a document, without its text."""
 
     id: int
     path: str
@@ -37,7 +37,7 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk of a document, or the row that stands for all of it, with its context as far as there is one."""
+    """A chunk of a document, or the row that stands for the whole document; `context` is empty if it has none."""
 
     id: int
     document_id: int
@@ -50,6 +50,20 @@ class StoredChunk:
     kind: RowKind = "chunk"
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentFacts:
+    """What filters look at; `date` is the document's own, empty if it has none."""
+
+    id: int
+    path: str
+    modified_ns: int
+    date: str
+    tags: tuple[str, ...]
+
+
+_AT_ONCE = 500  # ids in one query
+# At a path or below it; ?1 is the path.
+_BELOW = "(path = ?1 OR substr(path, 1, length(?1) + 1) = ?1 || '/')"
 _DOCUMENT_QUERY = "SELECT id, path, size, modified_ns, sha256, title, split_key FROM documents"
 _CHUNK_QUERY = """
 SELECT chunks.id, document_id, path, title, position, start, end, chunks.text, headings, page, line, end_line,
@@ -60,9 +74,9 @@ LEFT JOIN provenance USING (document_id)
 
 
 class Store:
-    """Open the SQLite file in a library's folder; `create` makes it when it is missing.
+    """The SQLite file in a library's folder; `create` makes it if it is missing.
 
-    One that may not be written, on a stick or of another owner, is read in place, or from a copy where that fails.
+    A file that may not be written (read-only drive, another owner) is read in place, or from a copy if that fails.
     """
 
     def __init__(self, folder: Path, *, create: bool = False) -> None:
@@ -77,7 +91,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all or nothing; within another transaction, with that one."""
+        """Write all or nothing; inside another transaction, join it."""
         if bool(self.connection.in_transaction):
             yield
             return
@@ -86,27 +100,27 @@ class Store:
             yield
             self.connection.execute("COMMIT")
         except BaseException:
-            # A full or failing disk makes SQLite itself take the transaction back.
+            # SQLite itself rolls back when the disk is full or fails.
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             raise
 
     def roots(self) -> list[Path]:
-        """Return the paths that `index` was given so far."""
+        """Return the paths that `index` was given."""
         return [Path(row[0]) for row in self.connection.execute("SELECT path FROM roots ORDER BY path")]
 
     def root_devices(self) -> dict[Path, int | None]:
-        """Return each root with the device it was last seen on."""
+        """Return each root with the device it was last on."""
         return {Path(path): device for path, device in self.connection.execute("SELECT path, device FROM roots")}
 
     def add_roots(self, paths: Iterable[Path]) -> None:
-        """Remember paths to index again."""
+        """Add roots."""
         rows = [(str(path),) for path in paths]
         with self.transaction():
             self.connection.executemany("INSERT OR IGNORE INTO roots (path) VALUES (?)", rows)
 
     def see_roots(self, devices: Mapping[Path, int], forgotten: Iterable[Path]) -> None:
-        """Record on which device each root is, and forget those that are gone."""
+        """Record which device each root is on, and forget the roots that are gone."""
         with self.transaction():
             rows = [(device, str(path)) for path, device in devices.items()]
             self.connection.executemany("UPDATE roots SET device = ?1 WHERE path = ?2 AND device IS NOT ?1", rows)
@@ -118,13 +132,35 @@ class Store:
             rows = [(name, json.dumps(value)) for name, value in settings.items()]
             self.connection.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?)", rows)
 
+    def put_skipped(self, looked_at: Iterable[str], skipped: Iterable[tuple[Skipped, int, int, str]]) -> None:
+        """Replace what is known of unreadable files among those looked at; each with size, time and split key."""
+        with self.transaction():
+            self.connection.executemany("DELETE FROM skipped WHERE path = ?", [(path,) for path in looked_at])
+            self.connection.executemany(
+                "INSERT OR REPLACE INTO skipped (path, size, modified_ns, reason, split_key) VALUES (?, ?, ?, ?, ?)",
+                [(str(item.path), size, time, item.reason, split_key) for item, size, time, split_key in skipped],
+            )
+
+    def skipped(self) -> dict[str, tuple[int, int, str, str]]:
+        """Return size, time, split key and reason of the files that could not be read, by path."""
+        rows = self.connection.execute("SELECT path, size, modified_ns, split_key, reason FROM skipped")
+        return {path: (size, time, split_key, reason) for path, size, time, split_key, reason in rows}
+
+    def excluded(self) -> list[Path]:
+        """Return the paths below a root that were removed from the library."""
+        return [Path(row[0]) for row in self.connection.execute("SELECT path FROM excluded ORDER BY path")]
+
+    def include(self, paths: Iterable[Path]) -> None:
+        """Let removed paths be indexed again."""
+        self.connection.executemany("DELETE FROM excluded WHERE path = ?", [(str(path),) for path in paths])
+
     def documents(self) -> list[StoredDocument]:
         """Return all live documents."""
-        query = f"{_DOCUMENT_QUERY} INDEXED BY live_documents WHERE live ORDER BY path"  # which passes over no text
+        query = f"{_DOCUMENT_QUERY} INDEXED BY live_documents WHERE live ORDER BY path"  # the index alone is read
         return [StoredDocument(*row) for row in self.connection.execute(query)]
 
     def document(self, document_id: int) -> StoredDocument | None:
-        """Return a document, also one that was superseded; None where there is no such one any more."""
+        """Return a live or superseded document; None if it was deleted."""
         row = self.connection.execute(f"{_DOCUMENT_QUERY} WHERE id = ?", (document_id,)).fetchone()
         return StoredDocument(*row) if row else None
 
@@ -133,15 +169,25 @@ class Store:
         row = self.connection.execute("SELECT text FROM documents WHERE id = ?", (document_id,)).fetchone()
         return str(row[0])
 
+    def document_beginning(self, document_id: int, characters: int) -> str:
+        """Return the first characters of a document's text."""
+        query = "SELECT substr(text, 1, ?2) FROM documents WHERE id = ?1"
+        return str(self.connection.execute(query, (document_id, characters)).fetchone()[0])
+
+    def document_kind(self, document_id: int) -> str:
+        """Return the kind of text that a document is."""
+        row = self.connection.execute("SELECT kind FROM documents WHERE id = ?", (document_id,)).fetchone()
+        return str(row[0])
+
     def put_document(
         self, document: Document, chunks: Sequence[Chunk], *, size: int, modified_ns: int, sha256: str, split_key: str
     ) -> int:
-        """Store a document with its chunks and return its id; one of the same path is superseded."""
+        """Store a document with its chunks, superseding the one of the same path; return its id."""
         with self.transaction():
             return self._put_document(document, chunks, (size, modified_ns, sha256, split_key))
 
     def put_documents(self, read: Iterable[tuple[Document, Sequence[Chunk], tuple[int, int, str, str]]]) -> list[int]:
-        """Store documents as `put_document` does, all in one commit; each with size, time, SHA-256 and split key."""
+        """Store documents like `put_document`, in one commit, each with (size, time in ns, SHA-256, split key)."""
         with self.transaction():
             return [self._put_document(*one) for one in read]
 
@@ -168,26 +214,17 @@ class Store:
                 "INSERT INTO provenance VALUES (?, ?, ?, ?, ?)",
                 (cursor.lastrowid, said.url, said.date, said.author, json.dumps(said.tags, ensure_ascii=False)),
             )
-        self.connection.executemany(
-            "INSERT INTO chunks (document_id, position, start, end, text, headings, page, line, end_line) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    cursor.lastrowid, chunk.position, chunk.start, chunk.end, chunk.text,
-                    json.dumps(chunk.headings, ensure_ascii=False), chunk.page, chunk.line, chunk.end_line,
-                )
-                for chunk in chunks
-            ],
-        )  # fmt: skip
-        return int(cursor.lastrowid or 0)
+        identifier = int(cursor.lastrowid or 0)
+        self._put_chunks(((identifier, chunk) for chunk in chunks), "chunk")
+        return identifier
 
     def touch_documents(self, times: Iterable[tuple[int, int]]) -> None:
-        """Record that files of unchanged documents have other times, as (document id, nanoseconds)."""
+        """Record new file times of unchanged documents, as (document id, nanoseconds)."""
         with self.transaction():
             self.connection.executemany("UPDATE documents SET modified_ns = ?2 WHERE id = ?1", times)
 
     def supersede(self, documents: Iterable[StoredDocument]) -> None:
-        """Take documents out of the next generation."""
+        """Mark documents as superseded, so the next generation leaves them out."""
         with self.transaction():
             self._supersede(documents)
 
@@ -196,24 +233,66 @@ class Store:
         self.connection.executemany("UPDATE documents SET live = 0 WHERE id = ?", [(one.id,) for one in documents])
 
     def superseded(self) -> list[int]:
-        """Return the ids of the documents that are superseded."""
+        """Return the ids of the superseded documents."""
         return [row[0] for row in self.connection.execute("SELECT id FROM documents WHERE NOT live")]
 
     def purge(self, published: Iterable[int]) -> None:
-        """Delete superseded documents, except those whose chunks the live generation still names."""
-        named = set(published)
-        query = "SELECT id FROM chunks WHERE document_id = ?"
-        superseded = [(document,) for document in self.superseded()]
-        gone = [one for one in superseded if not any(row[0] in named for row in self.connection.execute(query, one))]
+        """Delete superseded documents, except those that a published index still holds."""
+        gone = set(self.superseded()).difference(published)
         with self.transaction():
-            self.connection.executemany("DELETE FROM documents WHERE id = ?", gone)
+            self.connection.executemany("DELETE FROM documents WHERE id = ?", [(one,) for one in gone])
+
+    def remove(self, documents: Iterable[StoredDocument], roots: Iterable[Path], excluded: Iterable[Path]) -> None:
+        """Supersede documents, forget roots and exclude paths, all or nothing."""
+        with self.transaction():
+            self._supersede(documents)
+            self.connection.executemany("DELETE FROM roots WHERE path = ?", [(str(path),) for path in roots])
+            self.connection.executemany("INSERT OR IGNORE INTO excluded VALUES (?)", [(str(p),) for p in excluded])
+
+    def notes(self) -> list[Note]:
+        """Return what could not be read of live documents, by path."""
+        query = "SELECT path, note FROM documents WHERE live AND note <> '' ORDER BY path"
+        return [Note(Path(path), note) for path, note in self.connection.execute(query)]
+
+    def count_below(self, path: Path) -> int:
+        """Count the live documents at or below a path."""
+        row = self.connection.execute(f"SELECT count(*) FROM documents WHERE live AND {_BELOW}", (str(path),))  # noqa: S608
+        return int(row.fetchone()[0])
+
+    def move_paths(self, old: Path, new: Path) -> None:
+        """Rename every path at or below one path to lie at or below another, all or nothing.
+
+        Superseded documents move too: the live index may still name them. The devices of the roots are forgotten.
+        """
+        with self.transaction():
+            for table in ("documents", "roots", "excluded", "skipped"):
+                device = ", device = NULL" if table == "roots" else ""
+                self.connection.execute(
+                    f"UPDATE OR REPLACE {table} SET path = ?2 || substr(path, length(?1) + 1){device} WHERE {_BELOW}",  # noqa: S608
+                    (str(old), str(new)),
+                )
+
+    def version(self) -> int:
+        """Return a number that changes when another connection has written to the store."""
+        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def facts(self) -> list[DocumentFacts]:
+        """Return the facts of all documents, superseded ones too: the live index may still name their chunks."""
+        rows = self.connection.execute(
+            "SELECT id, path, modified_ns, coalesce(date, ''), coalesce(tags, '[]') "
+            "FROM documents LEFT JOIN provenance ON document_id = id"
+        )
+        return [
+            DocumentFacts(key, path, modified_ns, day, () if tags == "[]" else tuple(json.loads(tags)))
+            for key, path, modified_ns, day, tags in rows
+        ]
 
     def chunks(self, document_id: int | None = None) -> Iterator[StoredChunk]:
         """Yield the chunks of one document, or of all live documents, in reading order."""
         return (row for row in self.rows(document_id) if row.kind == "chunk")
 
     def rows(self, document_id: int | None = None) -> Iterator[StoredChunk]:
-        """Yield what an index is made of: before the chunks of each document the row that stands for all of it."""
+        """Yield the rows of an index: for each document the row that stands for all of it, then its chunks."""
         where = "live" if document_id is None else "document_id = ?"
         rows = self.connection.execute(
             f"{_CHUNK_QUERY} WHERE {where} ORDER BY path, position", () if document_id is None else (document_id,)
@@ -223,20 +302,96 @@ class Store:
     def chunks_by_id(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
         """Return the chunks with these ids."""
         found = {}
-        for start in range(0, len(ids), 500):
-            part = ids[start : start + 500]
-            marks = ",".join("?" * len(part))
-            for row in self.connection.execute(f"{_CHUNK_QUERY} WHERE chunks.id IN ({marks})", part):
+        for part in _parts(ids):
+            for row in self.connection.execute(f"{_CHUNK_QUERY} WHERE chunks.id IN ({_marks(part)})", part):
                 found[row[0]] = _stored_chunk(row)
         return found
 
+    def chunks_of(self, documents: Collection[int]) -> np.ndarray:
+        """Return the ids of all chunks of some documents, int64."""
+        query = "SELECT id FROM chunks WHERE document_id = ?"
+        ids = [row[0] for document in documents for row in self.connection.execute(query, (document,))]
+        return np.asarray(ids, dtype=np.int64)
+
+    def owners_of(self, chunks: Sequence[int]) -> dict[int, tuple[int, str]]:
+        """Return the id and SHA-256 of the document of each chunk."""
+        found: dict[int, tuple[int, str]] = {}
+        for part in _parts(chunks):
+            rows = self.connection.execute(
+                "SELECT chunks.id, document_id, sha256 FROM chunks JOIN documents ON documents.id = document_id "  # noqa: S608
+                f"WHERE chunks.kind = 'chunk' AND chunks.id IN ({_marks(part)})",
+                part,
+            )
+            found |= {row[0]: (row[1], row[2]) for row in rows}
+        return found
+
+    def put_document_rows(self, rows: Iterable[tuple[int, Chunk]]) -> None:
+        """Store the rows that stand for whole documents, each with the id of its document."""
+        with self.transaction():
+            self._put_chunks(rows, "document")
+
+    def _put_chunks(self, chunks: Iterable[tuple[int, Chunk]], kind: RowKind) -> None:
+        self.connection.executemany(
+            "INSERT INTO chunks (document_id, position, start, end, text, headings, page, line, end_line, kind) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    document, chunk.position, chunk.start, chunk.end, chunk.text,
+                    json.dumps(chunk.headings, ensure_ascii=False), chunk.page, chunk.line, chunk.end_line, kind,
+                )
+                for document, chunk in chunks
+            ],
+        )  # fmt: skip
+
     def document_rows(self) -> set[int]:
-        """Return the ids of all rows that stand for documents, superseded ones too; their index tells them."""
+        """Return the ids of all rows that stand for documents, superseded ones too."""
         query = "SELECT id FROM chunks INDEXED BY document_rows WHERE kind = 'document'"
         return {row[0] for row in self.connection.execute(query)}
 
+    def paths_of_document_rows(self) -> dict[int, str]:
+        """Return the path of the document that each such row stands for, superseded ones too."""
+        query = "SELECT chunks.id, path FROM chunks JOIN documents ON documents.id = document_id "
+        return dict(self.connection.execute(f"{query} WHERE chunks.kind = 'document'").fetchall())
+
+    def documents_to_compare(self, plan: str) -> list[StoredDocument]:
+        """Return the live documents that were never compared, except those whose contexts this plan made without it."""
+        query = "SELECT id FROM documents WHERE live AND distinction IS NULL AND context_plan <> ?"
+        waiting = {row[0] for row in self.connection.execute(query, (plan,))}
+        return [document for document in self.documents() if document.id in waiting] if waiting else []
+
+    def put_distinction(self, document_id: int, distinction: str) -> None:
+        """Store what sets a document apart, as JSON."""
+        self.connection.execute("UPDATE documents SET distinction = ? WHERE id = ?", (distinction, document_id))
+
+    def distinction(self, document_id: int) -> str:
+        """Return what sets a document apart, as JSON; empty if it was not compared."""
+        row = self.connection.execute("SELECT distinction FROM documents WHERE id = ?", (document_id,)).fetchone()
+        return str(row[0] or "") if row else ""
+
+    def earlier_distinction(self, document: StoredDocument) -> tuple[str, bool]:
+        """Return the distinction of a document of the same content, or else of an earlier document at the same path.
+
+        The second value says whether the content is the same. Both may be superseded documents, which the store keeps
+        until the next run. The text is empty if there is neither.
+        """
+        row = self.connection.execute(
+            "SELECT distinction, 1 AS same, id FROM documents "
+            "WHERE sha256 = ?1 AND split_key = ?2 AND title = ?3 AND distinction IS NOT NULL AND id <> ?4 "
+            "UNION ALL SELECT distinction, 0, id FROM documents "
+            "WHERE path = ?5 AND NOT live AND distinction IS NOT NULL AND id <> ?4 "
+            "ORDER BY same DESC, id DESC LIMIT 1",
+            (document.sha256, document.split_key, document.title, document.id, document.path),
+        ).fetchone()
+        return (str(row[0]), bool(row[1])) if row else ("", False)
+
+    def forget_distinctions(self) -> None:
+        """Forget what sets documents apart, so all are compared again and their contexts planned again."""
+        with self.transaction():
+            self.connection.execute("UPDATE documents SET distinction = NULL")
+            self.connection.execute("UPDATE documents SET context_plan = '' WHERE live")
+
     def documents_without_contexts(self, plan: str) -> list[StoredDocument]:
-        """Return live documents with a chunk whose context, under this plan, is not written yet."""
+        """Return live documents with a chunk whose context under this plan is not written yet."""
         return self._documents(
             "live AND (context_plan <> ? OR EXISTS (SELECT 1 FROM chunks WHERE document_id = documents.id AND "
             "NOT EXISTS (SELECT 1 FROM contexts WHERE contexts.key = context_key)))",
@@ -244,11 +399,11 @@ class Store:
         )
 
     def documents_without_a_plan(self, plan: str) -> list[StoredDocument]:
-        """Return live documents of which is not known yet, under this plan, which contexts they want."""
+        """Return live documents whose contexts are not planned under this plan yet."""
         return self._documents("id IN (SELECT id FROM documents WHERE live AND context_plan <> ?)", plan)
 
     def _documents(self, where: str, *parameters: str) -> list[StoredDocument]:
-        """Return the documents that meet a condition of ours, in the order of their paths."""
+        """Return the documents that meet an SQL condition, by path."""
         rows = self.connection.execute(f"{_DOCUMENT_QUERY} WHERE {where} ORDER BY path", parameters)
         return [StoredDocument(*row) for row in rows]
 
@@ -257,7 +412,7 @@ class Store:
         return self.connection.execute("SELECT 1 FROM contexts LIMIT 1").fetchone() is not None
 
     def known_contexts(self, keys: Iterable[str]) -> set[str]:
-        """Return those keys whose context is stored."""
+        """Return the keys whose context is stored."""
         return {
             key for key in keys if self.connection.execute("SELECT 1 FROM contexts WHERE key = ?", (key,)).fetchone()
         }
@@ -268,12 +423,12 @@ class Store:
             changed = self.connection.executemany(
                 "UPDATE chunks SET context_key = ?2 WHERE id = ?1 AND context_key IS NOT ?2", keys
             ).rowcount
-            if changed > 0:  # contexts that are stored already are news to what was made without them
-                self.connection.execute("UPDATE made SET plan = '' WHERE document_id = ?", (document_id,))
+            if changed > 0:  # the document was embedded without these contexts
+                self.connection.execute("UPDATE embedding_plans SET plan = '' WHERE document_id = ?", (document_id,))
             self.connection.execute("UPDATE documents SET context_plan = ? WHERE id = ?", (plan, document_id))
 
     def put_context(self, key: str, text: str, kind: str) -> None:
-        """Store a finished context; if it is another than before, the documents that want it are to be made again."""
+        """Store a finished context; if it has changed, the documents that want it are to be embedded again."""
         if self.connection.execute("SELECT text, kind FROM contexts WHERE key = ?", (key,)).fetchone() == (text, kind):
             return
         with self.transaction():
@@ -282,10 +437,10 @@ class Store:
                 (key, text, kind, crc32(kind, text)),
             )
             wanted = "document_id IN (SELECT document_id FROM chunks WHERE context_key = ?)"
-            self.connection.execute(f"UPDATE made SET plan = '' WHERE plan <> '' AND {wanted}", (key,))  # noqa: S608
+            self.connection.execute(f"UPDATE embedding_plans SET plan = '' WHERE plan <> '' AND {wanted}", (key,))  # noqa: S608
 
     def known_vectors(self, keys: Iterable[str]) -> set[str]:
-        """Return those keys whose vector is stored."""
+        """Return the keys whose vector is stored."""
         return {
             key for key in keys if self.connection.execute("SELECT 1 FROM vectors WHERE key = ?", (key,)).fetchone()
         }
@@ -303,42 +458,25 @@ class Store:
         """Return one vector, float32."""
         row = self.connection.execute("SELECT vector, checksum FROM vectors WHERE key = ?", (key,)).fetchone()
         if crc32(row[0]) != row[1]:
-            raise DamagedLibraryError("A stored vector is damaged", "run `local-rag repair` to have it made again")
+            raise DamagedLibraryError("A stored vector is damaged", "run `local-rag repair` to make it again")
         return np.frombuffer(row[0], dtype=np.float32)
 
-    def notes(self) -> list[Note]:
-        """Return what is missing of live documents, by path."""
-        query = "SELECT path, note FROM documents WHERE live AND note <> '' ORDER BY path"
-        return [Note(Path(path), note) for path, note in self.connection.execute(query)]
+    def vectors_of(self, document_id: int) -> list[np.ndarray | None]:
+        """Return the vectors of a document's chunks in reading order, None for those that are not stored."""
+        rows = self.connection.execute(
+            "SELECT vectors.key FROM chunks LEFT JOIN vectors ON vectors.key = vector_key WHERE document_id = ? "
+            "AND kind = 'chunk' ORDER BY position",
+            (document_id,),
+        ).fetchall()
+        return [self.vector(row[0]) if row[0] else None for row in rows]
 
-    def put_skipped(self, looked_at: Iterable[str], skipped: Iterable[tuple[Skipped, int, int, str]]) -> None:
-        """Remember which of the files looked at could not be read, each with size, time and the reader that failed."""
-        with self.transaction():
-            self.connection.executemany("DELETE FROM skipped WHERE path = ?", [(path,) for path in looked_at])
-            self.connection.executemany(
-                "INSERT OR REPLACE INTO skipped (path, size, modified_ns, reason, split_key) VALUES (?, ?, ?, ?, ?)",
-                [(str(item.path), size, time, item.reason, split_key) for item, size, time, split_key in skipped],
-            )
 
-    def skipped(self) -> dict[str, tuple[int, int, str, str]]:
-        """Return size, time, reader and reason of the files that could not be read, by path."""
-        rows = self.connection.execute("SELECT path, size, modified_ns, split_key, reason FROM skipped")
-        return {path: (size, time, split_key, reason) for path, size, time, split_key, reason in rows}
+def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (ids[start : start + _AT_ONCE] for start in range(0, len(ids), _AT_ONCE))
 
-    def excluded(self) -> list[Path]:
-        """Return the paths below a root that were removed from the library."""
-        return [Path(row[0]) for row in self.connection.execute("SELECT path FROM excluded ORDER BY path")]
 
-    def include(self, paths: Iterable[Path]) -> None:
-        """Let removed paths be indexed again."""
-        self.connection.executemany("DELETE FROM excluded WHERE path = ?", [(str(path),) for path in paths])
-
-    def remove(self, documents: Iterable[StoredDocument], roots: Iterable[Path], excluded: Iterable[Path]) -> None:
-        """Supersede documents, forget roots and exclude paths, all or nothing."""
-        with self.transaction():
-            self._supersede(documents)
-            self.connection.executemany("DELETE FROM roots WHERE path = ?", [(str(path),) for path in roots])
-            self.connection.executemany("INSERT OR IGNORE INTO excluded VALUES (?)", [(str(p),) for p in excluded])
+def _marks(values: Sequence[object]) -> str:
+    return ",".join("?" * len(values))
 
 
 def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:

@@ -1,6 +1,6 @@
-"""Copy what took long to make out of a damaged SQLite file into a new one.
+"""Copy what is slow to make out of a damaged SQLite file into a new one.
 
-Documents and chunks are left behind: reading the files again is quick, and makes sure that none is half there.
+Documents and chunks are not copied: reading the files again is quick and leaves none of them incomplete.
 """
 
 import sqlite3
@@ -11,26 +11,26 @@ from typing import Any
 
 from local_rag.files import flush
 from local_rag.store.connect import SALVAGED_FILE, STORE_FILE
-from local_rag.store.schema import crc32, migrate
+from local_rag.store.schema import crc32, create_tables
 
 _MOST_FRUITLESS_SPLITS = 16  # of a range of keys in which nothing can be read
 _MOST_QUERIES = 100_000
 
 
 def salvage(folder: Path) -> dict[str, int]:
-    """Write roots, exclusions, contexts and vectors that can be read to `library.sqlite3.salvaged`; count them.
+    """Write the readable roots, exclusions, contexts and vectors to `library.sqlite3.salvaged`; count them.
 
-    The file is whole as soon as it has this name. Rows that are not as they were written are left out.
+    The file gets this name when it is complete. Rows that are not as they were written are left out.
     """
     temporary = folder / f"{SALVAGED_FILE}.tmp"
     for leftover in folder.glob(f"{SALVAGED_FILE}.tmp*"):
         leftover.unlink()
     with closing(sqlite3.connect(temporary, isolation_level=None)) as target:
-        migrate(target)
+        create_tables(target)
         target.execute("BEGIN")
         with closing(sqlite3.connect(folder / STORE_FILE, isolation_level=None)) as source:
-            source.text_factory = bytes  # damaged text may not be UTF-8 any more
-            # More rows than that do not fit: a key alone takes 64 bytes.
+            source.text_factory = bytes  # damaged text may no longer be UTF-8
+            # The file cannot hold more rows: a key alone takes 64 bytes.
             most_rows = sum(path.stat().st_size for path in folder.glob(f"{STORE_FILE}*")) // 64
             counts = {
                 "roots": _copy_paths(source, target, "roots"),
@@ -44,7 +44,7 @@ def salvage(folder: Path) -> dict[str, int]:
 
 
 def switch(folder: Path) -> None:
-    """Put a whole salvaged store in the place of the damaged one, which is kept as `library.sqlite3.damaged`."""
+    """Replace the damaged store by the salvaged one; keep the damaged one as `library.sqlite3.damaged`."""
     for suffix in ("-wal", "-shm", ""):
         path = folder / f"{STORE_FILE}{suffix}"
         if path.exists():
@@ -62,40 +62,27 @@ def _copy_paths(source: sqlite3.Connection, target: sqlite3.Connection, table: s
 
 def _copy_contexts(source: sqlite3.Connection, target: sqlite3.Connection) -> int:
     # Keys are SHA-256 in hexadecimal: their first 15 digits are a number that orders them.
-    checksum = "checksum" if _has_checksums(source, "contexts") else "NULL"
     select = (
-        f"SELECT key, text, kind, {checksum} FROM contexts "  # noqa: S608
+        "SELECT key, text, kind, checksum FROM contexts "
         "WHERE key BETWEEN printf('%015x', ?) AND printf('%015x', ?) || 'g' ORDER BY key"
     )
-    rows = [
-        (key, text, kind, crc32(kind, text))
-        for key, text, kind, wanted in _read(source, select, 16**15 - 1)
-        if _is_text(key, text, kind) and wanted in (None, crc32(kind, text))
-    ]
+    rows = [row for row in _read(source, select, 16**15 - 1) if _is_text(*row[:3]) and row[3] == crc32(row[2], row[1])]
     target.executemany("INSERT INTO contexts VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?)", rows)
     return len(rows)
 
 
 def _copy_vectors(source: sqlite3.Connection, target: sqlite3.Connection, most_rows: int) -> int:
-    checksum = "checksum" if _has_checksums(source, "vectors") else "NULL"
-    select = f"SELECT rowid, key, vector, {checksum} FROM vectors WHERE rowid BETWEEN ? AND ? ORDER BY rowid"  # noqa: S608
+    select = "SELECT rowid, key, vector, checksum FROM vectors WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
+    insert = "INSERT OR IGNORE INTO vectors VALUES (CAST(? AS TEXT), ?, ?)"
     copied = 0
-    for _, key, vector, wanted in _read(source, select, most_rows):
-        if _is_text(key) and isinstance(vector, bytes) and wanted in (None, crc32(vector)):
-            row = (key, vector, crc32(vector))
-            copied += target.execute("INSERT OR IGNORE INTO vectors VALUES (CAST(? AS TEXT), ?, ?)", row).rowcount
+    for _, key, vector, checksum in _read(source, select, most_rows):
+        if _is_text(key) and isinstance(vector, bytes) and checksum == crc32(vector):
+            copied += target.execute(insert, (key, vector, checksum)).rowcount
     return copied
 
 
-def _has_checksums(source: sqlite3.Connection, table: str) -> bool:
-    try:
-        return b"checksum" in [row[0] for row in source.execute("SELECT name FROM pragma_table_info(?)", (table,))]
-    except sqlite3.DatabaseError:
-        return False
-
-
 def _read(source: sqlite3.Connection, select: str, most: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows that can be read, round the pages that cannot: from both ends of a range, then of its halves.
+    """Yield the readable rows around unreadable pages: from both ends of a range, then from both ends of its halves.
 
     The first column is the key that `select` compares with its two numbers and orders by.
     """

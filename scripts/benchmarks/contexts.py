@@ -47,7 +47,6 @@ from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.models.choice import find
 from local_rag.records import Chunk, ContextMode, Progress
-from local_rag.store.comparisons import told_of
 
 MODES = get_args(ContextMode)
 TERMS = 8
@@ -107,7 +106,7 @@ def most_needed(library: Library, share: float) -> dict[int, str]:
     with library.reading() as store:
         found = []
         for document in store.documents():
-            told = Told.from_json(told_of(store, document.id))
+            told = Told.from_json(store.distinction(document.id))
             need = {stored.id: told.needed.get(stored.chunk.position, 0.0) for stored in store.chunks(document.id)}
             found += [(value, key, told.says) for key, value in need.items()]
     found.sort(key=lambda one: (-one[0], one[1]))

@@ -97,12 +97,12 @@ def test_look_alikes_are_told_apart_without_a_model(forms: Path) -> None:
 @pytest.mark.slow
 def test_a_new_file_changes_nothing_that_was_said_of_others(forms: Path) -> None:
     index(forms)
-    before, said = rows("SELECT id, told FROM documents ORDER BY id"), contexts()
+    before, said = rows("SELECT id, distinction FROM documents ORDER BY id"), contexts()
     vectors = rows("SELECT id, vector_key FROM chunks ORDER BY id")
     # It takes from the first one what set it apart.
     write(forms, "scan-2.md", ("Harrow Court", 2017, "nine", "elsewhere"))
     report, seen = index()
-    assert rows("SELECT id, told FROM documents ORDER BY id")[: len(before)] == before
+    assert rows("SELECT id, distinction FROM documents ORDER BY id")[: len(before)] == before
     assert contexts().items() >= said.items()
     assert rows("SELECT id, vector_key FROM chunks ORDER BY id")[: len(vectors)] == vectors
     assert [step.total for step in seen if step.stage == "compare"] == [1]
@@ -166,7 +166,7 @@ def test_contexts_written_before_documents_were_compared_stay(forms: Path) -> No
     index(forms, context="llm")
     with closing(sqlite3.connect("lib/library.sqlite3")) as connection, connection:
         keys = connection.execute("SELECT id, context_key FROM chunks ORDER BY id").fetchall()
-        connection.execute("UPDATE documents SET told = NULL")
+        connection.execute("UPDATE documents SET distinction = NULL")
     report, seen = index(context="llm")
     assert report.contexts == {}
     assert not [step for step in seen if step.stage == "compare"]

@@ -6,7 +6,6 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from local_rag import Library
@@ -15,7 +14,6 @@ from local_rag.index.generations import Generations
 from local_rag.store.connect import SALVAGED_FILE
 from local_rag.store.database import Store
 from local_rag.store.salvage import salvage
-from local_rag.store.schema import STEPS
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeEmbedder
 
@@ -228,18 +226,6 @@ def test_a_killed_salvage_goes_on(library: Path, lib: Run, documents: Path) -> N
     assert contents(library) == (contexts, vectors)
     report = make().index()
     assert (report.added, report.contexts) == (23, {})
-
-
-def test_salvage_reads_the_first_version(tmp_path: Path) -> None:
-    path = tmp_path / "library.sqlite3"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(STEPS[0] + "PRAGMA user_version = 1; INSERT INTO roots VALUES ('/documents');")
-        rows = [(f"{number:064x}", f"Sentence {number}.", "llm") for number in range(500)]
-        connection.executemany("INSERT INTO contexts VALUES (?, ?, ?)", rows)
-        vector = np.ones(4, dtype=np.float32).tobytes()
-        connection.executemany("INSERT INTO vectors VALUES (?, ?)", [(key, vector) for key, _, _ in rows])
-        connection.commit()
-    assert salvage(tmp_path) == {"roots": 1, "excluded": 0, "contexts": 500, "vectors": 500}
 
 
 def test_nothing_to_repair_is_said(tmp_path: Path, lib: Run, monkeypatch: pytest.MonkeyPatch) -> None:

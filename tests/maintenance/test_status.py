@@ -17,7 +17,7 @@ from local_rag.indexing.indexer import IndexReport
 from local_rag.models.registry import resolve
 from local_rag.records import Progress, Role
 from local_rag.store.database import Store
-from local_rag.store.maintenance import count_rows
+from local_rag.store.inspection import count_rows
 from tests.conftest import Run
 from tests.fakes import QUICK
 

@@ -18,8 +18,7 @@ from local_rag.retrieval.filters import Filtering, document_filter
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.retrieval.search import Searcher
 from local_rag.settings import resolve_settings
-from local_rag.store.database import Store
-from local_rag.store.selection import DocumentFacts, StoreCatalogue
+from local_rag.store.database import DocumentFacts, Store
 from tests.fakes import FakeEmbedder, contents_of
 
 EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))
@@ -158,7 +157,7 @@ def test_what_passes_is_found_out_again_once_somebody_writes(tmp_path: Path) -> 
 
     with closing(Store(tmp_path, create=True)) as writer, closing(Store(tmp_path)) as reader:
         put(writer, "a.md")
-        filtering, markdown = Filtering(StoreCatalogue(reader)), Filters(types=("md",))
+        filtering, markdown = Filtering(reader), Filters(types=("md",))
         assert filtering.allowed(Filters()) is None
         first = filtering.allowed(markdown)
         assert first is not None

@@ -1,4 +1,4 @@
-"""The store's own promises: migrations, refusals, checksums, what counts as orphaned."""
+"""The store's own promises: all tables or none, refusals, checksums, what counts as orphaned."""
 
 import errno
 import sqlite3
@@ -13,8 +13,8 @@ from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.records import Chunk, Document, Provenance, Skipped
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
-from local_rag.store.embedding_plans import Planned, documents_to_make, mark_made, put_plans
-from local_rag.store.maintenance import (
+from local_rag.store.embedding_plans import EmbeddingPlan, documents_to_embed, mark_embedded, put_plans
+from local_rag.store.inspection import (
     check_pages,
     count_rows,
     find_damage,
@@ -22,7 +22,7 @@ from local_rag.store.maintenance import (
     orphaned_contexts,
     orphaned_vectors,
 )
-from local_rag.store.schema import SCHEMA_VERSION, STEPS, crc32, migrate
+from local_rag.store.schema import SCHEMA_VERSION, crc32, create_tables
 from local_rag.store.storage_errors import storage_errors
 from tests.fakes import FakeIndex
 
@@ -50,77 +50,35 @@ def test_what_a_document_says_of_itself_stays_with_it_until_it_is_deleted(store:
     assert store.connection.execute("SELECT count(*) FROM provenance").fetchone() == (0,)
 
 
-def first_version(folder: Path) -> None:
-    """Make a library as version 1 made it, with a row in each table."""
-    folder.mkdir(exist_ok=True)
-    with closing(sqlite3.connect(folder / STORE_FILE)) as connection:
-        connection.executescript(STEPS[0] + "PRAGMA user_version = 1;")
-        connection.executescript(
-            "INSERT INTO roots VALUES ('/documents');"
-            "INSERT INTO documents (path, size, modified_ns, sha256, title, text, kind, split_key, context_plan) "
-            "VALUES ('/documents/a', 1, 2, 's', 'A', 'one two', 'text', 'k', 'plan');"
-            "INSERT INTO chunks (document_id, position, start, end, text, headings, context_key) "
-            "VALUES (1, 0, 0, 3, 'one', '[]', 'c');"
-            "INSERT INTO contexts VALUES ('c', 'Ein schöner Satz.', 'llm');"
-        )
-        connection.execute("INSERT INTO vectors VALUES ('v', ?)", (np.arange(4, dtype=np.float32).tobytes(),))
-        connection.commit()
-
-
-def tables(store: Store) -> list[str]:
-    return [row[0] for row in store.connection.execute("SELECT sql FROM sqlite_master WHERE sql <> '' ORDER BY name")]
-
-
-def test_a_library_of_the_first_version_is_brought_up_to_date_and_loses_nothing(tmp_path: Path, store: Store) -> None:
-    first_version(tmp_path / "old")
-    with closing(Store(tmp_path / "old")) as old:
-        assert old.connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
-        assert tables(old) == tables(store)
-        assert old.roots() == [Path("/documents")]
-        (stored,) = old.chunks()
-        assert (stored.chunk.text, stored.context, stored.context_kind) == ("one", "Ein schöner Satz.", "llm")
-        assert old.vector("v").tolist() == [0, 1, 2, 3]
-        assert find_damage(old) == {"contexts": [], "vectors": [], "documents": []}
-    with closing(Store(tmp_path / "old")) as again:
-        assert again.roots(), "opened again, it is left as it is"
-
-
-def test_an_interrupted_migration_leaves_the_old_version(tmp_path: Path) -> None:
-    first_version(tmp_path)
+def test_tables_are_created_all_or_none_and_once(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / STORE_FILE, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE vectors (a)")
         before = list(connection.iterdump())
         with pytest.raises(sqlite3.OperationalError, match="already exists"):
-            migrate(connection, (*STEPS, "CREATE TABLE more (a);\nCREATE TABLE roots (a);\n"))
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+            create_tables(connection)
         assert list(connection.iterdump()) == before
-    with closing(Store(tmp_path)) as store:
-        assert store.roots() == [Path("/documents")]
+        connection.execute("DROP TABLE vectors")
+        for _ in range(2):
+            create_tables(connection)
+            assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
 
 
-def test_a_step_may_hold_triggers_and_comments(tmp_path: Path) -> None:
-    step = """
-CREATE TABLE seen (path TEXT); -- what was looked at; nothing is deleted
-CREATE TRIGGER forget AFTER DELETE ON roots BEGIN
-    DELETE FROM seen WHERE path = old.path;
-    INSERT INTO seen VALUES ('one; two');
-END;
-"""
-    with closing(sqlite3.connect(tmp_path / "any", isolation_level=None)) as connection:
-        migrate(connection, (*STEPS, step))
-        connection.execute("INSERT INTO roots (path) VALUES ('/documents')")
-        connection.execute("DELETE FROM roots")
-        assert connection.execute("SELECT path FROM seen").fetchall() == [("one; two",)]
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(STEPS) + 1,)
-
-
-def test_a_newer_library_is_refused_and_not_touched(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "refusal"),
+    [
+        (99, r"has schema version 99.*local-rag that made it"),
+        (SCHEMA_VERSION - 1, rf"has schema version {SCHEMA_VERSION - 1}.*delete .*`local-rag index PATH`\.$"),
+    ],
+)
+def test_a_library_of_another_version_is_refused_and_not_touched(tmp_path: Path, version: int, refusal: str) -> None:
     path = tmp_path / STORE_FILE
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE what_comes_next (a)")
-        connection.execute("PRAGMA user_version = 99")
+        connection.execute("CREATE TABLE another (a)")
+        connection.execute(f"PRAGMA user_version = {version}")
     before = path.read_bytes()
-    with pytest.raises(LibraryError, match=r"version 99.*local-rag that made it"):
-        Store(tmp_path, create=True)
+    for create in (True, False):
+        with pytest.raises(LibraryError, match=refusal):
+            Store(tmp_path, create=create)
     assert path.read_bytes() == before
 
 
@@ -164,7 +122,7 @@ def test_a_vector_of_another_size_than_the_rest_is_damaged(store: Store) -> None
     store.put_vectors(["0", "1"], np.ones((2, 4), dtype=np.float32))
     store.put_vectors(["2", "of another model"], np.ones((2, 8), dtype=np.float32))
     chunks = list(store.chunks())
-    put_plans(store, [Planned(chunk.document_id, [(chunk.id, chunk.path[-1])], 1, 1, 0) for chunk in chunks])
+    put_plans(store, [EmbeddingPlan(chunk.document_id, [(chunk.id, chunk.path[-1])], 1, 1, 0) for chunk in chunks])
     assert find_damage(store)["vectors"] == ["2"]
 
 
@@ -175,7 +133,7 @@ def test_orphans_are_what_no_chunk_wants(store: Store) -> None:
         store.put_context(key, "A sentence.", "llm")
     store.put_vectors(["wanted", "old"], np.ones((2, 4), dtype=np.float32))
     store.plan_contexts(document, "plan", [(chunk.id, "wanted")])
-    put_plans(store, [Planned(document, [(chunk.id, "wanted")], 1, 1, 0)])
+    put_plans(store, [EmbeddingPlan(document, [(chunk.id, "wanted")], 1, 1, 0)])
     assert orphaned_contexts(store) == {"old": len("A sentence.")}
     assert orphaned_vectors(store) == {"old": 16}
 
@@ -189,18 +147,18 @@ def test_an_index_is_unfinished_until_it_holds_every_chunk_with_its_vector_and_i
     live, other = FakeIndex([chunk.id], [], held={document: 7}), FakeIndex([chunk.id], [], held={document: 8})
     live.manifest = other.manifest = {"fingerprint": {"context": mode}}
     assert is_unfinished(store, live), "its vector is not planned"
-    put_plans(store, [Planned(document, [(chunk.id, "v")], 7, 1, 0)])
+    put_plans(store, [EmbeddingPlan(document, [(chunk.id, "v")], 7, 1, 0)])
     assert is_unfinished(store, live), "its vector is not made"
     store.put_vectors(["v"], np.ones((1, 4), dtype=np.float32))
-    mark_made(store, [document], "plan")
+    mark_embedded(store, [document], "plan")
     assert is_unfinished(store, live) == (mode == "llm"), "its context is not planned"
     store.plan_contexts(document, "plan", [(chunk.id, "c")])
     assert is_unfinished(store, live), "its vector was made without knowing of a context"
-    mark_made(store, [document], "plan")
+    mark_embedded(store, [document], "plan")
     assert is_unfinished(store, live) == (mode == "llm"), "its context is not written"
     store.put_context("c", "A sentence.", "llm")
     assert is_unfinished(store, live), "its vector was made without the context"
-    mark_made(store, [document], "plan")
+    mark_embedded(store, [document], "plan")
     assert not is_unfinished(store, live)
     assert is_unfinished(store, other), "it holds another version of the document"
 
@@ -289,19 +247,21 @@ def test_the_checksum_is_of_the_bytes() -> None:
 
 def test_a_document_is_made_again_when_its_contexts_are_others(store: Store) -> None:
     (chunk,) = store.chunks(document := put(store, "a"))
-    put_plans(store, [Planned(document, [(chunk.id, "v")], 1, 1, 0)])
-    mark_made(store, [document], "plan")
-    assert documents_to_make(store, "plan") == []
-    assert documents_to_make(store, "other") == [document]
+    put_plans(store, [EmbeddingPlan(document, [(chunk.id, "v")], 1, 1, 0)])
+    mark_embedded(store, [document], "plan")
+    assert documents_to_embed(store, "plan") == []
+    assert documents_to_embed(store, "other") == [document]
     store.put_context("c", "Written for a copy of it.", "llm")
-    assert documents_to_make(store, "plan") == []
+    assert documents_to_embed(store, "plan") == []
     store.plan_contexts(document, "contexts", [(chunk.id, "c")])
-    assert documents_to_make(store, "plan") == [document], "the context was there before anybody knew that it is wanted"
-    mark_made(store, [document], "plan")
+    assert documents_to_embed(store, "plan") == [document], (
+        "the context was there before anybody knew that it is wanted"
+    )
+    mark_embedded(store, [document], "plan")
     store.plan_contexts(document, "contexts", [(chunk.id, "c")])
-    assert documents_to_make(store, "plan") == []
+    assert documents_to_embed(store, "plan") == []
     store.put_context("c", "Written again.", "llm")
-    assert documents_to_make(store, "plan") == [document]
-    mark_made(store, [document], "plan")
+    assert documents_to_embed(store, "plan") == [document]
+    mark_embedded(store, [document], "plan")
     store.put_context("c", "Written again.", "llm")
-    assert documents_to_make(store, "plan") == [], "the same context changes nothing"
+    assert documents_to_embed(store, "plan") == [], "the same context changes nothing"

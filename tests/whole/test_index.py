@@ -179,7 +179,7 @@ def test_a_reader_finds_every_passage_while_a_writer_supersedes_them(library: Li
     store.supersede(store.documents())
     generation = Generations(library.folder).live()
     assert generation
-    store.purge(generation.chunk_ids())
+    store.purge(generation.documents()[0].tolist())
     assert library.search("boat harbour", top=20) == before
     store.purge([])
     assert library.search("boat harbour", top=20) == []

@@ -16,7 +16,6 @@ from local_rag.machine import file_system, is_network
 from local_rag.store.database import Store
 from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, FakeGenerator, generating
 from tests.whole.crash.harness import small_disk
-from tests.whole.test_library_of_before import MADE
 
 
 @pytest.fixture
@@ -62,14 +61,6 @@ def test_what_stands_in_its_log_is_seen_too(stick: Path, tmp_path: Path) -> None
     protect(stick)
     with Library(stick, parts=EMBEDS_QUICKLY) as library:
         assert {passage.title for passage in library.search("boat", top=9)} == {"In the log"}
-
-
-def test_one_of_the_version_before_is_read_from_a_copy(stick: Path) -> None:
-    shutil.rmtree(stick)
-    shutil.copytree(MADE / "library", stick)
-    protect(stick)
-    with closing(Store(stick)) as store:
-        assert len(store.documents()) == 3
 
 
 def test_the_file_system_is_told_by_the_longest_mount(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import Note, WrittenContext
 from local_rag.records import AskOptions, Filters, Passage
 from local_rag.store.database import Store
-from local_rag.store.document_rows import documents_without_row
 from local_rag.verification.check import check_support
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeGenerator, QuickWorkers, generating
@@ -94,15 +93,6 @@ def test_nothing_is_written_twice_and_a_changed_document_gets_another_row(librar
     assert sum(report.contexts.values()) == 2, "the context of its chunk, and its summary"
     assert len({one.path for one in library.search(ASKED, rerank=False) if one.kind == "document"}) == 3
     assert library.status().stale == ()
-
-
-def test_a_library_made_before_there_were_rows_gets_them(library: Library) -> None:
-    with closing(Store(library.folder)) as store:
-        store.connection.execute("DELETE FROM chunks WHERE kind = 'document'")
-        assert len(documents_without_row(store)) == 3
-    report = library.index()
-    assert (report.unchanged, report.contexts) == (3, {}), "what was written about them is found again"
-    assert library.search(ASKED, rerank=False)[0].kind == "document"
 
 
 @pytest.mark.parametrize("context", ["headings", "none"])

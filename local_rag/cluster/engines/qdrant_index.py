@@ -18,8 +18,7 @@ from local_rag.index import scoring
 from local_rag.index.protocol import Allowed
 from local_rag.index.scoring import Statistics, question_vector, token_number
 from local_rag.records import UNKNOWN, Chunk, Provenance
-from local_rag.store.database import StoredChunk
-from local_rag.store.selection import DocumentFacts
+from local_rag.store.database import DocumentFacts, StoredChunk
 
 DENSE, WORDS = "dense", "words"  # the names of a point's vectors
 MANIFEST = str(uuid.uuid5(uuid.NAMESPACE_OID, "manifest"))

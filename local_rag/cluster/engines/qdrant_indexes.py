@@ -23,7 +23,6 @@ from local_rag.index.protocol import Contents, DocumentRows
 from local_rag.index.scoring import PostingRow, Statistics, chunk_vector, posting_rows, statistics_of, token_number
 from local_rag.index.vector_index import blend_neighbours
 from local_rag.store.database import Store
-from local_rag.store.selection import document_facts
 
 _POINTS = 128  # a request
 _PLACE_BITS = 24  # for a chunk's place in its document
@@ -125,7 +124,7 @@ class QdrantIndexes:
         """Yield a point for each document, each token and the manifest."""
         models, store = self._client.models, self._require_store()
         version_of = dict(zip(contents.documents.tolist(), contents.versions.tolist(), strict=True))
-        for facts in document_facts(store):
+        for facts in store.facts():
             if facts.id in version_of:
                 said = {**asdict(facts), "kind": "document", "version": version_of[facts.id]}
                 identifier = str(uuid.uuid5(uuid.NAMESPACE_OID, f"document {facts.id}"))

@@ -15,7 +15,7 @@ from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
 from local_rag.records import SITUATED
 from local_rag.store.database import Store
-from local_rag.store.maintenance import DocumentState, count_context_kinds, count_rows, document_states
+from local_rag.store.inspection import DocumentState, count_context_kinds, count_rows, document_states
 from local_rag.web.evidence import change_of
 
 SHELF = 200  # documents on a page

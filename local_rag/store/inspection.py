@@ -1,18 +1,12 @@
-"""What `status`, `clean` and `repair` ask of a store: counts, orphans, and rows that are not as they were written."""
+"""Inspect a store and delete rows from it, for `status`, `clean` and `repair`: counts, orphans and damaged rows."""
 
 import sqlite3
 from dataclasses import dataclass
-from pathlib import Path
 
-import numpy as np
-
-from local_rag.index.older import OlderGeneration
 from local_rag.index.protocol import Index, Indexes
 from local_rag.records import SITUATED
-from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.embedding_plans import all_versions, is_made, mark_nothing_made
-from local_rag.store.selection import chunk_ids_of
+from local_rag.store.embedding_plans import all_embedded, document_versions, mark_none_embedded
 
 _COUNTS = {
     "documents": "SELECT count(*) FROM documents WHERE live",
@@ -32,7 +26,7 @@ def count_rows(store: Store) -> dict[str, int]:
 
 
 def count_context_kinds(store: Store) -> dict[str, int]:
-    """Count the contexts that the chunks of live documents have, by kind; those of whole documents are not counted."""
+    """Count the contexts of the chunks of live documents by kind, without the summaries of whole documents."""
     rows = store.connection.execute(
         "SELECT contexts.kind, count(*) FROM chunks JOIN documents ON documents.id = document_id "
         "JOIN contexts ON contexts.key = context_key WHERE live AND chunks.kind = 'chunk' GROUP BY contexts.kind"
@@ -40,14 +34,9 @@ def count_context_kinds(store: Store) -> dict[str, int]:
     return {str(kind): int(count) for kind, count in rows}
 
 
-def copy_store(store: Store, folder: Path) -> None:
-    """Write a copy of a store into an empty folder, with the same ids, to try something with."""
-    store.connection.execute("VACUUM INTO ?", (str(folder / STORE_FILE),))
-
-
 @dataclass(frozen=True, slots=True)
 class DocumentState:
-    """How far a live document is: its chunks, and how many of them have a context and a vector."""
+    """The progress of a live document: its chunks, and how many of them have a context and a vector."""
 
     document: StoredDocument
     chunks: int
@@ -57,7 +46,7 @@ class DocumentState:
 
 
 def document_states(store: Store, *, start: int, count: int) -> list[DocumentState]:
-    """Return the state of `count` documents in the order of their paths, from the one at `start` on."""
+    """Return the state of `count` documents by path, beginning with the one at position `start`."""
     rows = store.connection.execute(
         "SELECT documents.id, path, size, modified_ns, sha256, title, split_key, count(chunks.id), "
         "count(contexts.key), count(vectors.key), note FROM "
@@ -71,9 +60,9 @@ def document_states(store: Store, *, start: int, count: int) -> list[DocumentSta
 
 
 def count_missing_contexts(store: Store, plan: str) -> int:
-    """Count the chunks of live documents whose context, under this plan, is not written yet."""
-    # CROSS JOIN, here and below, has SQLite go through the documents first, by an index that has their plans: from the
-    # chunks it would pass over a document's text for each of them.
+    """Count the chunks of live documents whose context under this plan is not written yet."""
+    # CROSS JOIN, here and below, makes SQLite go through the documents first, in an index with their plans. Starting at
+    # the chunks, it would read a document for each of them.
     row = store.connection.execute(
         "SELECT count(*) FROM documents CROSS JOIN chunks ON documents.id = document_id WHERE live AND "
         "(context_plan <> ? OR NOT EXISTS (SELECT 1 FROM contexts WHERE contexts.key = context_key))",
@@ -83,15 +72,15 @@ def count_missing_contexts(store: Store, plan: str) -> int:
 
 
 def is_unfinished(store: Store, live: Index | None) -> bool:
-    """Say whether an `index` is still to be run to its end: before, nobody knows which contexts and vectors are needed.
+    """Say whether `index` has yet to run to completion: until then it is unknown which contexts and vectors are needed.
 
-    So it is where the live index holds other chunks than the store, or a chunk lacks its vector, or the context that
-    the index is made with. A repair that could save no document leaves such a library too.
+    That is so if the live index holds other chunks than the store, or if a chunk lacks its vector or the context that
+    the index is made with. A repair that could not save the documents leaves such a library too.
     """
-    if live is None or not is_made(store):
+    if live is None or not all_embedded(store):
         return True
     ids, versions = live.documents()
-    if dict(zip(ids[ids > 0].tolist(), versions[ids > 0].tolist(), strict=True)) != all_versions(store):
+    if dict(zip(ids[ids > 0].tolist(), versions[ids > 0].tolist(), strict=True)) != document_versions(store):
         return True
     if live.manifest["fingerprint"]["context"] not in SITUATED:
         return False
@@ -103,7 +92,7 @@ def is_unfinished(store: Store, live: Index | None) -> bool:
 
 
 def orphaned_contexts(store: Store) -> dict[str, int]:
-    """Return key and bytes of each context that no chunk wants."""
+    """Return the key and size in bytes of each context that no chunk wants."""
     rows = store.connection.execute(
         "SELECT key, length(text) FROM contexts WHERE key NOT IN "
         "(SELECT context_key FROM chunks WHERE context_key IS NOT NULL)"
@@ -112,7 +101,7 @@ def orphaned_contexts(store: Store) -> dict[str, int]:
 
 
 def orphaned_vectors(store: Store) -> dict[str, int]:
-    """Return key and bytes of each vector that no chunk wants."""
+    """Return the key and size in bytes of each vector that no chunk wants."""
     rows = store.connection.execute(
         "SELECT key, length(vector) FROM vectors WHERE key NOT IN "
         "(SELECT vector_key FROM chunks WHERE vector_key IS NOT NULL)"
@@ -121,12 +110,12 @@ def orphaned_vectors(store: Store) -> dict[str, int]:
 
 
 def find_damage(store: Store) -> dict[str, list[str]]:
-    """Return the keys, or ids, of damaged contexts, vectors and documents.
+    """Return the keys of damaged contexts and vectors, and the ids of damaged documents.
 
-    A document is damaged when its chunks are not what its text says, a vector also when its size is not that of the
-    others that the index is made of.
+    A document is damaged if its chunks differ from its text. A vector is damaged if its checksum differs, or if its
+    size differs from that of most vectors in use.
     """
-    # As bytes: damaged text may not be UTF-8 any more.
+    # As bytes, because damaged text may no longer be UTF-8.
     contexts = store.connection.execute(
         "SELECT key FROM contexts WHERE checksum <> crc32(CAST(kind AS BLOB), CAST(text AS BLOB))"
     )
@@ -150,24 +139,20 @@ def _is_whole(store: Store, document_id: int) -> bool:
     try:
         text = store.document_text(document_id)
         chunks = [stored.chunk for stored in store.chunks(document_id)]
-    except (sqlite3.OperationalError, ValueError):  # no UTF-8, or no JSON, any more
+    except (sqlite3.OperationalError, ValueError):  # no longer UTF-8 or JSON
         return False
     return all(chunk.text == text[chunk.start : chunk.end] for chunk in chunks)
 
 
 def purge_superseded(store: Store, indexes: Indexes) -> None:
-    """Delete superseded documents, but for the chunks that the live index names."""
-    superseded = store.superseded()
-    live = indexes.live() if superseded else None
-    if isinstance(live, OlderGeneration):
-        store.purge(live.chunk_ids())
-    elif superseded:
-        named = np.intersect1d(superseded, live.documents()[0]) if live else ()
-        store.purge(chunk_ids_of(store, [int(one) for one in named]).tolist())
+    """Delete superseded documents, except those that the live index still holds."""
+    if store.superseded():
+        live = indexes.live()
+        store.purge(live.documents()[0].tolist() if live else ())
 
 
 def drop(store: Store, rows: dict[str, list[str]], *, wanted: bool = True) -> None:
-    """Delete contexts and vectors by key, documents with their chunks by id; `wanted` ones have to be made again."""
+    """Delete contexts and vectors by key, documents with their chunks by id; `wanted` ones are then made again."""
     with store.transaction():
         for statement, name in (
             ("DELETE FROM contexts WHERE key = ?", "contexts"),
@@ -176,11 +161,11 @@ def drop(store: Store, rows: dict[str, list[str]], *, wanted: bool = True) -> No
         ):
             store.connection.executemany(statement, [(key,) for key in rows.get(name, ())])
         if wanted and any(rows.values()):
-            mark_nothing_made(store)
+            mark_none_embedded(store)
 
 
 def check_pages(store: Store) -> list[str]:
-    """Ask SQLite what is wrong with the file; nothing if it is whole."""
+    """Return what SQLite finds wrong with the file, nothing if it is whole."""
     try:
         found = [str(row[0]) for row in store.connection.execute("PRAGMA integrity_check(10)")]
     except sqlite3.DatabaseError as error:
@@ -189,6 +174,6 @@ def check_pages(store: Store) -> list[str]:
 
 
 def compact(store: Store) -> None:
-    """Give the space of deleted rows back to the disk, with nothing of them left in the file."""
+    """Give the space of deleted rows back to the disk, leaving nothing of them in the file."""
     store.connection.execute("VACUUM")
     store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
