@@ -1,4 +1,8 @@
-"""Read the archive of a bundle: its parts as one file, its members as they come. Python 3.6 or later, nothing else."""
+"""Read the archive of a bundle: its parts as one stream, member by member. Needs only Python 3.6 or later.
+
+`tarfile` is not used: it reads headers of any size into memory, accepts many more types of members than a bundle has,
+and the unpatched versions of old Pythons can be made to loop for ever.
+"""
 
 import hashlib
 import json
@@ -14,7 +18,7 @@ _LARGEST_PATH = 4096
 
 
 class BundleError(Exception):
-    """Report a bundle that cannot be used: `kind` is integrity, signature, platform, disk or self-test."""
+    """The bundle cannot be used; `kind` is integrity, signature, platform, disk or self-test."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -22,7 +26,7 @@ class BundleError(Exception):
 
 
 class Stream:
-    """Read parts one after the other as one file, and hash each on the way."""
+    """Read the parts as one file and hash each of them."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = list(paths)
@@ -32,7 +36,7 @@ class Stream:
         self.bytes = 0
 
     def read(self, size: int) -> bytes:
-        """Return `size` bytes, fewer only where the last part ends."""
+        """Return `size` bytes, or fewer at the end of the last part."""
         blocks = []
         while size > 0:
             if self._file is None:
@@ -50,14 +54,14 @@ class Stream:
         return b"".join(blocks)
 
     def rest(self) -> bool:
-        """Read to the end; say whether all of it were zeros."""
+        """Read to the end; return whether all bytes were zero."""
         zeros = True
         for block in iter(lambda: self.read(CHUNK), b""):
             zeros = zeros and not block.strip(b"\0")
         return zeros
 
     def close(self) -> None:
-        """Close the part that is open."""
+        """Close the current part."""
         if self._file is not None:
             self._file.close()
 
@@ -68,15 +72,15 @@ class Stream:
 
 
 def members(stream: Stream) -> Iterator[Tuple[str, int, Callable[[], Iterator[bytes]]]]:
-    """Yield path, size and a reader of each member of a tar; whoever does not read one to its end skips the rest.
+    """Yield path, size and reader of each member of a tar; the unread rest of a member is skipped.
 
-    Takes regular files with plain relative paths only; raises BundleError at the first member that is anything else.
+    Accept only regular files with plain relative paths; raise BundleError at the first other member.
     """
     path = ""
     while True:
         header = stream.read(BLOCK)
         if len(header) < BLOCK:
-            raise BundleError("integrity", "The archive is cut short.")
+            raise BundleError("integrity", "The archive is truncated.")
         if not header.strip(b"\0"):
             return
         name, size, kind = _read_header(header)
@@ -85,8 +89,8 @@ def members(stream: Stream) -> Iterator[Tuple[str, int, Callable[[], Iterator[by
             continue
         name, path = path or name, ""
         if kind not in (b"0", b"\0"):
-            what = {b"1": "a link", b"2": "a link", b"5": "a folder"}.get(kind, "no file")
-            raise BundleError("integrity", "The archive holds %s, %s, which no bundle does." % (what, ascii(name)))
+            what = {b"1": "a link", b"2": "a link", b"5": "a folder"}.get(kind, "not a regular file")
+            raise BundleError("integrity", "The archive member %s is %s; copy it again." % (ascii(name), what))
         require_plain_path(name)
         left = [size]
 
@@ -94,7 +98,7 @@ def members(stream: Stream) -> Iterator[Tuple[str, int, Callable[[], Iterator[by
             while left[0]:
                 block = stream.read(min(left[0], CHUNK))
                 if not block:
-                    raise BundleError("integrity", "The archive is cut short.")
+                    raise BundleError("integrity", "The archive is truncated.")
                 left[0] -= len(block)
                 yield block
 
@@ -105,23 +109,23 @@ def members(stream: Stream) -> Iterator[Tuple[str, int, Callable[[], Iterator[by
 
 
 def require_plain_path(name: str) -> None:
-    """Refuse a path that leads out of where it is put, or that has more than letters, digits and `._+-/` in it."""
+    """Raise BundleError for a path that is absolute, contains `..` or contains other than plain characters."""
     pieces = name.split("/")
     if not all(re.fullmatch(r"[A-Za-z0-9._+@!-]+", piece) and piece.strip(".") for piece in pieces):
-        raise BundleError("integrity", "The path %s in the archive leads elsewhere or is odd." % ascii(name[:200]))
+        raise BundleError("integrity", "The archive member %s has an unsafe path." % ascii(name[:200]))
 
 
 def _read_header(header: bytes) -> Tuple[str, int, bytes]:
     def number(field: bytes) -> int:
         text = field.strip(b" \0")
         if not re.fullmatch(b"[0-7]+", text):
-            raise BundleError("integrity", "The archive is damaged: a header holds no number.")
+            raise BundleError("integrity", "The archive is damaged: a header contains an invalid number.")
         return int(text, 8)
 
     wanted = number(header[148:156])
     if sum(header) - sum(header[148:156]) + 8 * 32 != wanted or header[257:263] != b"ustar\0":
-        raise BundleError("integrity", "The archive is damaged: a header is not whole.")
-    # Sizes of 8 GiB and more are written in binary.
+        raise BundleError("integrity", "The archive is damaged: the checksum of a header is wrong.")
+    # Sizes of 8 GiB and more are binary.
     large = header[124:125] == b"\x80"
     size = int.from_bytes(header[125:136], "big") if large else number(header[124:136])
     parts = [header[345:500].split(b"\0")[0], header[:100].split(b"\0")[0]]
@@ -129,27 +133,27 @@ def _read_header(header: bytes) -> Tuple[str, int, bytes]:
 
 
 def _read_long_path(record: bytes) -> str:
-    """Read the one record that a path of over 100 characters needs: `123 path=...`."""
+    """Parse the only record of an extended header, for a path of over 100 characters: `123 path=...`."""
     found = re.fullmatch(b"([0-9]+) path=([^\n]+)\n", record)
     if not found or int(found.group(1)) != len(record):
-        raise BundleError("integrity", "The archive is damaged: a header says more than a path.")
+        raise BundleError("integrity", "The archive is damaged: an extended header contains more than a path.")
     return found.group(2).decode("ascii", "replace")
 
 
 def read_manifest(name: str, size: int, read: Callable[[], Iterator[bytes]]) -> Dict[str, Any]:
-    """Read the manifest, the first member of the archive."""
+    """Read the manifest, which is the first member of the archive."""
     if name != MANIFEST or size > _LARGEST_MANIFEST:
-        raise BundleError("integrity", "The archive does not begin with its manifest.")
+        raise BundleError("integrity", "The archive does not start with its manifest.")
     try:
         manifest = json.loads(b"".join(read()).decode("utf-8"))
-        whole = manifest["format"] == FORMAT and all(
+        valid = manifest["format"] == FORMAT and all(
             isinstance(manifest[field], kind)
             for field, kind in (("id", str), ("platform", dict), ("members", list), ("version", str))
         )
         paths = [member["path"] for member in manifest["members"]]
-        whole = whole and len(set(paths)) == len(paths) and MANIFEST not in paths
+        valid = valid and len(set(paths)) == len(paths) and MANIFEST not in paths
     except (ValueError, KeyError, TypeError, RecursionError):
-        whole = False
-    if not whole:
-        raise BundleError("integrity", "The manifest is damaged or of a later version of local-rag; copy it again.")
+        valid = False
+    if not valid:
+        raise BundleError("integrity", "The manifest is damaged or from a later local-rag; copy the bundle again.")
     return dict(manifest)

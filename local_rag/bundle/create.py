@@ -1,4 +1,4 @@
-"""Pack a bundle: bring everything together, say how large it is, write the parts, sign them, rehearse the install."""
+"""Pack a bundle: gather its files, compute its size, write the parts, sign them, rehearse the installation."""
 
 import json
 import platform
@@ -30,11 +30,11 @@ from local_rag.models.registry import ModelEntry, default_models_directory, load
 from local_rag.settings import Settings
 from local_rag.store.copying import copy_library
 
-Tell = Callable[[str], None]
+Step = Callable[[str], None]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _ORDER = ("python", "sbom", "licence", "wheel", "model", "library")
-_UNPACKS_TO = 4  # times its size, an interpreter's archive
-# What llama.cpp calls a feature, and Linux.
+_UNPACKS_TO = 4  # the unpacked size of an interpreter, in sizes of its archive
+# llama.cpp's names of processor features and Linux's.
 _FEATURES = {
     "SSE3": "pni",
     "SSSE3": "ssse3",
@@ -50,7 +50,7 @@ _FEATURES |= {"AVX512_BF16": "avx512_bf16"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """What the packer wants."""
+    """The options of `local-rag bundle create`."""
 
     output: Path
     profile: str
@@ -65,8 +65,8 @@ class Packing:
 
 
 @dataclass(slots=True)
-class Contents:
-    """What goes in, and what is told of it."""
+class BundleContents:
+    """The files of a bundle, and the models and packages that they come from."""
 
     packing: Packing
     items: list[Item] = field(default_factory=list)
@@ -76,20 +76,20 @@ class Contents:
     needed_models: list[Item] = field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
-        """Add up what goes in, for people and as JSON."""
+        """Return the numbers and sizes of the files."""
         estimated = sorted(name for name, item in self.wheels.items() if item.source is None)
-        told = {"estimated": estimated, "left_out": self.left_out, "output": str(self.packing.output)}
-        return plan.summary(self.items, self.packing.profile) | told
+        options = {"estimated": estimated, "left_out": self.left_out, "output": str(self.packing.output)}
+        return plan.summary(self.items, self.packing.profile) | options
 
 
-def gather(packing: Packing, temporary: Path, tell: Tell, *, fetching: bool) -> Contents:
-    """Bring together what goes in; without `fetching`, sizes of what is not at hand yet are estimated."""
+def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> BundleContents:
+    """Gather the files of a bundle; without `fetching`, download nothing and estimate the sizes of missing files."""
     if packing.output.exists() and (not packing.output.is_dir() or any(packing.output.iterdir())):
-        raise BundleError("disk", f"{packing.output} holds something already; name a new folder with --output.")
-    contents, settings, models = Contents(packing), Settings(profile=packing.profile), default_models_directory()
+        raise BundleError("disk", f"{packing.output} exists and is not an empty folder; choose another --output.")
+    contents, settings, models = BundleContents(packing), Settings(profile=packing.profile), default_models_directory()
     roles = plan.models_of(packing.profile)
     contents.entries = [load_registry().models[name] for name in roles]
-    tell("hashing the models")
+    step("hashing the models")
     for entry in contents.entries:
         contents.needed_models += plan.model_items(entry, models)
     converted = True
@@ -97,31 +97,31 @@ def gather(packing: Packing, temporary: Path, tell: Tell, *, fetching: bool) -> 
         if any(role in of_model for of_model in roles.values()):
             if fetching:
                 for entry in contents.entries:
-                    prepare(entry, tell)
+                    prepare(entry, step)
             copies = plan.copy_items(settings, role)
-            if not fetching and copies is None:  # it is made before packing
+            if not fetching and copies is None:  # packing makes it
                 copies = []
             converted = converted and copies is not None
             contents.needed_models += copies or []
     contents.left_out = [*wheels.FETCHING, *(wheels.CONVERSION if converted else ())]
-    _gather_wheels(contents, temporary, tell, fetching=fetching)
+    _gather_wheels(contents, temporary, step, fetching=fetching)
     contents.items += list(contents.wheels.values())
     if packing.models:
         contents.items += contents.needed_models
     if packing.python:
         require_interpreter(packing.python)
-        contents.items.append(item_of(f"python/{_plain(packing.python.name)}", "python", packing.python))
+        contents.items.append(item_of(f"python/{_plain_name(packing.python.name)}", "python", packing.python))
     if packing.library:
-        tell("copying the library")
+        step("copying the library")
         copy_library(packing.library, temporary / "library")
         contents.items += plan.library_items(temporary / "library", plan.library_name(packing.library))
     if fetching:
-        _add_papers(contents)
+        _add_documents(contents)
     contents.items.sort(key=lambda item: (_ORDER.index(item.kind), item.path))
     return contents
 
 
-def _gather_wheels(contents: Contents, temporary: Path, tell: Tell, *, fetching: bool) -> None:
+def _gather_wheels(contents: BundleContents, temporary: Path, step: Step, *, fetching: bool) -> None:
     packing = contents.packing
     packages = wheels.needed_packages(contents.left_out)
     llama = packages.pop(wheels.LLAMA)
@@ -138,12 +138,12 @@ def _gather_wheels(contents: Contents, temporary: Path, tell: Tell, *, fetching:
                 size = folder_bytes(Path(__file__).parents[1])
             contents.wheels[name] = Item(f"wheels/{path.name if path else name}", "wheel", path, size)
         return
-    tell("bringing the wheels together")
+    step("gathering the wheels")
     found = wheels.fetch(packages, cache, tags)
     if packing.llama == "installed":
         found[wheels.LLAMA] = wheels.wheel_of_installed(wheels.LLAMA, temporary / "llama")
     else:
-        tell("building llama.cpp for all processors, which takes ten minutes or more unless it was done before")
+        step("building llama.cpp for all processors, which takes ten minutes or more the first time")
         compiler = wheels.zig_compiler(packing.glibc, temporary / "zig") if packing.glibc else {}
         found[wheels.LLAMA] = wheels.build_llama(llama, kept, compiler)
     (temporary / "program").mkdir()
@@ -151,11 +151,11 @@ def _gather_wheels(contents: Contents, temporary: Path, tell: Tell, *, fetching:
     contents.wheels = {name: item_of(f"wheels/{path.name}", "wheel", path) for name, path in sorted(found.items())}
 
 
-def _add_papers(contents: Contents) -> None:
-    """Add what an approver reads: licences, and the list of all components."""
+def _add_documents(contents: BundleContents) -> None:
+    """Add the documents for approval: licences and the list of all components."""
     for name, item in contents.wheels.items():
         assert isinstance(item.source, Path)
-        texts = [f"== {place}\n".encode() + text + b"\n" for place, text in wheels.licence_texts(item.source)]
+        texts = [f"== {file}\n".encode() + text + b"\n" for file, text in wheels.licence_texts(item.source)]
         if texts:
             contents.items.append(item_of(f"licences/{name}.txt", "licence", b"\n".join(texts)))
     packed = contents.entries if contents.packing.models else []
@@ -165,24 +165,24 @@ def _add_papers(contents: Contents) -> None:
     contents.items.append(item_of("sbom.cdx.json", "sbom", document))
 
 
-def pack(contents: Contents, tell: Tell) -> dict[str, Any]:
-    """Write, sign and rehearse a bundle; it gets its name only when all of that has worked."""
+def pack(contents: BundleContents, step: Step) -> dict[str, Any]:
+    """Write, sign and rehearse a bundle in a temporary folder; rename the folder if everything worked."""
     packing = contents.packing
     total = sum(item.bytes for item in contents.items)
     packing.output.parent.mkdir(parents=True, exist_ok=True)
     if (free := free_bytes(packing.output.parent)) < total * 1.01:
-        text = f"The bundle needs {total / 1e6:,.0f} MB and {packing.output.parent} has {free / 1e6:,.0f} MB free"
-        raise BundleError("disk", f"{text}; make room or choose another --output.")
+        text = f"The bundle needs {total / 1e6:,.0f} MB, but {packing.output.parent} has {free / 1e6:,.0f} MB free"
+        raise BundleError("disk", f"{text}; free some space or choose another --output.")
     manifest = make_manifest(contents)
     staging = packing.output.with_name(f".{packing.output.name}.tmp")
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir()
     try:
-        tell("writing the parts")
+        step("writing the parts")
         write_bundle(contents, manifest, staging)
         if packing.sign:
             sign(staging / verify.SUMS, packing.sign)
-        tell("rehearsing: installing from the parts with the network closed, and asking a question")
+        step("rehearsing: installing from the parts without network and asking a question")
         tested = rehearse(staging, manifest, default_models_directory())
         if packing.output.exists():
             packing.output.rmdir()
@@ -193,14 +193,14 @@ def pack(contents: Contents, tell: Tell) -> dict[str, Any]:
     return {"id": manifest["id"], "output": str(packing.output), "parts": parts, "bytes": total, "rehearsal": tested}
 
 
-def make_manifest(contents: Contents) -> dict[str, Any]:
-    """Say what is in the bundle, where it comes from and what it needs."""
+def make_manifest(contents: BundleContents) -> dict[str, Any]:
+    """Return the manifest: the bundle's members, version and requirements."""
     packing = contents.packing
     paths = {name: item.source for name, item in contents.wheels.items() if isinstance(item.source, Path)}
     glibc, whose = highest_glibc(paths)
     if packing.glibc and verify.numbers(glibc) > verify.numbers(packing.glibc):
-        text = f"glibc {packing.glibc} was asked for and {glibc} was reached, which {whose} needs"
-        raise BundleError("platform", f"{text}; leave out --glibc, or take another wheel of it.")
+        text = f"{whose} needs glibc {glibc}, which is later than --glibc {packing.glibc}"
+        raise BundleError("platform", f"{text}; leave out --glibc or use another wheel.")
     kinds = wheels.variants(paths[wheels.LLAMA])
     packages = list(paths.values())
     unpacked = sum(map(wheels.unpacked_bytes, packages)) + sum(
@@ -232,14 +232,14 @@ def make_manifest(contents: Contents) -> dict[str, Any]:
 
 
 def _flags_used() -> list[str]:
-    """List what the llama.cpp that runs here was built to use of a processor."""
+    """Return the processor features that the installed llama.cpp was built for."""
     printed, _ = run_probe()
     used = set(re.findall(r"(\w+) = 1", printed))
     return sorted(flag for feature, flag in _FEATURES.items() if feature in used)
 
 
-def write_bundle(contents: Contents, manifest: dict[str, Any], folder: Path) -> None:
-    """Write the parts, what lies beside them, and the list of all their hashes."""
+def write_bundle(contents: BundleContents, manifest: dict[str, Any], folder: Path) -> None:
+    """Write the parts, the tools beside them, and the list of all their hashes."""
     text = json.dumps(manifest, indent=1, sort_keys=True).encode()
     first = item_of(archive.MANIFEST, "sbom", text)
     members = (
@@ -258,7 +258,7 @@ def write_bundle(contents: Contents, manifest: dict[str, Any], folder: Path) -> 
 
 
 def sign(path: Path, key: Path) -> None:
-    """Sign the list of hashes with a key of OpenSSH."""
+    """Sign the list of hashes with an OpenSSH key."""
     command = ["ssh-keygen", "-q", "-Y", "sign", "-f", str(key), "-n", verify.NAMESPACE, str(path)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -266,29 +266,30 @@ def sign(path: Path, key: Path) -> None:
         raise BundleError("signature", "ssh-keygen is not installed; install OpenSSH 8.1 or later to sign.") from None
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise BundleError("signature", f"ssh-keygen cannot sign with {key} ({reason}); name a private key it can read.")
+        raise BundleError("signature", f"ssh-keygen cannot sign with {key} ({reason}); choose a readable private key.")
 
 
 def require_interpreter(path: Path) -> None:
-    """Refuse an archive that holds no Python of this one's version, for which the wheels are."""
+    """Raise BundleError if an archive does not contain Python of the running version, which the wheels need."""
     try:
         with tarfile.open(path) as packed:
             names = packed.getnames()
     except (OSError, tarfile.TarError) as error:
-        raise BundleError("platform", f"{path} is no archive of an interpreter ({error}); name a .tar.gz.") from None
+        text = f"{path} is not an archive of a Python interpreter ({error})"
+        raise BundleError("platform", f"{text}; choose a .tar.gz with --python.") from None
     if not any(re.fullmatch(rf"(\./)?([^/]+/)?bin/python{re.escape(PYTHON)}", name) for name in names):
         raise BundleError(
-            "platform", f"{path} holds no bin/python{PYTHON}, for which the wheels are; name another one."
+            "platform", f"{path} does not contain bin/python{PYTHON}, which the wheels need; choose another --python."
         )
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]", "-", name).lstrip(".-") or "python.tar"
 
 
-def create(packing: Packing, tell: Tell, show: Callable[[dict[str, Any]], None], *, dry_run: bool) -> dict[str, Any]:
-    """Plan a bundle, show the plan, and unless it is a dry run pack it; return what was planned or made."""
+def create(packing: Packing, step: Step, show: Callable[[dict[str, Any]], None], *, dry_run: bool) -> dict[str, Any]:
+    """Plan a bundle, show the plan, and pack it unless `dry_run`; return the plan or the result."""
     with tempfile.TemporaryDirectory(prefix="local-rag-bundle-") as temporary:
-        contents = gather(packing, Path(temporary), tell, fetching=not dry_run)
+        contents = gather(packing, Path(temporary), step, fetching=not dry_run)
         show(contents.summary())
-        return contents.summary() if dry_run else pack(contents, tell)
+        return contents.summary() if dry_run else pack(contents, step)

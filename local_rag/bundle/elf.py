@@ -1,4 +1,4 @@
-"""Read from compiled files which versions of the system's libraries they need: ELF, 64 bits, little-endian."""
+"""Find which versions of the system's libraries a compiled file needs (ELF, 64 bits, little-endian)."""
 
 import re
 import struct
@@ -17,7 +17,7 @@ _VERSION = struct.Struct("<IHHII")
 
 
 def needed_versions(data: bytes) -> set[str]:
-    """Return versions of symbols such as GLIBC_2.28 that an ELF file needs; none for what is no such file."""
+    """Return the symbol versions, such as GLIBC_2.28, that an ELF file needs; none for other files."""
     if data[:6] != b"\x7fELF\x02\x01":
         return set()
     try:
@@ -30,26 +30,26 @@ def needed_versions(data: bytes) -> set[str]:
                 strings = sections[section[6]][4]
                 names.update(_names(data, section[4], section[7], strings))
     except (struct.error, IndexError, ValueError) as error:
-        raise BundleError("platform", f"A compiled file cannot be read ({error}).") from error
+        raise BundleError("platform", f"Cannot parse a compiled file ({error}).") from error
     return names
 
 
-def _names(data: bytes, place: int, files: int, strings: int) -> Iterator[str]:
-    """Walk the two levels of .gnu.version_r: a list of files, and of the versions needed of each."""
+def _names(data: bytes, offset: int, files: int, strings: int) -> Iterator[str]:
+    """Walk the two levels of .gnu.version_r: files, and the needed versions of each file."""
     for _ in range(files):
-        _, versions, _, first, following = _NEED.unpack_from(data, place)
-        entry = place + first
+        _, versions, _, first, following = _NEED.unpack_from(data, offset)
+        entry = offset + first
         for _ in range(versions):
             _, _, _, name, following_entry = _VERSION.unpack_from(data, entry)
             begin = strings + name
             yield data[begin : data.index(b"\0", begin)].decode("ascii", "replace")
             entry += following_entry
-        place += following
+        offset += following
 
 
 def highest_glibc(wheels: Mapping[str, Path]) -> tuple[str, str]:
-    """Return the highest version of glibc that any file in wheels needs, and which file; empty where none does."""
-    highest, place = "", ""
+    """Return the highest glibc version that a file in the wheels needs, and that file; both may be empty."""
+    highest, needed_by = "", ""
     for name, path in sorted(wheels.items()):
         with zipfile.ZipFile(path) as wheel:
             for member in wheel.namelist():
@@ -58,5 +58,5 @@ def highest_glibc(wheels: Mapping[str, Path]) -> tuple[str, str]:
                 for version in needed_versions(wheel.read(member)):
                     found = re.fullmatch(r"GLIBC_([0-9.]+)", version)
                     if found and numbers(found[1]) > numbers(highest):
-                        highest, place = found[1], f"{member} of {name}"
-    return highest, place
+                        highest, needed_by = found[1], f"{member} of {name}"
+    return highest, needed_by

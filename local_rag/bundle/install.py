@@ -1,7 +1,7 @@
-"""Install the bundle that lies beside this file: `sh install.sh` finds a Python for it. Standard library only.
+"""Install the bundle in this file's folder; `sh install.sh` finds a Python for it. Uses only the standard library.
 
-A version is unpacked under a hidden name, renamed, tested, and only then made current by renaming a link. Killed at any
-moment, the version before still runs; the next install removes what was left behind.
+A version is unpacked under a hidden name, renamed, tested, and then made current by renaming a link. If the process is
+killed at any point, the previous version still runs, and the next installation removes the leftovers.
 """
 
 import argparse
@@ -21,10 +21,10 @@ from typing import Any
 if __package__:
     from local_rag.bundle import archive, verify
     from local_rag.bundle import prefix as layout
-else:  # beside the parts, where no package is
+else:  # in the bundle's folder, without the package
     import importlib.util
 
-    sys.dont_write_bytecode = True  # what Python leaves there would not belong to the bundle
+    sys.dont_write_bytecode = True  # Python's cache files would not belong to the bundle
 
     def _load(name: str) -> Any:
         found = importlib.util.spec_from_file_location(name, Path(__file__).resolve().with_name(f"{name}.py"))
@@ -39,7 +39,7 @@ else:  # beside the parts, where no package is
     layout = _load("prefix")
 BundleError = archive.BundleError
 
-_SPARE = 64 * 1024 * 1024  # for what is written beside the members
+_SPARE = 64 * 1024 * 1024  # for files that are not members
 Step = Callable[[str], None]
 
 
@@ -53,7 +53,7 @@ def install(
     free: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
     self_test: bool = True,
 ) -> dict[str, Any]:
-    """Check a bundle, unpack it beside what is there, test it, and switch to it; return the receipt."""
+    """Check a bundle, unpack it beside the installed versions, test it, and switch to it; return the receipt."""
     step("checking the bundle")
     checked = verify.check(folder, key, require_signature)
     if not checked["ok"]:
@@ -72,13 +72,13 @@ def install(
                 staging.mkdir(parents=True)
                 _unpack(folder, manifest, prefix, staging, step)
                 _finish(manifest, prefix, staging, checked)
-                step("putting the version in its place")
+                step("renaming the version to its final name")
                 os.sync()
                 staging.rename(final)
         finally:
             layout.remove(staging)
         if self_test:
-            step("testing with the network closed")
+            step("testing without network")
             try:
                 tested = _self_test(final, prefix, manifest)
             except BundleError:
@@ -98,7 +98,7 @@ def install(
 
 @contextmanager
 def _prefix(prefix: Path) -> Iterator[None]:
-    """Make the folder to install into and lock it; it goes again where nothing came into it."""
+    """Create and lock the folder to install into; remove it afterwards if it was new and is still empty."""
     made = not prefix.exists()
     prefix.mkdir(parents=True, exist_ok=True)
     with layout.lock(prefix):
@@ -110,35 +110,35 @@ def _prefix(prefix: Path) -> Iterator[None]:
 
 
 def _require_space(manifest: dict[str, Any], prefix: Path, free: Callable[[Path], int]) -> None:
-    """Refuse to begin what would not end: packages unpacked, the largest wheel, models that are not there yet."""
+    """Raise BundleError if the disk has no space for the unpacked packages, the largest wheel and missing models."""
     needed = _SPARE + int(manifest["unpacked_bytes"])
     needed += max((member["bytes"] for member in manifest["members"] if member["kind"] == "wheel"), default=0)
     for member in manifest["members"]:
-        if member["kind"] in ("model", "library") and not _is_there(prefix, manifest, member):
+        if member["kind"] in ("model", "library") and not _exists(prefix, manifest, member):
             needed += member["bytes"]
     if (found := free(prefix)) < needed:
-        text = f"{needed / 1e6:,.0f} MB are needed in {prefix} and {found / 1e6:,.0f} MB are free"
-        raise BundleError("disk", f"{text}; make room, or choose another folder with --prefix.")
+        text = f"The installation needs {needed / 1e6:,.0f} MB in {prefix}, but only {found / 1e6:,.0f} MB are free"
+        raise BundleError("disk", f"{text}; free some space or choose another folder with --prefix.")
     missing = [
         model["path"]
         for model in manifest.get("needs_models", ())
-        if not _is_there(prefix, manifest, {**model, "kind": "model"})
+        if not _exists(prefix, manifest, {**model, "kind": "model"})
     ]
     if missing:
-        text = f"The bundle brings no models, and {missing[0]} is not in {prefix} as it has to be"
+        text = f"The bundle contains no models, and {missing[0]} is missing or different in {prefix}"
         raise BundleError("platform", f"{text}; install a bundle with models first.")
 
 
 def _target(prefix: Path, manifest: dict[str, Any], member: dict[str, Any]) -> Path:
-    """Say where a model or a file of a library goes."""
+    """Return the path of a model or of a library's file."""
     if member["kind"] == "model":
         return prefix / str(member["path"])
     name = str(manifest["library"]["name"])
     return prefix / "libraries" / name / str(member["path"]).partition("/")[2]
 
 
-def _is_there(prefix: Path, manifest: dict[str, Any], member: dict[str, Any]) -> bool:
-    """Say whether nothing need be put: a model with the same hash is there, or any library of that name."""
+def _exists(prefix: Path, manifest: dict[str, Any], member: dict[str, Any]) -> bool:
+    """Return whether a model with the same hash, or any library of the same name, is already installed."""
     target = _target(prefix, manifest, member)
     if member["kind"] == "library":
         return (prefix / "libraries" / str(manifest["library"]["name"])).exists()
@@ -146,7 +146,7 @@ def _is_there(prefix: Path, manifest: dict[str, Any], member: dict[str, Any]) ->
 
 
 def _unpack(folder: Path, manifest: dict[str, Any], prefix: Path, staging: Path | None, step: Step) -> None:
-    """Stream the parts once; every member goes where it belongs, and is compared with the manifest once more."""
+    """Stream the parts once; write every member and compare it with the manifest again."""
     wanted = {member["path"]: member for member in manifest["members"]}
     parts = sorted(path for path in folder.iterdir() if path.suffix[1:].isdigit() and ".tar." in path.name)
     stream = archive.Stream(parts)
@@ -160,23 +160,23 @@ def _unpack(folder: Path, manifest: dict[str, Any], prefix: Path, staging: Path 
         if (kind := member["kind"]) != seen:
             step(f"unpacking: {kind}")
             seen = kind
-        if kind == "model" and not _is_there(prefix, manifest, member):
+        if kind == "model" and not _exists(prefix, manifest, member):
             layout.record(prefix, "models", name, member["sha256"])
             _write(_target(prefix, manifest, member), read, member)
         elif kind == "library" and not library.exists():
-            place = _target(prefix, manifest, member).relative_to(prefix).as_posix()
-            layout.record(prefix, "libraries", place, member["sha256"])
+            file = _target(prefix, manifest, member).relative_to(prefix).as_posix()
+            layout.record(prefix, "libraries", file, member["sha256"])
             _write(library_staging / name.partition("/")[2], read, member)
         elif kind not in ("model", "library") and staging is not None:
-            _put(staging, read, member, manifest["platform"]["python"])
+            _write_member(staging, read, member, manifest["platform"]["python"])
     stream.close()
     if manifest.get("library") and library_staging.exists():
         library_staging.chmod(0o700)
         library_staging.rename(library)
 
 
-def _put(staging: Path, read: Callable[[], Iterator[bytes]], member: dict[str, Any], python: str) -> None:
-    """Put a member of a version where it belongs; wheels and interpreters unpacked."""
+def _write_member(staging: Path, read: Callable[[], Iterator[bytes]], member: dict[str, Any], python: str) -> None:
+    """Write a member of a version; unpack wheels and interpreters."""
     if member["kind"] not in ("wheel", "python"):
         _write(staging / member["path"], read, member)
         return
@@ -190,7 +190,7 @@ def _put(staging: Path, read: Callable[[], Iterator[bytes]], member: dict[str, A
 
 
 def _write(path: Path, read: Callable[[], Iterator[bytes]], member: dict[str, Any]) -> None:
-    """Write a file under a hidden name, compare it with the manifest, and give it its name."""
+    """Write a file under a hidden name, compare it with the manifest, and rename it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
     digest = hashlib.sha256()
@@ -202,18 +202,18 @@ def _write(path: Path, read: Callable[[], Iterator[bytes]], member: dict[str, An
         os.fsync(file.fileno())
     if member["sha256"] not in (None, digest.hexdigest()):
         temporary.unlink()
-        raise BundleError("integrity", f"{path.name} changed while it was read; copy the bundle again.")
+        raise BundleError("integrity", f"{path.name} changed during the installation; copy the bundle again.")
     temporary.replace(path)
 
 
 def _unpack_wheel(path: Path, staging: Path, python: str) -> None:
-    """Put a wheel's files where a Python of that version looks for them; commands are not needed, data is."""
+    """Unpack a wheel's packages and data where this version of Python finds them; skip commands and headers."""
     packages = staging / "lib" / f"python{python}" / "site-packages"
     with zipfile.ZipFile(path) as wheel:
         for member in wheel.infolist():
             pieces = member.filename.split("/")
             if member.filename.startswith("/") or ".." in pieces or "\\" in member.filename:
-                raise BundleError("integrity", f"A wheel holds {member.filename!a}, which leads elsewhere.")
+                raise BundleError("integrity", f"A wheel contains the unsafe path {member.filename!a}.")
             if member.is_dir():
                 continue
             target = packages
@@ -231,16 +231,16 @@ def _unpack_wheel(path: Path, staging: Path, python: str) -> None:
 
 
 def _unpack_python(path: Path, folder: Path) -> None:
-    """Unpack an interpreter; nothing of it may lie or lead outside of the folder."""
+    """Unpack an interpreter; reject files and links outside of the folder."""
     try:
         with tarfile.open(path) as packed:
             packed.extractall(folder, filter="data")
     except tarfile.TarError as error:
-        raise BundleError("integrity", f"The interpreter's archive cannot be unpacked ({error}).") from error
+        raise BundleError("integrity", f"Cannot unpack the interpreter ({error}); copy the bundle again.") from error
 
 
 def _finish(manifest: dict[str, Any], prefix: Path, staging: Path, checked: dict[str, Any]) -> None:
-    """Make the folder an environment of its own: interpreter, launcher, receipt."""
+    """Make the folder a Python environment: interpreter, launcher, receipt."""
     python, final = manifest["platform"]["python"], prefix / "versions" / manifest["id"]
     base = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
     if manifest["platform"].get("interpreter"):
@@ -248,7 +248,8 @@ def _finish(manifest: dict[str, Any], prefix: Path, staging: Path, checked: dict
             staging.glob(f"python/*/bin/python{python}")
         )
         if not found:
-            raise BundleError("platform", f"There is no python{python} in the interpreter's archive; pack another one.")
+            text = f"The interpreter's archive does not contain python{python}"
+            raise BundleError("platform", f"{text}; pack the bundle with another one.")
         base = final / found[0].relative_to(staging)
     (staging / "bin").mkdir(exist_ok=True)
     (staging / "bin" / "python").symlink_to(base)
@@ -275,7 +276,7 @@ def _finish(manifest: dict[str, Any], prefix: Path, staging: Path, checked: dict
 
 
 def _self_test(version: Path, prefix: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Have the new version try what is native and all that it is for, in a process that reaches no network."""
+    """Run the new version's self-test, in a process without network."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LOCAL_RAG_"))}
     environment |= {"LOCAL_RAG_MODELS": str(prefix / "models"), "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [version / "bin" / "python", "-P", "-m", "local_rag.bundle.self_test", manifest["profile"]]
@@ -288,17 +289,17 @@ def _self_test(version: Path, prefix: Path, manifest: dict[str, Any]) -> dict[st
             "problem": (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1],
         }
     if not result["ok"]:
-        raise BundleError("self-test", f"The new version does not work here and is not used: {result['problem']}")
+        raise BundleError("self-test", f"The new version does not work on this machine: {result['problem']}")
     return result
 
 
 def main() -> int:
-    """Install the bundle beside this file."""
+    """Install the bundle in this file's folder."""
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    parser = argparse.ArgumentParser(prog="install.sh", description="Install the bundle that lies beside this file.")
+    parser = argparse.ArgumentParser(prog="install.sh", description="Install the bundle in this file's folder.")
     parser.add_argument("--prefix", type=Path, default=Path(data) / "local-rag", help="folder to install into")
-    parser.add_argument("--key", type=Path, help="public key file that the bundle has to be signed with")
-    parser.add_argument("--require-signature", action="store_true", help="refuse a bundle that is not signed")
+    parser.add_argument("--key", type=Path, help="file with the public key that must have signed the bundle")
+    parser.add_argument("--require-signature", action="store_true", help="reject an unsigned bundle")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
     if given.key and not given.key.is_file():
@@ -314,8 +315,9 @@ def main() -> int:
     except BundleError as error:
         kind, message = error.kind, str(error)
     except OSError as error:
-        place = error.filename or prefix
-        kind, message = "disk", f"{place} cannot be written ({error.strerror}); make room or choose another --prefix."
+        path = error.filename or prefix
+        kind = "disk"
+        message = f"Cannot write {path} ({error.strerror}); free some space or choose another --prefix."
     if message:
         print(f"Error: {message}", file=sys.stderr)
         if given.json:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Install the bundle that lies beside this file: sh install.sh [--prefix DIR] [--key PUBLIC_KEY] [--json]
-# Needs no root, compiler, network or package index. LOCAL_RAG_PYTHON names the interpreter to use.
+# Install the bundle in this file's folder: sh install.sh [--prefix DIR] [--key PUBLIC_KEY] [--json]
+# Needs no root, compiler, network or package index. LOCAL_RAG_PYTHON is the path of the Python to use.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd -P)
 wanted=@PYTHON@
@@ -12,13 +12,13 @@ fits() {
 }
 
 if [ -n "$archive" ]; then
-    # The interpreter is in the archive: unpacked to run the installer, which checks the whole bundle before all else.
+    # The interpreter is in the archive. Unpack it to run the installer, which checks the whole bundle first.
     temporary=$(mktemp -d "${TMPDIR:-/tmp}/local-rag-install.XXXXXX")
     trap 'rm -rf "$temporary"' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
     (cd "$here" && sha256sum -c --quiet SHA256SUMS) >&2 || {
-        echo "The bundle is damaged; copy again the files named above." >&2
+        echo "The bundle is damaged; copy the files listed above again." >&2
         exit 1
     }
     cat "$here"/*.tar.[0-9][0-9][0-9] | tar -xOf - "$archive" > "$temporary/python.archive" 2>/dev/null || :
@@ -31,7 +31,7 @@ if [ -n "$archive" ]; then
             exit
         fi
     done
-    echo "The Python $wanted in the bundle does not run on this machine; ask for a bundle with another one." >&2
+    echo "The Python $wanted in the bundle does not run on this machine; pack the bundle with another one." >&2
     exit 1
 fi
 
@@ -41,7 +41,7 @@ for python in "${LOCAL_RAG_PYTHON:-}" "python$wanted" python3 python "/usr/local
     fi
 done
 case " $* " in *" --json "*)
-    printf '{"ok": false, "kind": "platform", "message": "Python %s is needed and was not found"}\n' "$wanted" ;;
+    printf '{"ok": false, "kind": "platform", "message": "Python %s is required but was not found"}\n' "$wanted" ;;
 esac
-echo "Python $wanted is needed and was not found; have it installed, or name one with LOCAL_RAG_PYTHON=/path/to/python$wanted." >&2
+echo "Python $wanted is required but was not found; install it or set LOCAL_RAG_PYTHON=/path/to/python$wanted." >&2
 exit 1

@@ -1,4 +1,8 @@
-"""Write the archive of a bundle: one uncompressed tar, cut into parts; the same members give the same bytes."""
+"""Write the archive of a bundle: one uncompressed tar in parts; the same members give the same bytes.
+
+`tarfile` is not used: its headers differ between versions of Python, and it writes sizes and paths in records that
+`archive.py` would have to accept too.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
@@ -7,13 +11,13 @@ from pathlib import Path
 
 from local_rag.bundle.archive import BLOCK, CHUNK, BundleError
 
-_RECORD = 20 * BLOCK  # what a tar's length is a multiple of
+_RECORD = 20 * BLOCK  # the length of a tar is a multiple of it
 _LONGEST_NAME = 100
 _LARGEST_OCTAL = 8**11
 
 
 class PartWriter:
-    """Write what comes into files of a size at most, and hash each."""
+    """Write bytes into files of a maximum size and hash each file."""
 
     def __init__(self, folder: Path, name: str, part_bytes: int) -> None:
         self._folder, self._name, self._part_bytes = folder, name, part_bytes
@@ -22,7 +26,7 @@ class PartWriter:
         self._next()
 
     def write(self, data: bytes) -> None:
-        """Write bytes, into as many parts as it takes."""
+        """Write bytes into as many parts as necessary."""
         while data:
             if self._left == 0:
                 self.close()
@@ -34,7 +38,7 @@ class PartWriter:
             self.bytes += len(taken)
 
     def close(self) -> None:
-        """End the last part."""
+        """Close the last part."""
         self._file.close()
         self.hashes[Path(self._file.name).name] = self._digest.hexdigest()
 
@@ -51,7 +55,7 @@ def write_parts(
 ) -> dict[str, str]:
     """Write members (path, size, SHA-256, reader) as parts; return the parts' names and hashes.
 
-    Raises BundleError when a member is not what it was when it was hashed.
+    Raise BundleError if a member changed after it was hashed.
     """
     with closing(PartWriter(folder, name, part_bytes)) as out:
         for path, size, sha256, read in members:
@@ -70,7 +74,7 @@ def write_parts(
 
 
 def read_source(source: Path | bytes) -> Iterator[bytes]:
-    """Yield the content of a file, or bytes as they are."""
+    """Yield the content of a file, or the given bytes."""
     if isinstance(source, bytes):
         yield source
         return
@@ -79,7 +83,7 @@ def read_source(source: Path | bytes) -> Iterator[bytes]:
 
 
 def tar_header(path: str, size: int, kind: bytes = b"0") -> bytes:
-    """Return the header of a regular file: nobody's, of no date; before it one with the path where that is long."""
+    """Return a regular file's header without owner and date, after an extended header if the path is long."""
     name = path.encode("ascii")
     before = b""
     if len(name) > _LONGEST_NAME:

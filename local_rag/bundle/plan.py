@@ -1,4 +1,4 @@
-"""Decide what goes into a bundle, and say how large it will be, before anything is copied."""
+"""Decide which files go into a bundle and compute its size before anything is copied."""
 
 import re
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ from local_rag.records import Role
 from local_rag.settings import Settings
 
 Kind = Literal["sbom", "licence", "python", "wheel", "model", "library"]
-# What a model may be made of; a pickle can run code when it is loaded.
+# Allowed files of a model. Pickles are missing, because they can run code when they are loaded.
 ALLOWED = (".gguf", ".safetensors", ".onnx", ".onnx.data", ".json", ".txt", ".md", ".model")
 _ALLOWED_NAMES = ("LICENSE", "NOTICE")
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A file of a bundle: its path in the archive and where it comes from; what is not made yet has a size only."""
+    """A file of a bundle: its path in the archive and its source, which is None for a file not made yet."""
 
     path: str
     kind: Kind
@@ -33,12 +33,12 @@ class Item:
     sha256: str = ""
 
     def as_member(self) -> dict[str, Any]:
-        """Return what the manifest says of it."""
+        """Return its entry in the manifest."""
         return {"path": self.path, "kind": self.kind, "bytes": self.bytes, "sha256": self.sha256}
 
 
 def item_of(path: str, kind: Kind, source: Path | bytes) -> Item:
-    """Hash a file, or bytes, that goes into a bundle."""
+    """Hash a file or bytes and return them as an item."""
     if isinstance(source, bytes):
         import hashlib
 
@@ -47,7 +47,7 @@ def item_of(path: str, kind: Kind, source: Path | bytes) -> Item:
 
 
 def models_of(profile: str, registry: Registry | None = None) -> dict[str, tuple[Role, ...]]:
-    """Name the models of a profile and their roles in it; raise BundleError for an unknown profile."""
+    """Return the models of a profile with their roles; raise BundleError for an unknown profile."""
     profiles = (registry or load_registry()).profiles
     if profile not in profiles:
         raise BundleError("platform", f"Unknown profile {profile!r}; choose one of {', '.join(profiles)}.")
@@ -58,21 +58,21 @@ def models_of(profile: str, registry: Registry | None = None) -> dict[str, tuple
 
 
 def model_items(entry: ModelEntry, models: Path) -> Iterator[Item]:
-    """Yield the files of a model as they are pulled; refuse one that is damaged, or that may be a pickle."""
+    """Yield the files of a pulled model; raise BundleError if one is damaged or may be a pickle."""
     if problems := verify(entry, models_directory=models):
         raise BundleError("integrity", f"{problems[0]}; run `{entry.pull_command(models)}` first.")
-    if entry.source is None:  # it is inside the program's wheel
+    if entry.source is None:  # it is part of the program's wheel
         return
     for file in entry.files:
         if not is_allowed(file.name):
-            raise BundleError("integrity", f"{file.name} of {entry.name} is no file that a bundle takes.")
+            raise BundleError("integrity", f"{file.name} of {entry.name} has a type that bundles do not accept.")
         yield Item(
             f"models/{entry.name}/{file.name}", "model", entry.folder(models) / file.name, file.bytes, file.sha256
         )
 
 
 def copy_items(settings: Settings, role: Role) -> list[Item] | None:
-    """Return the ONNX copy of the model for a role, or nothing where it is run as it is; None where it has no copy."""
+    """Return the ONNX copy of a role's model, an empty list if it needs none, or None if there is no copy."""
     model = find(settings, role)
     if role == "rerank" and (model.path / ONNX_FILE).is_file():
         return []
@@ -84,31 +84,31 @@ def copy_items(settings: Settings, role: Role) -> list[Item] | None:
 
 
 def is_allowed(name: str) -> bool:
-    """Say whether a file of a model may go into a bundle."""
+    """Return whether a file of a model may go into a bundle."""
     last = name.rpartition("/")[2]
     return last.endswith(ALLOWED) or last in _ALLOWED_NAMES
 
 
 def library_name(folder: Path) -> str:
-    """Name a library by its folder, or by the one that it is hidden in."""
+    """Return a library's name: that of its folder, or of the parent of a hidden folder."""
     folder = folder.resolve()
     name = folder.parent.name if folder.name.startswith(".") else folder.name
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:60] or "library"
 
 
 def library_items(folder: Path, name: str) -> list[Item]:
-    """Return the files of a library as it was copied for the bundle."""
+    """Return the files of a library's copy."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return [item_of(f"library/{path.relative_to(folder).as_posix()}", "library", path) for path in files]
 
 
 def bundle_id(version: str, items: list[Item]) -> str:
-    """Name a bundle by its version and a hash of all that is in it."""
+    """Return a bundle's id: its version and a hash of its content."""
     return f"{version}-{key_of([(item.path, item.sha256) for item in items])[:12]}"
 
 
 def summary(items: list[Item], profile: str) -> dict[str, Any]:
-    """Add up what goes in, by kind."""
+    """Return the numbers and sizes of files by kind."""
     kinds: dict[str, dict[str, int]] = {}
     for item in items:
         of_kind = kinds.setdefault(item.kind, {"files": 0, "bytes": 0})

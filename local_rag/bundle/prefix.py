@@ -1,13 +1,13 @@
-"""Tell where everything of an installation stands, and switch between its versions. Standard library only.
+"""Know the layout of an installation and switch between its versions. Uses only the standard library.
 
-What is installed stands below one folder, the prefix:
+An installation is one folder, the prefix:
 
-    bin/local-rag       starts what `current` leads to
-    current, previous   links to the version in use and the one before
-    versions/ID/        program and packages, manifest, receipt; never changed once it is there
-    models/             shared by the versions; what is there already with the same hash is left alone
-    libraries/NAME/     a library that came along; one that is there is never touched
-    ledger.json         every model and library that a bundle put there, written before it is put
+    bin/local-rag       starts the current version
+    current, previous   links to the version in use and the previous one
+    versions/ID/        program and packages, manifest, receipt; never changed
+    models/             shared by the versions; an existing file with the same hash is kept
+    libraries/NAME/     a library from a bundle; an existing one is never changed
+    ledger.json         every model and library from a bundle, recorded before it is written
 """
 
 import errno
@@ -21,7 +21,7 @@ from pathlib import Path
 
 if __package__:
     from local_rag.bundle import archive
-else:  # beside the parts, where no package is: whoever loads this file has loaded that one
+else:  # in the bundle's folder, without the package; install.py has loaded archive.py before
     import sys
 
     archive = sys.modules["archive"]
@@ -45,36 +45,37 @@ exec {prefix}/current/bin/local-rag "$@"
 
 @contextmanager
 def lock(prefix: Path) -> Iterator[None]:
-    """Let one process at a time change an installation."""
+    """Hold the lock of an installation, so only one process changes it."""
     with (prefix / ".lock").open("w") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise
-            raise archive.BundleError("disk", f"Another install works in {prefix}; wait until it has ended.") from None
+            text = f"Another installation is running in {prefix}; wait until it has finished."
+            raise archive.BundleError("disk", text) from None
         yield
 
 
 def current(prefix: Path, link: str = "current") -> str:
-    """Name the version that a link leads to; empty where there is none."""
+    """Return the version that a link points to, or an empty string."""
     path = prefix / link
     return path.readlink().name if path.is_symlink() else ""
 
 
 def switch(prefix: Path, version: str) -> None:
-    """Make a version current and the one in use the previous one, each by renaming a link."""
+    """Make a version current and the version in use the previous one, each by renaming a link."""
     before = current(prefix)
     if before and before != version:
-        _lead(prefix / "previous", before)
-    _lead(prefix / "current", version)
+        _point(prefix / "previous", before)
+    _point(prefix / "current", version)
     (prefix / "bin").mkdir(exist_ok=True)
     temporary = prefix / "bin" / ".local-rag.tmp"
     write_program(temporary, ENTRY.format(prefix=quoted(prefix)))
     temporary.replace(prefix / "bin" / "local-rag")
 
 
-def _lead(link: Path, version: str) -> None:
+def _point(link: Path, version: str) -> None:
     temporary = link.with_name(f".{link.name}.tmp")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(Path("versions") / version)
@@ -82,7 +83,7 @@ def _lead(link: Path, version: str) -> None:
 
 
 def record(prefix: Path, kind: str, path: str, sha: str) -> None:
-    """Remember a file before it is put, so that uninstall knows it whatever happens."""
+    """Record a file in the ledger before it is written, so uninstall always knows it."""
     ledger = read_ledger(prefix)
     ledger.setdefault(kind, {})[path] = sha
     temporary = prefix / f".{LEDGER}.tmp"
@@ -91,13 +92,13 @@ def record(prefix: Path, kind: str, path: str, sha: str) -> None:
 
 
 def read_ledger(prefix: Path) -> dict[str, dict[str, str]]:
-    """Return what bundles put beside the versions: kind -> path below the prefix -> SHA-256."""
+    """Return the models and libraries from bundles: kind -> path in the prefix -> SHA-256."""
     path = prefix / LEDGER
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder of ours, if it is there."""
+    """Remove a folder if it exists; ignore links."""
     if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder)
 
@@ -109,11 +110,11 @@ def sha256(path: Path) -> str:
 
 
 def write_program(path: Path, text: str) -> None:
-    """Write a file that can be started."""
+    """Write an executable file."""
     path.write_text(text)
     path.chmod(0o755)
 
 
 def quoted(value: object) -> str:
-    """Write a value for a shell."""
+    """Quote a value for a shell."""
     return "'" + str(value).replace("'", "'\\''") + "'"

@@ -1,4 +1,4 @@
-"""Install a bundle from its own parts into a fresh folder, with the network closed, and have it answer a question."""
+"""Rehearse: install a bundle from its parts into a new folder, without network, and ask it a question."""
 
 import json
 import os
@@ -10,17 +10,17 @@ from typing import Any
 
 from local_rag.bundle.archive import BundleError
 
-# Run in a process of its own, since nothing opens a network again that was closed.
+# Runs in another process, because a closed network cannot be opened again.
 _SEALED = (
     "import os, sys; from local_rag.offline import close; close(); os.execvpe(sys.argv[1], sys.argv[1:], os.environ)"
 )
 
 
 def rehearse(bundle: Path, manifest: dict[str, Any], models: Path) -> dict[str, Any]:
-    """Install and test; return what the self-test found, or raise BundleError with its reason.
+    """Install and test a bundle; return the result of the self-test, or raise BundleError with the reason.
 
-    The environment has no compiler in its PATH, no pip configuration and an empty home. A bundle without models is
-    installed beside those that it was packed with.
+    The environment has a minimal PATH, no pip configuration and an empty home. A bundle without models uses the models
+    that it was packed with.
     """
     with tempfile.TemporaryDirectory(prefix="local-rag-rehearsal-", dir=bundle.parent) as temporary:
         prefix, home = Path(temporary) / "prefix", Path(temporary) / "home"
@@ -40,10 +40,10 @@ def rehearse(bundle: Path, manifest: dict[str, Any], models: Path) -> dict[str, 
             check=False,
         )
         try:
-            told = dict(json.loads(done.stdout.strip().splitlines()[-1]))
+            result = dict(json.loads(done.stdout.strip().splitlines()[-1]))
         except (ValueError, IndexError):
             reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
             raise BundleError("self-test", f"The rehearsal failed ({reason}); nothing was packed.") from None
-        if not told["ok"]:
-            raise BundleError(told["kind"], f"The rehearsal failed: {told['message']}")
-        return dict(told["self_test"])
+        if not result["ok"]:
+            raise BundleError(result["kind"], f"The rehearsal failed: {result['message']}")
+        return dict(result["self_test"])

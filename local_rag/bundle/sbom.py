@@ -1,4 +1,4 @@
-"""List all that is in a bundle, packages and models, as a CycloneDX 1.6 document."""
+"""List the packages and models of a bundle as a CycloneDX 1.6 document."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def write_sbom(version: str, wheels: Mapping[str, Item], models: Iterable[ModelE
         from cyclonedx.output.json import JsonV1Dot6
         from packageurl import PackageURL
     except ImportError:
-        text = "Packing needs what local-rag[bundle] brings"
+        text = "Packing needs the packages of local-rag[bundle]"
         raise BundleError("platform", f"{text}; run `pip install 'local-rag[bundle]'`.") from None
     licences, bom = LicenseFactory(), Bom()
     program = Component(name="local-rag", version=version, type=ComponentType.APPLICATION, bom_ref="local-rag")
@@ -60,7 +60,7 @@ def write_sbom(version: str, wheels: Mapping[str, Item], models: Iterable[ModelE
     bom.components.update(parts)
     bom.register_dependency(program, parts)
     document: dict[str, Any] = json.loads(JsonV1Dot6(bom).output_as_string())
-    # What depends on the time or on chance would make other bytes of the same inputs.
+    # Time stamp and random serial number would change the bytes for the same input.
     document["metadata"].pop("timestamp", None)
     document.pop("serialNumber", None)
     content = json.dumps(document, sort_keys=True)
@@ -69,7 +69,7 @@ def write_sbom(version: str, wheels: Mapping[str, Item], models: Iterable[ModelE
 
 
 def _metadata(item: Item) -> dict[str, str]:
-    """Read name, version and licence out of a wheel."""
+    """Read version and licence from a wheel."""
     assert isinstance(item.source, Path)
     with zipfile.ZipFile(item.source) as wheel:
         name = next(one for one in wheel.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", one))
@@ -77,7 +77,7 @@ def _metadata(item: Item) -> dict[str, str]:
     classifiers = [
         one.rpartition(" :: ")[2] for one in headers.get_all("Classifier", []) if one.startswith("License ::")
     ]
-    said = headers["License-Expression"] or headers["License"] or ""
-    if "\n" in said or not said.strip():  # some put the whole text there
-        said = " AND ".join(classifiers) if len(classifiers) == 1 else (classifiers or [""])[0]
-    return {"version": headers["Version"], "licence": said.strip()}
+    licence = headers["License-Expression"] or headers["License"] or ""
+    if "\n" in licence or not licence.strip():  # some packages put the whole text there
+        licence = (classifiers or [""])[0]
+    return {"version": headers["Version"], "licence": licence.strip()}

@@ -1,7 +1,7 @@
-"""Try a new installation with the network closed: `python -m local_rag.bundle.self_test PROFILE` prints JSON.
+"""Test a new installation without network: `python -m local_rag.bundle.self_test PROFILE` prints JSON.
 
-Every native package is imported in a process of its own, since an instruction that this processor lacks kills it. Then
-a small document is indexed, found by embedding and by keyword, reranked where the profile has a reranker, and asked.
+Every native package is imported in its own process, because an instruction that the processor lacks kills it. Then a
+small document is indexed, searched for (with the reranker, if the profile has one) and asked about.
 """
 
 import json
@@ -18,20 +18,20 @@ from typing import Any
 from local_rag.offline import close, open_ways
 
 _TEXT = "# Office\n\nThe office is in Oslo.\n"
-_QUESTION = "Is the office in Oslo?"  # answered by the smallest model too
+_QUESTION = "Is the office in Oslo?"  # even the smallest model answers it
 _SECONDS = 900
 _START = "from local_rag.cli.main import main; main()"
 
 
 def native_modules() -> list[str]:
-    """Name a module to import for every package that holds compiled code."""
+    """Return a module to import for every package with compiled code."""
     found = set()
     for package in distributions():
         for file in package.files or ():
             top = file.parts[0]
             if not (file.suffix == ".so" or ".so." in file.name):
                 continue
-            if len(file.parts) == 1:  # a module of its own
+            if len(file.parts) == 1:  # a top-level module
                 found.add(top.partition(".")[0])
             elif Path(str(package.locate_file(top)), "__init__.py").is_file():
                 found.add(top)
@@ -39,20 +39,20 @@ def native_modules() -> list[str]:
 
 
 def try_import(module: str, program: Sequence[str] = (sys.executable, "-P", "-c")) -> str:
-    """Import a module in another process; return what went wrong, in a sentence, or nothing."""
+    """Import a module in another process; return the problem as a clause, or an empty string."""
     done = subprocess.run([*program, f"import {module}"], capture_output=True, text=True, errors="replace", check=False)
     if done.returncode == -signal.SIGILL:
         return f"{module} uses instructions that this processor does not have"
     if done.returncode < 0:
-        return f"{module} dies with {signal.Signals(-done.returncode).name} when it is imported"
+        return f"importing {module} crashes with {signal.Signals(-done.returncode).name}"
     if done.returncode:
         return f"{module} cannot be imported ({(done.stderr.strip().splitlines() or ['no reason given'])[-1]})"
     return ""
 
 
 def run_test(profile: str) -> dict[str, Any]:
-    """Try everything; return what was found, `problem` where something failed."""
-    begun, result = time.monotonic(), dict[str, Any]()
+    """Run all tests; return the results, with `problem` if one failed."""
+    started, result = time.monotonic(), dict[str, Any]()
     if ways := open_ways():
         return {"ok": False, "problem": f"the network cannot be closed ({', '.join(ways)})"}
     result["imported"] = native_modules()
@@ -64,21 +64,21 @@ def run_test(profile: str) -> dict[str, Any]:
         document.write_text(_TEXT)
         common = ["--library", str(library), "--profile", profile, "--json"]
         for command in (["index", str(document), "--context", "headings"], ["search", _QUESTION], ["ask", _QUESTION]):
-            told, problem = _run([*command, *common])
+            output, problem = _run([*command, *common])
             if problem:
                 return {"ok": False, "problem": f"`local-rag {command[0]}` failed: {problem}"}
             if command[0] == "search":
-                passages = told.get("passages", told) if isinstance(told, dict) else told
+                passages = output.get("passages", output) if isinstance(output, dict) else output
                 if not passages:
                     return {"ok": False, "problem": "the search found nothing"}
                 result["found_by"] = sorted(passages[0]["ranks"])
             if command[0] == "ask":
-                result |= {"question": _QUESTION, "answered": told["answered"], "answer": told["answer"]}
-    return {"ok": True, **result, "seconds": round(time.monotonic() - begun, 1)}
+                result |= {"question": _QUESTION, "answered": output["answered"], "answer": output["answer"]}
+    return {"ok": True, **result, "seconds": round(time.monotonic() - started, 1)}
 
 
 def _run(arguments: Sequence[str]) -> tuple[Any, str]:
-    """Run a command of this installation; return its JSON, or what went wrong."""
+    """Run a command of this installation; return its JSON and an empty string, or None and the problem."""
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-c", _START, *arguments],
@@ -91,7 +91,7 @@ def _run(arguments: Sequence[str]) -> tuple[Any, str]:
     except subprocess.TimeoutExpired:
         return None, f"it took over {_SECONDS} seconds"
     if done.returncode < 0:
-        return None, f"it dies with {signal.Signals(-done.returncode).name}"
+        return None, f"it crashed with {signal.Signals(-done.returncode).name}"
     if done.returncode:
         return None, (done.stderr.strip().splitlines() or ["no reason given"])[-1]
     return json.loads(done.stdout), ""

@@ -1,17 +1,17 @@
-"""Check a bundle: its parts, what is in them, whether it fits this machine, and who signed it.
+"""Check a bundle: its parts, their content, whether it fits this machine, and who signed it.
 
     python3 -I verify.py [FOLDER] [--key PUBLIC_KEY] [--require-signature] [--json]
 
-Nothing is extracted and nothing of the archive is run. Needs Python 3.6 or later and nothing beside its standard
-library; `local-rag bundle verify` runs the same checks. Ends with 0: whole, 1: not, 2: wrong usage.
+Nothing is extracted, and nothing in the archive is run. Needs only Python 3.6 or later and its standard library.
+`local-rag bundle verify` runs the same checks. Exit codes are 0: intact, 1: not intact, 2: wrong usage.
 """
 
 import sys
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True  # what Python leaves beside the parts would not belong to the bundle
+    sys.dont_write_bytecode = True  # Python's cache files would not belong to the bundle
     if not sys.flags.isolated:
-        del sys.path[0]  # the folder of the bundle, whose files must not pass for modules of the standard library
+        del sys.path[0]  # files in the bundle's folder must not replace modules of the standard library
 
 import argparse
 import hashlib
@@ -30,7 +30,7 @@ if __package__:
     from local_rag.bundle import archive
 elif "archive" in sys.modules:  # loaded by the installer
     archive = sys.modules["archive"]
-else:  # beside the parts, where no package is
+else:  # in the bundle's folder, without the package
     import importlib.util
 
     _path = Path(os.path.abspath(__file__)).with_name("archive.py")
@@ -40,7 +40,7 @@ else:  # beside the parts, where no package is
 BundleError = archive.BundleError
 
 SUMS, SIGNATURE, NAMESPACE = "SHA256SUMS", "SHA256SUMS.sig", "local-rag-bundle"
-TOOLS = ("verify.py", "archive.py", "install.py", "prefix.py", "install.sh")  # what lies beside the parts
+TOOLS = ("verify.py", "archive.py", "install.py", "prefix.py", "install.sh")  # the files beside the parts
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _PART = re.compile(r"[A-Za-z0-9._+-]+\.tar\.[0-9]{3}")
 _SUM = re.compile(r"([0-9a-f]{64})  (.+)")
@@ -54,7 +54,7 @@ Machine = NamedTuple(
 def check(
     path: Path, key: Optional[Path] = None, require_signature: bool = False, machine: Optional[Machine] = None
 ) -> Dict[str, Any]:
-    """Check the bundle in a folder, or that a part lies in; return what was found, for people and as JSON."""
+    """Check the bundle in a folder, or in the folder of a part; return the result as a dictionary for JSON."""
     folder = path if path.is_dir() else path.parent
     problems = []  # type: List[Problem]
     manifest, parts, size = {}, [], 0  # type: Dict[str, Any], List[str], int
@@ -90,10 +90,10 @@ def check(
 
 
 def read_sums(folder: Path) -> Dict[str, str]:
-    """Return name -> SHA-256 of every file that belongs to a bundle."""
+    """Return name -> SHA-256 of every file in a bundle."""
     path = folder / SUMS
     if path.is_symlink() or not path.is_file() or path.stat().st_size > archive.CHUNK:
-        raise BundleError("integrity", "%s is missing in %s or no list of hashes; copy it again." % (SUMS, folder))
+        raise BundleError("integrity", "%s in %s is missing or damaged; copy it again." % (SUMS, folder))
     sums = {}  # type: Dict[str, str]
     for line in path.read_bytes().decode("ascii", "replace").splitlines():
         found = _SUM.fullmatch(line)
@@ -102,7 +102,7 @@ def read_sums(folder: Path) -> Dict[str, str]:
         sums[found.group(2)] = found.group(1)
     parts = [name for name in sorted(sums) if _PART.fullmatch(name)]
     if not parts or [int(name[-3:]) for name in parts] != list(range(1, len(parts) + 1)):
-        raise BundleError("integrity", "%s names no parts, or not all of them; copy it again." % path)
+        raise BundleError("integrity", "%s does not list all parts; copy it again." % path)
     return sums
 
 
@@ -114,7 +114,7 @@ def _listed(folder: Path) -> Dict[str, str]:
 
 
 def check_folder(folder: Path, sums: Dict[str, str]) -> List[Problem]:
-    """Compare the names in the folder with those in the list; hash what is small or not of the list."""
+    """Compare the folder with the list of hashes; hash files other than parts."""
     problems = []
     there = {path.name: path for path in folder.iterdir()}
     missing = [name for name in sorted(sums) if name not in there]
@@ -127,20 +127,20 @@ def check_folder(folder: Path, sums: Dict[str, str]) -> List[Problem]:
         elif original:
             text = "is a second copy of %s; remove it" % original
         else:
-            text = "does not belong to the bundle; remove it, or put the bundle in a folder of its own"
+            text = "does not belong to the bundle; remove it or move the bundle to its own folder"
         problems.append(Problem("integrity", name if _NAME.fullmatch(name) else ascii(name), text))
     for name in sorted(sums):
         if name in missing:
             problems.append(Problem("integrity", name, "is missing; copy it again"))
         elif name in there and not is_plain(there[name]):
-            problems.append(Problem("integrity", name, "is a link or no file; copy it again"))
+            problems.append(Problem("integrity", name, "is not a regular file; copy it again"))
         elif name in there and not _PART.fullmatch(name) and _hash(there[name]) != sums[name]:
             problems.append(Problem("integrity", name, "is damaged; copy it again"))
     return problems
 
 
 def is_plain(path: Path) -> bool:
-    """Say whether a path is a regular file, and no link to one."""
+    """Return whether a path is a regular file and not a link."""
     return stat.S_ISREG(path.lstat().st_mode)
 
 
@@ -155,7 +155,7 @@ def _hash(path: Path) -> str:
 def _check_parts(
     folder: Path, parts: Sequence[str], sums: Dict[str, str], absent: Any
 ) -> Tuple[Dict[str, Any], int, List[Problem]]:
-    """Hash the parts and all members in one pass; return the manifest, the bytes read, and what is wrong."""
+    """Hash the parts and all members in one pass; return the manifest, the bytes read, and the problems."""
     there = [name for name in parts if name not in absent]
     stream = archive.Stream([folder / name for name in there])
     manifest, problems = {}, []  # type: Dict[str, Any], List[Problem]
@@ -172,15 +172,15 @@ def _check_parts(
         return (
             {},
             stream.bytes,
-            [Problem("integrity", name, "is damaged or cut short; copy it again") for name in damaged],
+            [Problem("integrity", name, "is damaged or truncated; copy it again") for name in damaged],
         )
     if manifest and not zeros:
-        problems.append(Problem("integrity", "", "Something follows the end of the archive."))
+        problems.append(Problem("integrity", "", "The archive has data after its end; copy the bundle again."))
     return manifest, stream.bytes, problems
 
 
 def _check_members(stream: Any) -> Dict[str, Any]:
-    """Compare all members with the manifest, which is the first; return it."""
+    """Compare all members with the manifest, which is the first member; return the manifest."""
     manifest, wanted = {}, iter(())  # type: Dict[str, Any], Any
     for name, size, read in archive.members(stream):
         if not manifest:
@@ -189,12 +189,12 @@ def _check_members(stream: Any) -> Dict[str, Any]:
             continue
         expected = next(wanted, None)
         if expected is None or (name, size) != (expected["path"], expected["bytes"]):
-            raise BundleError("integrity", "The archive holds %s, which its manifest does not." % ascii(name))
+            raise BundleError("integrity", "The archive member %s is not in the manifest." % ascii(name))
         digest = hashlib.sha256()
         for block in read():
             digest.update(block)
         if digest.hexdigest() != expected["sha256"]:
-            raise BundleError("integrity", "%s is not what the manifest says." % name)
+            raise BundleError("integrity", "The hash of %s differs from the manifest." % name)
     absent = next(wanted, None)
     if not manifest or absent is not None:
         raise BundleError("integrity", "%s is not in the archive." % (absent["path"] if absent else archive.MANIFEST))
@@ -202,7 +202,7 @@ def _check_members(stream: Any) -> Dict[str, Any]:
 
 
 def this_machine() -> Machine:
-    """Tell what a bundle has to fit."""
+    """Return the properties of this machine that a bundle depends on."""
     try:
         glibc = (os.confstr("CS_GNU_LIBC_VERSION") or "").rpartition(" ")[2]
     except (ValueError, OSError, AttributeError):
@@ -217,54 +217,52 @@ def this_machine() -> Machine:
 
 
 def check_platform(needs: Dict[str, Any], machine: Machine) -> List[Problem]:
-    """Compare what a bundle needs with what a machine is."""
+    """Compare the requirements of a bundle with a machine."""
     problems = []
     system, kind, glibc, python = (str(needs.get(name, "")) for name in ("system", "machine", "glibc", "python"))
     if (system, kind) != (machine.system, machine.machine):
         found = "%s on %s" % (machine.system, machine.machine)
-        problems.append("The bundle is for %s on %s, and this is %s." % (system, kind, found))
+        problems.append("The bundle is for %s on %s, but this machine is %s." % (system, kind, found))
     elif glibc and numbers(machine.glibc) < numbers(glibc):
         found = "glibc %s" % machine.glibc if machine.glibc else "another C library"
-        problems.append("The bundle needs glibc %s or later, and this machine has %s." % (glibc, found))
+        problems.append("The bundle needs glibc %s or later, but this machine has %s." % (glibc, found))
     if not needs.get("interpreter") and python not in machine.pythons:
-        problems.append("The bundle needs Python %s, which is not on this machine; have it installed." % python)
+        problems.append("The bundle needs Python %s, which is not installed; install it." % python)
     lacking = [flag for flag in needs.get("processor_flags", ()) if flag not in machine.flags]
     if lacking:
-        text = (
-            "The llama.cpp of the bundle was built for a processor with %s, which this one lacks; pack a portable one."
-        )
+        text = "The bundle's llama.cpp needs a processor with %s, which this one lacks; pack a portable llama.cpp."
         problems.append(text % " ".join(map(str, lacking)))
     return [Problem("platform", "", text) for text in problems]
 
 
 def numbers(version: str) -> Tuple[int, ...]:
-    """Read a version such as 2.28 for comparison."""
+    """Parse a version such as 2.28 for comparison."""
     return tuple(int(piece) for piece in version.split(".") if piece.isdigit())
 
 
 def check_signature(folder: Path, key: Optional[Path], required: bool) -> Tuple[str, List[Problem]]:
-    """Say who signed the list of hashes, which stands for all that is in the bundle."""
+    """Return who signed the list of hashes, which covers the whole bundle, and the problems."""
 
     def refuse(text: str) -> Tuple[str, List[Problem]]:
         return text, [Problem("signature", SIGNATURE, text)] if required or key else []
 
     if not (folder / SIGNATURE).exists():
-        return refuse("unsigned: hashes show damage, not who made the bundle")
+        return refuse("unsigned: hashes detect damage, but do not show who made the bundle")
     if not is_plain(folder / SIGNATURE):
-        return "a link", [Problem("signature", SIGNATURE, "is a link or no file; copy it again")]
+        return "a link", [Problem("signature", SIGNATURE, "is not a regular file; copy it again")]
     listed = (folder / SUMS).read_bytes()
     common = ["-n", NAMESPACE, "-s", str(folder / SIGNATURE)]
     code, text = _ssh_keygen(["-Y", "check-novalidate", *common], listed)
     if "unknown option" in text or "illegal option" in text:
-        text = "signed, but not checked: ssh-keygen of OpenSSH 8.1 or later is needed for it"
+        text = "signed, but not checked: that needs ssh-keygen of OpenSSH 8.1 or later"
         return text, [Problem("signature", SIGNATURE, text)] if required else []
     found = re.search(r"SHA256:[A-Za-z0-9+/]+", text)
     whose = found.group(0) if found else "an unknown key"
     if code:
-        problem = Problem("signature", SIGNATURE, "is not a signature of %s as it is here" % SUMS)
+        problem = Problem("signature", SIGNATURE, "is not a valid signature of this %s" % SUMS)
         return "damaged", [problem]
     if key is None:
-        text = "signed by %s, which nothing was compared with: name the public key with --key" % whose
+        text = "signed by %s, which was not compared with a key: pass the public key with --key" % whose
     elif _is_signed_by(key, common, listed):
         return "signed by %s, the key in %s" % (whose, key), []
     else:
@@ -288,23 +286,23 @@ def _ssh_keygen(arguments: List[str], data: bytes) -> Tuple[int, str]:
 
 
 def as_text(result: Dict[str, Any]) -> str:
-    """Say in lines what a check found."""
+    """Return the result of a check as lines of text."""
     lines = ["%s%s" % (one["file"] + " " if one["file"] else "", one["message"]) for one in result["problems"]]
     if result["copy_again"]:
         lines.append("Copy again: %s" % " ".join(result["copy_again"]))
     if result["ok"]:
         counts = (result["id"], result["parts"], result["members"], result["bytes"])
-        lines.append("%s: whole and fit for this machine (%d parts, %d files, %d bytes)" % counts)
+        lines.append("%s: intact and suitable for this machine (%d parts, %d files, %d bytes)" % counts)
     lines.append("Signature: %s" % result["signature"])
     return "\n".join(lines)
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Check the bundle beside this file, or in the folder named."""
+    """Check the bundle in this file's folder or in the given folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", nargs="?", type=Path, default=Path(os.path.abspath(__file__)).parent)
-    parser.add_argument("--key", type=Path, help="public key file that the bundle has to be signed with")
-    parser.add_argument("--require-signature", action="store_true", help="fail where the bundle is not signed")
+    parser.add_argument("--key", type=Path, help="file with the public key that must have signed the bundle")
+    parser.add_argument("--require-signature", action="store_true", help="fail if the bundle is not signed")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(arguments)
     for path in (given.folder, given.key):

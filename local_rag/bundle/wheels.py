@@ -1,6 +1,6 @@
-"""Bring together the wheels of a bundle: pinned packages from the index, llama.cpp for any processor, the program.
+"""Gather the wheels of a bundle: pinned packages from the index, llama.cpp for any processor, the program.
 
-What was fetched or built is kept in the user's cache folder, so that the same inputs give the same bytes.
+Downloaded and built wheels stay in the user's cache folder, so the same input gives the same bytes.
 """
 
 import base64
@@ -21,24 +21,24 @@ from pathlib import Path
 from local_rag.bundle.archive import BundleError
 from local_rag.files import constraints
 
-# Only making ONNX copies of models needs these; where every model has its copy they stay out.
+# Needed only to make ONNX copies of models; left out if every model has its copy.
 CONVERSION = ("torch", "sentence-transformers", "transformers", "onnx", "onnxscript")
 FETCHING = ("pip",)  # only `models pull` calls it
 EXTRAS = ("serve",)
 LLAMA, PROGRAM = "llama-cpp-python", "local-rag"
-# Without OpenMP, whose library a machine need not have; measured as fast, also beside a busy program.
+# Without OpenMP, because a machine may lack its library; measured to be as fast, also beside a busy program.
 PORTABLE = "-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DGGML_OPENMP=OFF"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date in a zip
 _CHECKOUT = Path(__file__).parents[2]
 
 
 def normal(name: str) -> str:
-    """Write a package's name as an index does."""
+    """Normalise a package's name as an index does."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
 
 
 def pins() -> dict[str, str]:
-    """Return the version that every package is pinned to, from the checkout or from within the package."""
+    """Return the pinned version of every package."""
     if (path := constraints()) is None:
         raise BundleError("platform", "The list of pinned versions is missing; reinstall local-rag.")
     lines = (line.partition("==") for line in path.read_text(encoding="utf-8").splitlines())
@@ -46,7 +46,7 @@ def pins() -> dict[str, str]:
 
 
 def needed_packages(without: Sequence[str]) -> dict[str, str]:
-    """Follow the program's requirements through what is installed; return pinned versions by name, but some."""
+    """Return the pinned versions of the program's direct and indirect requirements, except some packages."""
     from packaging.requirements import Requirement
 
     pinned, found, waiting = pins(), dict[str, str](), [(PROGRAM, frozenset(EXTRAS))]
@@ -60,7 +60,7 @@ def needed_packages(without: Sequence[str]) -> dict[str, str]:
                 wanted.marker is None or wanted.marker.evaluate({"extra": extra}) for extra in ("", *extras)
             ):
                 continue
-            found[key] = pinned.get(key) or _distribution(key).version  # torch asks for one that is not pinned
+            found[key] = pinned.get(key) or _distribution(key).version  # torch requires a package that is not pinned
             if (one := (key, frozenset(wanted.extras))) not in seen:
                 seen.add(one)
                 waiting.append(one)
@@ -68,7 +68,7 @@ def needed_packages(without: Sequence[str]) -> dict[str, str]:
 
 
 def _requirements(name: str) -> Sequence[str]:
-    """Return what a package requires; of the program what its checkout says, which an older install may not."""
+    """Return a package's requirements; for the program those of its checkout, which may be newer."""
     checkout = _CHECKOUT / "pyproject.toml"
     if name != PROGRAM or not checkout.is_file():
         return _distribution(name).requires or ()
@@ -77,12 +77,12 @@ def _requirements(name: str) -> Sequence[str]:
 
 
 def installed_bytes(name: str) -> int:
-    """Estimate the size of a package that is not fetched yet by what is installed of it."""
+    """Estimate the size of a package that is not downloaded yet from its installed files."""
     return sum(file.size or 0 for file in _distribution(name).files or ())
 
 
 def find_wheels(packages: Mapping[str, str], folder: Path, tags: Sequence[str] = ()) -> dict[str, Path]:
-    """Find the wheels of packages in a folder that fit this Python, or the platforms named."""
+    """Return the wheels in a folder that fit the packages and this Python, or the given platforms."""
     from packaging.tags import cpython_tags, sys_tags
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
@@ -104,7 +104,7 @@ def find_wheels(packages: Mapping[str, str], folder: Path, tags: Sequence[str] =
 
 
 def fetch(packages: Mapping[str, str], folder: Path, tags: Sequence[str] = ()) -> dict[str, Path]:
-    """Fetch from the index what is not in the folder yet; return all wheels."""
+    """Download the wheels that are missing in the folder; return all wheels."""
     folder.mkdir(parents=True, exist_ok=True)
     missing = packages.keys() - find_wheels(packages, folder, tags).keys()
     wanted = [f"{name}=={packages[name]}" for name in sorted(missing)]
@@ -118,12 +118,12 @@ def fetch(packages: Mapping[str, str], folder: Path, tags: Sequence[str] = ()) -
         _pip([*command, *wanted])
     found = find_wheels(packages, folder, tags)
     if absent := sorted(packages.keys() - found.keys()):
-        raise BundleError("platform", f"There is no wheel that fits for {', '.join(absent)}.")
+        raise BundleError("platform", f"The index has no suitable wheel of {', '.join(absent)}; try another --glibc.")
     return found
 
 
 def build_llama(version: str, folder: Path, environment: Mapping[str, str]) -> Path:
-    """Build llama.cpp for all processors of this kind, with the kernels chosen when it runs; kept once built."""
+    """Build llama.cpp for all processors of this architecture, unless a cached build exists."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (built := sorted(folder.glob("llama_cpp_python-*.whl"))):
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
@@ -144,7 +144,7 @@ def build_llama(version: str, folder: Path, environment: Mapping[str, str]) -> P
 
 
 def program_wheel(folder: Path) -> Path:
-    """Build the wheel of the program from its checkout, or pack it as it is installed."""
+    """Build the program's wheel from its checkout, or pack the installed program."""
     if not (_CHECKOUT / "pyproject.toml").is_file():
         return wheel_of_installed(PROGRAM, folder)
     here = ["--no-build-isolation"] if _has("hatchling") else []
@@ -156,7 +156,7 @@ def program_wheel(folder: Path) -> Path:
 
 
 def wheel_of_installed(name: str, folder: Path) -> Path:
-    """Pack a package as it is installed here into a wheel; refuse one whose files are not as they were installed."""
+    """Pack an installed package as a wheel; raise BundleError if its files changed after the installation."""
     found = _distribution(name)
     wheel = found.read_text("WHEEL") or ""
     tags = re.findall(r"^Tag: (\S+)$", wheel, re.MULTILINE)
@@ -167,41 +167,41 @@ def wheel_of_installed(name: str, folder: Path) -> Path:
     path = folder / f"{name.replace('-', '_')}-{found.version}-{tags[0]}.whl"
     records = []
     with zipfile.ZipFile(path, "w") as out:
-        for place, told, _ in sorted(rows):
-            if place.endswith("/RECORD"):
-                own = place
+        for file, recorded, _ in sorted(rows):
+            if file.endswith("/RECORD"):
+                own = file
                 continue
-            source = Path(str(found.locate_file(place)))
+            source = Path(str(found.locate_file(file)))
             data = source.read_bytes()
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-            if told and told != f"sha256={digest}":
-                raise BundleError("integrity", f"{source} is not as it was installed; install {name} again.")
-            _add(out, place, data, 0o755 if os.access(source, os.X_OK) else 0o644)
-            records.append(f"{place},sha256={digest},{len(data)}")
+            if recorded and recorded != f"sha256={digest}":
+                raise BundleError("integrity", f"{source} changed after its installation; install {name} again.")
+            _add(out, file, data, 0o755 if os.access(source, os.X_OK) else 0o644)
+            records.append(f"{file},sha256={digest},{len(data)}")
         _add(out, own, "\n".join([*records, f"{own},,", ""]).encode(), 0o644)
     return path
 
 
-def _is_packed(place: str) -> bool:
-    """Say whether a file came in the wheel: not what pip made of it, nor what lies outside of the packages."""
-    made = place.endswith((".pyc", "/INSTALLER", "/REQUESTED", "/direct_url.json"))
-    return not made and not place.startswith(("../", "/"))
+def _is_packed(file: str) -> bool:
+    """Return whether a file was in the wheel; exclude pip's own files and files outside of the packages."""
+    generated = file.endswith((".pyc", "/INSTALLER", "/REQUESTED", "/direct_url.json"))
+    return not generated and not file.startswith(("../", "/"))
 
 
-def _add(out: zipfile.ZipFile, place: str, data: bytes, mode: int) -> None:
-    info = zipfile.ZipInfo(place, _EPOCH)
+def _add(out: zipfile.ZipFile, file: str, data: bytes, mode: int) -> None:
+    info = zipfile.ZipInfo(file, _EPOCH)
     info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, (0o100000 | mode) << 16
     out.writestr(info, data, compresslevel=6)
 
 
 def unpacked_bytes(path: Path) -> int:
-    """Return how much room a wheel takes once it is installed."""
+    """Return the size of an installed wheel."""
     with zipfile.ZipFile(path) as wheel:
         return sum(member.file_size for member in wheel.infolist())
 
 
 def variants(path: Path) -> list[str]:
-    """Name the processors that a wheel of llama.cpp has kernels for; none where it was built for one alone."""
+    """Return the processors that a llama.cpp wheel has kernels for; none if it was built for a single one."""
     with zipfile.ZipFile(path) as wheel:
         found = (re.search(r"libggml-cpu-(\w+)\.so$", name) for name in wheel.namelist())
         return sorted({one[1] for one in found if one})
@@ -217,7 +217,7 @@ def licence_texts(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def glibc_tags(glibc: str) -> list[str]:
-    """List the platforms whose wheels run with a version of glibc, newest first."""
+    """Return the platforms whose wheels run with a version of glibc, newest first."""
     machine = os.uname().machine
     tags = [f"manylinux_2_{minor}_{machine}" for minor in range(int(glibc.partition(".")[2]), 4, -1)]
     old = {"manylinux2014": 17, "manylinux2010": 12, "manylinux1": 5}
@@ -225,12 +225,12 @@ def glibc_tags(glibc: str) -> list[str]:
 
 
 def zig_compiler(glibc: str, folder: Path) -> dict[str, str]:
-    """Write the commands that compile for an older glibc with zig; return them as environment variables."""
+    """Write compiler commands for an older glibc with zig; return them as environment variables."""
     if not _has("ziglang"):
-        text = f"For glibc {glibc} llama.cpp has to be compiled with zig, which is not installed"
-        raise BundleError("platform", f"{text}; run `pip install ziglang`, or leave out --glibc.")
+        text = f"Compiling llama.cpp for glibc {glibc} needs zig, which is not installed"
+        raise BundleError("platform", f"{text}; run `pip install ziglang` or leave out --glibc.")
     folder.mkdir(parents=True, exist_ok=True)
-    # The program itself: where pip builds a wheel, Python no longer finds the package.
+    # Call the program directly, because Python does not find the package while pip builds a wheel.
     zig, target = _distribution("ziglang").locate_file("ziglang/zig"), f"{os.uname().machine}-linux-gnu.{glibc}"
     for name in ("cc", "c++"):
         program = folder / name
@@ -252,17 +252,17 @@ def _distribution(name: str) -> Distribution:
         return distribution(name)
     except PackageNotFoundError:
         raise BundleError(
-            "platform", f"{name} is not installed, so what it needs is unknown; install it first."
+            "platform", f"{name} is not installed, so its requirements are unknown; install it first."
         ) from None
 
 
 def _pip(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-    """Run pip as it is configured here."""
+    """Run pip with the user's configuration."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
     done = subprocess.run(
         command, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
     )
     if done.returncode:
         lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        told = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no reason given")
-        raise BundleError("platform", f"pip {arguments[0]} failed ({told.strip()}); check the network and the index.")
+        reason = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no reason given")
+        raise BundleError("platform", f"pip {arguments[0]} failed ({reason.strip()}); check the network and the index.")

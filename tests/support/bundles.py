@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.bundle import archive, plan
-from local_rag.bundle.create import PYTHON, Contents, Packing, write_bundle
+from local_rag.bundle.create import PYTHON, BundleContents, Packing, write_bundle
 from local_rag.bundle.plan import Item, item_of
 
 PART = 64 * 1024
@@ -83,7 +83,7 @@ def make_bundle(
         **changes,
     }
     folder.mkdir(parents=True)
-    write_bundle(Contents(packing, items=items), manifest, folder)
+    write_bundle(BundleContents(packing, items=items), manifest, folder)
     return folder
 
 
