@@ -1,4 +1,4 @@
-"""Which machines the settings name: private ones only, and nothing but them may be reached."""
+"""The hosts in the settings: they must be private, and no other host may be reached."""
 
 import ipaddress
 import socket
@@ -15,41 +15,41 @@ _PORT = 6379
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A search engine: its address without a path, and the name that the library has in it."""
+    """A search engine: its kind, its address without a path, and the name of the library in it."""
 
     url: str
     name: str
 
     @property
     def host(self) -> str:
-        """Return the host alone."""
+        """Return the host name or address."""
         return urlsplit(self.url).hostname or ""
 
 
 def head_of(address: str) -> tuple[str, int]:
-    """Read `HOST:PORT`, or a host alone."""
+    """Parse `HOST:PORT`, or a host with the default port."""
     parts = urlsplit(f"//{address}")
     try:
         host, port = parts.hostname, parts.port or _PORT
     except ValueError:
         host, port = None, 0
     if not host or parts.path or parts.query:
-        raise ClusterError(f"{address!r} is no address; set `cluster_address` to one such as 10.0.0.5:{_PORT}.")
+        raise ClusterError(f"{address!r} is not an address; set `cluster_address` to one such as 10.0.0.5:{_PORT}.")
     return host, port
 
 
 def engine_of(setting: str) -> Engine:
-    """Read `qdrant:https://HOST:PORT/NAME`."""
+    """Parse `KIND:https://HOST:PORT/NAME`, such as `qdrant:https://10.0.0.5:6333/handbook`."""
     kind, _, url = setting.partition(":")
     parts = urlsplit(url)
     if kind not in _ENGINES or parts.scheme not in {"http", "https"} or not parts.hostname or parts.query:
         raise ClusterError(
-            f"{setting!r} is no search engine; set `search_engine` to one such as qdrant:https://10.0.0.5:6333/handbook."
+            f"{setting!r} is not a search engine; set `search_engine` to one such as qdrant:https://10.0.0.5:6333/handbook."
         )
     if parts.username or parts.password:
         raise ClusterError(
-            "The setting `search_engine` holds a password; leave it away and put the key into LOCAL_RAG_QDRANT_KEY, or "
-            "into a file named by LOCAL_RAG_QDRANT_KEY_FILE."
+            "The setting `search_engine` contains a password; remove it and put the key into LOCAL_RAG_QDRANT_KEY, "
+            "or into a file that LOCAL_RAG_QDRANT_KEY_FILE names."
         )
     name = parts.path.strip("/") or "library"
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
@@ -62,7 +62,7 @@ def engine_of(setting: str) -> Engine:
 
 
 def private_addresses(host: str) -> frozenset[str]:
-    """Look up a host's addresses; raise ClusterError where one of them is public, or there is none."""
+    """Look up the addresses of a host; raise ClusterError if one of them is public, or if there is none."""
     try:
         found = {str(information[4][0]) for information in socket.getaddrinfo(host, None)}
     except OSError as error:
@@ -74,14 +74,14 @@ def private_addresses(host: str) -> frozenset[str]:
         number = getattr(number, "ipv4_mapped", None) or number
         if not number.is_private or number.is_unspecified:
             raise ClusterError(
-                f"{host} has the public address {address}; a cluster's machines talk in private networks only, so name "
-                "a private address."
+                f"{host} has the public address {address}; a cluster may use private networks only, so set a "
+                "private address."
             )
     return frozenset(found)
 
 
 def network_of(settings: Settings) -> Network | Cluster:
-    """Return what a command may reach under these settings: nothing, or the hosts that they name."""
+    """Return what a command may reach under these settings: nothing, or the hosts in them."""
     named = [head_of(settings.cluster_address)[0]] if settings.cluster_address else []
     named += [engine_of(settings.search_engine).host] if settings.search_engine else []
     if not named:

@@ -29,9 +29,9 @@ def test_without_a_cluster_each_command_says_what_to_set(run: Run, tmp_path: Pat
     [
         ("LOCAL_RAG_CLUSTER_ADDRESS", "8.8.8.8:6379", "public address"),
         ("LOCAL_RAG_CLUSTER_ADDRESS", "127.0.0.1:9", "No cluster answers at 127.0.0.1:9"),
-        ("LOCAL_RAG_CLUSTER_ADDRESS", "10.0.0.5:port", "is no address"),
+        ("LOCAL_RAG_CLUSTER_ADDRESS", "10.0.0.5:port", "is not an address"),
         ("LOCAL_RAG_SEARCH_ENGINE", "qdrant:http://127.0.0.1:9/x", "No search engine answers"),
-        ("LOCAL_RAG_SEARCH_ENGINE", "solr:http://127.0.0.1:9/x", "is no search engine"),
+        ("LOCAL_RAG_SEARCH_ENGINE", "solr:http://127.0.0.1:9/x", "is not a search engine"),
     ],
 )
 def test_what_cannot_be_reached_is_one_sentence(
@@ -107,7 +107,7 @@ def test_a_cluster_is_started_checked_and_stopped() -> None:
             assert started.returncode == 0, started.stderr
             assert json.loads(started.stdout)["address"] == f"127.0.0.1:{port}"
             assert stat.S_IMODE(token.stat().st_mode) == 0o600
-            assert "runs here already" in local_rag("start").stderr
+            assert "already runs here" in local_rag("start").stderr
             checked = local_rag("check", "--json")
             assert checked.returncode == 0, checked.stderr
             machines = json.loads(checked.stdout)["machines"]

@@ -1,4 +1,4 @@
-"""WorkerPool that are no machines: they do at once what they are told, and fail as often as is said."""
+"""A pool of fake worker slots: they finish tasks at once, and fail as often as a test wants."""
 
 import random
 from collections import Counter
@@ -11,13 +11,13 @@ from local_rag.cluster.workers.driver import Began, Ended, Event, Failed, Finish
 class FakeWorkerPool:
     """Finish an item an event; a task ends its worker by chance, or because it holds poison.
 
-    A finished item is counted in `done`; `held` is the most items that were at the machines at any time.
+    A finished item is counted in `done`; `held` is the most items at the slots at any time.
     """
 
     def __init__(
-        self, places: int, *, failing: float = 0.0, seed: int = 0, poison: frozenset[str] = frozenset()
+        self, slots: int, *, failing: float = 0.0, seed: int = 0, poison: frozenset[str] = frozenset()
     ) -> None:
-        self.names = [f"machine {number}" for number in range(places)]
+        self.names = [f"machine {number}" for number in range(slots)]
         self._failing, self._chance, self._poison = failing, random.Random(seed), poison
         self._running: dict[int, tuple[str, Iterator[Event]]] = {}
         self._number = 0
@@ -25,13 +25,13 @@ class FakeWorkerPool:
         self.held = 0
         self.placed: list[tuple[str, tuple[str, ...]]] = []
 
-    def places(self) -> Sequence[str]:
+    def slots(self) -> Sequence[str]:
         return self.names
 
-    def begin(self, place: str, items: Mapping[str, Any]) -> int:
+    def begin(self, slot: str, items: Mapping[str, Any]) -> int:
         self._number += 1
-        self._running[self._number] = place, self._work(list(items))
-        self.placed.append((place, tuple(items)))
+        self._running[self._number] = slot, self._work(list(items))
+        self.placed.append((slot, tuple(items)))
         self.held = max(self.held, len(self._running))
         return self._number
 
@@ -51,8 +51,8 @@ class FakeWorkerPool:
 
     def events(self, running: Sequence[int], seconds: float) -> Iterator[tuple[int, Event]]:
         for handle in running:
-            place, work = self._running[handle]
-            event = next(work) if place in self.names else Failed("its machine has gone")
+            slot, work = self._running[handle]
+            event = next(work) if slot in self.names else Failed("its machine has gone")
             if isinstance(event, Ended | Failed):
                 del self._running[handle]
             yield handle, event

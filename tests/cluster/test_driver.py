@@ -12,9 +12,9 @@ from local_rag.errors import ClusterError
 from tests.cluster.pool import Clock, FakeWorkerPool
 
 
-def drive(machines: FakeWorkerPool) -> Driver[int, int]:
+def drive(pool: FakeWorkerPool) -> Driver[int, int]:
     clock = Clock()
-    return Driver(machines, lambda _line: None, clock=clock, sleep=clock.sleep)
+    return Driver(pool, lambda _line: None, clock=clock, sleep=clock.sleep)
 
 
 def tasks(count: int, chunks: int = 4, parts: int = 2) -> Iterator[Task[int]]:
@@ -28,29 +28,29 @@ def finished_keys(results: Iterator[Finished | GivenUp]) -> list[str]:
 
 
 def test_all_is_finished_once_and_shared_out() -> None:
-    machines = FakeWorkerPool(3)
-    keys = finished_keys(drive(machines).run(tasks(20)))
+    pool = FakeWorkerPool(3)
+    keys = finished_keys(drive(pool).run(tasks(20)))
     assert len(keys) == len(set(keys)) == 160
-    assert {place for place, _ in machines.placed} == set(machines.names)
+    assert {slot for slot, _ in pool.placed} == set(pool.names)
 
 
-@given(seed=some.integers(0, 10_000), failing=some.floats(0.0, 0.2), places=some.integers(1, 4))
-def test_whatever_fails_each_item_is_finished_or_given_up_once(seed: int, failing: float, places: int) -> None:
-    machines = FakeWorkerPool(places, failing=failing, seed=seed)
+@given(seed=some.integers(0, 10_000), failing=some.floats(0.0, 0.2), slots=some.integers(1, 4))
+def test_whatever_fails_each_item_is_finished_or_given_up_once(seed: int, failing: float, slots: int) -> None:
+    pool = FakeWorkerPool(slots, failing=failing, seed=seed)
     keys = list[str]()
-    for result in drive(machines).run(tasks(12)):
+    for result in drive(pool).run(tasks(12)):
         keys += result.keys
     assert sorted(keys) == sorted(key for task in tasks(12) for key in task.items)
-    assert max(machines.done.values(), default=0) <= 1, "finished work is not repeated"
+    assert max(pool.done.values(), default=0) <= 1, "finished work is not repeated"
 
 
 def test_a_hundred_thousand_documents_finish_exactly_once_in_little_memory() -> None:
-    machines = FakeWorkerPool(8, failing=0.0005, seed=7)
+    pool = FakeWorkerPool(8, failing=0.0005, seed=7)
     seen, twice, given_up, most = bytearray(100_000), 0, 0, 0
-    for result in drive(machines).run(Task({str(number): (0, number)}) for number in range(100_000)):
-        machines.placed.clear()
-        machines.done.clear()
-        machines.begun.clear()
+    for result in drive(pool).run(Task({str(number): (0, number)}) for number in range(100_000)):
+        pool.placed.clear()
+        pool.done.clear()
+        pool.begun.clear()
         for key in result.keys:
             twice += seen[int(key)]
             seen[int(key)] = 1
@@ -59,7 +59,7 @@ def test_a_hundred_thousand_documents_finish_exactly_once_in_little_memory() -> 
             most = max(most, sum(isinstance(one, Task) for one in gc.get_objects()))
     assert (sum(seen), twice) == (100_000, 0)
     assert given_up == 0
-    assert machines.held <= 8 * driver.IN_FLIGHT
+    assert pool.held <= 8 * driver.IN_FLIGHT
     assert 0 < most <= 8 * driver.IN_FLIGHT + 4, "the driver holds what is at the machines, not what was or will be"
 
 
@@ -76,42 +76,42 @@ def test_tasks_are_asked_for_as_they_can_be_taken() -> None:
 
 
 def test_poison_is_given_up_alone_after_its_tries_on_another_machine_each_time() -> None:
-    machines = FakeWorkerPool(2, poison=frozenset({"1/1/2"}))
-    results = list(drive(machines).run(tasks(3)))
+    pool = FakeWorkerPool(2, poison=frozenset({"1/1/2"}))
+    results = list(drive(pool).run(tasks(3)))
     (lost,) = [result for result in results if isinstance(result, GivenUp)]
     assert lost == GivenUp(["1/1/2", "1/1/3"], "killed")
-    assert machines.begun["1/1/2"] == driver.TRIES
+    assert pool.begun["1/1/2"] == driver.TRIES
     assert len(finished_keys(iter(results))) == 3 * 8 - 2
-    tried = [place for place, keys in machines.placed if "1/1/2" in keys]
+    tried = [slot for slot, keys in pool.placed if "1/1/2" in keys]
     assert all(before != after for before, after in itertools.pairwise(tried))
-    assert max(machines.done.values()) == 1
+    assert max(pool.done.values()) == 1
 
 
 def test_what_never_begins_is_given_up_in_the_end() -> None:
-    machines = FakeWorkerPool(1, failing=4.0)
-    (lost,) = drive(machines).run(tasks(1, parts=1))
+    pool = FakeWorkerPool(1, failing=4.0)
+    (lost,) = drive(pool).run(tasks(1, parts=1))
     assert isinstance(lost, GivenUp)
-    assert len(machines.placed) > driver.TRIES
+    assert len(pool.placed) > driver.TRIES
 
 
 def test_a_fault_that_is_not_the_documents_ends_the_run() -> None:
-    machines = FakeWorkerPool(2, poison=frozenset(key for task in tasks(30) for key in task.items))
-    with pytest.raises(ClusterError, match="hardly theirs"):
-        list(drive(machines).run(tasks(30)))
+    pool = FakeWorkerPool(2, poison=frozenset(key for task in tasks(30) for key in task.items))
+    with pytest.raises(ClusterError, match="probably not the cause"):
+        list(drive(pool).run(tasks(30)))
 
 
 def test_a_machine_that_goes_loses_nothing_and_one_that_comes_gets_work() -> None:
-    machines = FakeWorkerPool(2)
+    pool = FakeWorkerPool(2)
     keys = list[str]()
-    for result in drive(machines).run(tasks(40)):
+    for result in drive(pool).run(tasks(40)):
         keys += result.keys
         if len(keys) == 20:
-            machines.names.remove("machine 0")
+            pool.names.remove("machine 0")
         if len(keys) == 100:
-            machines.names.append("machine 2")
+            pool.names.append("machine 2")
     assert len(keys) == len(set(keys)) == 320
-    assert max(machines.done.values()) == 1
-    assert any(place == "machine 2" for place, _ in machines.placed)
+    assert max(pool.done.values()) == 1
+    assert any(slot == "machine 2" for slot, _ in pool.placed)
 
 
 def test_a_run_without_any_machine_ends_after_a_while() -> None:

@@ -233,7 +233,7 @@ def test_an_engine_that_is_away_is_one_sentence() -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("elastic:http://127.0.0.1/x", "is no search engine"),
+        ("elastic:http://127.0.0.1/x", "is not a search engine"),
         ("qdrant:http://me:secret@127.0.0.1/x", "LOCAL_RAG_QDRANT_KEY"),
         ("qdrant:http://127.0.0.1/a/b", "cannot name a library"),
         ("qdrant:http://8.8.8.8/x", "public address"),

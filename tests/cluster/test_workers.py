@@ -197,5 +197,5 @@ def test_a_wrong_token_is_refused_in_one_sentence(two: Two, tmp_path: Path) -> N
         check=False,
     )
     assert done.stderr.splitlines()[-1].startswith(f"{ClusterError.__module__}.ClusterError: The cluster at")
-    assert "is not that of the cluster" in done.stderr, done.stderr
+    assert "differs from that of the cluster" in done.stderr, done.stderr
     assert done.stdout == ""

@@ -1,4 +1,4 @@
-"""Compare the machines of a cluster with this one before any work is given to them."""
+"""Compare the machines of a cluster with this one before they get any work."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from local_rag.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine's versions and model hashes, and in what it differs from the one that asks."""
+    """The versions and model hashes of a machine, and how they differ from those of this machine."""
 
     name: str
     facts: Mapping[str, str]
@@ -25,18 +25,18 @@ class Machine:
 
 
 def compare_machines(settings: Settings) -> list[Machine]:
-    """Return this machine and all of the cluster; raise ClusterError where it cannot be reached."""
+    """Return this machine and all machines of the cluster; raise ClusterError if it cannot be reached."""
     names = chosen(settings)
     wanted: tuple[Role, ...] = ("embed", "context") if settings.context == "llm" else ("embed",)
     fitted = {role: names[role] for role in wanted if role in names}
     own = facts_of(fitted)
     host = head_of(settings.cluster_address)[0]
     fitting = Fitting(fitted, private_addresses(host) | {host}, load_embedder, open_engine)
-    with connected(settings.cluster_address) as ray, RayWorkerPool(ray, "embed", fitting, own, log) as machines:
-        found = machines.compare()
+    with connected(settings.cluster_address) as ray, RayWorkerPool(ray, "embed", fitting, own, log) as pool:
+        found = pool.compare()
     if not found:
         raise ClusterError(
-            f"No machine of the cluster at {settings.cluster_address} takes work; let one join with `local-rag cluster "
+            f"No machine of the cluster at {settings.cluster_address} takes work; join one with `local-rag cluster "
             f"start --join {settings.cluster_address}`."
         )
     missing = tuple(f"{name} {value}" for name, value in own.items() if value.startswith("missing"))

@@ -1,4 +1,4 @@
-"""Connect this process to a Ray cluster: with our token, without its dashboard, its usage statistics and its prints."""
+"""Connect this process to a Ray cluster: with our token, and without dashboard, usage statistics or output."""
 
 import contextlib
 import os
@@ -17,21 +17,21 @@ from local_rag.offline import is_loopback
 
 TOKEN_VARIABLE = "LOCAL_RAG_CLUSTER_TOKEN_FILE"  # noqa: S105  the name of a variable
 _CONNECT_SECONDS = 5.0
-_users, _connection = 0, contextlib.ExitStack()  # of the one connection that Ray has for a process
+_users, _connection = 0, contextlib.ExitStack()  # Ray has one connection per process
 
 
 def token_file() -> Path:
-    """Return where the token lies: the same one on every machine of a cluster, for its owner alone."""
+    """Return the file of the token: the same token on every machine of a cluster, readable only by its owner."""
     named = os.environ.get(TOKEN_VARIABLE)
     return Path(named).expanduser() if named else user_config_path("local-rag") / "cluster-token"
 
 
 def make_token() -> Path:
-    """Make a token where there is none yet."""
+    """Create a token if there is none."""
     path = token_file()
     if not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):  # made by another process just now
+        with contextlib.suppress(FileExistsError):  # another process created it just now
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w") as file:
                 file.write(secrets.token_hex(32))
@@ -39,20 +39,20 @@ def make_token() -> Path:
 
 
 def require_token() -> Path:
-    """Return the token's file; raise ClusterError where it is missing or others may read it."""
+    """Return the file of the token; raise ClusterError if it is missing or other users may read it."""
     path = token_file()
     if not path.is_file():
         raise ClusterError(
-            f"There is no token in {path}; copy the file of that name from the head of the cluster, which "
-            "`local-rag cluster start` has made there."
+            f"There is no token in {path}; copy it from the head of the cluster, where `local-rag "
+            "cluster start` creates it."
         )
     if path.stat().st_mode & 0o077:
-        raise ClusterError(f"Others may read the token in {path}; run `chmod 600 {path}`.")
+        raise ClusterError(f"Other users may read the token in {path}; run `chmod 600 {path}`.")
     return path
 
 
 def state_folder() -> Path:
-    """Return the folder of Ray's files and of the log, for its owner alone; short, for sockets lie in it."""
+    """Return the private folder of Ray's files and the log. Its path is short because Ray puts sockets in it."""
     named = os.environ.get("LOCAL_RAG_CLUSTER_STATE")
     folder = Path(named) if named else user_state_path("local-rag") / "cluster"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,24 +60,24 @@ def state_folder() -> Path:
 
 
 def ray_environment(host: str) -> dict[str, str]:
-    """Return the variables under which Ray runs: every one of its processes here is started with them."""
+    """Return the environment variables of every Ray process on this machine."""
     variables = {
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(require_token()),
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "RAY_TMPDIR": str(state_folder()),
-        # A lost machine is noticed within seconds.
+        # Notice a lost machine within seconds.
         "RAY_health_check_period_ms": "1000",
         "RAY_health_check_timeout_ms": "1000",
         "RAY_health_check_failure_threshold": "5",
     }
-    # Without it Ray takes the address that leads out of the machine, also where it is told the loopback's.
+    # Without it Ray uses the external address even if it is given the loopback address.
     return variables | ({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"} if is_loopback(host) else {})
 
 
 def import_ray() -> Any:
-    """Import Ray; raise ClusterError where the extra is not installed."""
+    """Import Ray; raise ClusterError if the extra is not installed."""
     try:
         import ray
         import ray.util.scheduling_strategies
@@ -90,22 +90,22 @@ def import_ray() -> Any:
 
 
 def log_file() -> Path:
-    """Return where Ray's messages go."""
+    """Return the log of Ray's messages."""
     return state_folder() / "driver.log"
 
 
 def log(message: str) -> None:
-    """Write a line into the log."""
+    """Append a line to the log."""
     with log_file().open("a", encoding="utf-8") as file:
         file.write(f"{message}\n")
 
 
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Connect to a cluster and yield the module `ray`; raise ClusterError where that fails.
+    """Connect to a cluster and yield the module `ray`; raise ClusterError if that fails.
 
-    What Ray prints goes to the log, since stdout is for results. Those of one process share a connection, which the
-    last one ends, in whatever order they do.
+    Ray's output goes to the log, because stdout is for results. All users in a process share one connection, which
+    the last of them closes.
     """
     global _users, _connection  # noqa: PLW0603  Ray itself keeps one connection for a process
     host, port = head_of(address)
@@ -130,7 +130,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def require_reachable(host: str, port: int) -> None:
-    """Raise ClusterError where nobody listens, which Ray would find out only after long."""
+    """Raise ClusterError if nothing listens at the address; Ray itself would take long to notice."""
     try:
         socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
     except OSError as error:
@@ -142,7 +142,7 @@ def require_reachable(host: str, port: int) -> None:
 
 @contextlib.contextmanager
 def _stderr_to(descriptor: int) -> Iterator[None]:
-    """Send all that is written on stderr elsewhere, also by native code."""
+    """Redirect stderr, including that of native code."""
     sys.stderr.flush()
     before = os.dup(2)
     os.dup2(descriptor, 2)
@@ -155,20 +155,20 @@ def _stderr_to(descriptor: int) -> Iterator[None]:
 
 
 def _connect(ray: Any, address: str) -> None:
-    with log_file().open("a+", encoding="utf-8", errors="replace") as told:
-        begins = told.seek(0, os.SEEK_END)
+    with log_file().open("a+", encoding="utf-8", errors="replace") as written:
+        begins = written.seek(0, os.SEEK_END)
         try:
-            with _stderr_to(told.fileno()):
+            with _stderr_to(written.fileno()):
                 ray.init(address=address, logging_level="ERROR", log_to_driver=False, configure_logging=False)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            told.seek(begins)
-            printed = told.read()  # by Ray's native code, the only one to say why
+            written.seek(begins)
+            printed = written.read()  # only Ray's native code gives the reason
             reason = str(error).strip().splitlines()
             hint = (
-                f"the token in {token_file()} is not that of the cluster"
+                f"the token in {token_file()} differs from that of the cluster"
                 if "nauthenticated" in f"{error}{printed}"
-                else "this machine must have joined it: `local-rag cluster start --join`"
+                else "join this machine to it with `local-rag cluster start --join`"
             )
             raise ClusterError(
-                f"The cluster at {address} takes no work from here ({reason[0] if reason else error}); {hint}."
+                f"The cluster at {address} refuses this machine ({reason[0] if reason else error}); {hint}."
             ) from None

@@ -1,8 +1,8 @@
-"""Spread tasks over machines that come, go and crash: each item is finished exactly once, or given up and named.
+"""Spread tasks over machines that join, leave and crash. Each item is finished exactly once, or given up and reported.
 
-It is the driver that tries again, not the engine below it: what a task has finished is kept, what is left moves to
-another machine, and tries are counted. Only a task that had begun can have ended its worker, so that only it has a try
-counted; its parts are then tried one by one, since one of them may be poison and the others not.
+The driver itself retries, not the engine below it. It keeps what a task has finished, moves the rest to another
+machine and counts the tries. Only a task that has begun can have crashed its worker, so only such a task has a try
+counted. Its parts are then tried one by one, because one of them may crash workers and the others not.
 """
 
 import time
@@ -13,12 +13,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from local_rag.errors import ClusterError
 
-TRIES = 3  # of a part that ends its worker
-IN_FLIGHT = 2  # tasks at a worker, of which one waits: no more are asked for than that
-_LOST = 10  # times that a task may fail before it has begun, or without that being heard
-_IN_A_ROW = 20  # parts given up with nothing finished between them: the fault is not theirs
-_REST_SECONDS, _LONGEST_REST = 1.0, 60.0  # before a worker that failed gets work again, twice as long each time
-_PATIENCE_SECONDS = 60.0  # with no machine at all
+TRIES = 3  # for a part that crashes its worker
+IN_FLIGHT = 2  # tasks at a worker: one runs, one waits
+_LOST = 10  # times that a task may fail before it begins, or before its worker reports that it has begun
+_IN_A_ROW = 20  # parts given up with nothing finished in between: the documents are probably not the cause
+_PAUSE_SECONDS, _LONGEST_PAUSE = 1.0, 60.0  # before a slot that failed gets work again; doubles each time
+_PATIENCE_SECONDS = 60.0  # without any machine
 _WAIT_SECONDS = 0.5
 
 Item = TypeVar("Item")
@@ -27,12 +27,12 @@ Handle = TypeVar("Handle", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A task has reached its worker and begun."""
+    """A worker has begun a task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Some items of a task are finished; `value` is whatever the worker made of them all."""
+    """Some items of a task are finished; `value` is the worker's result for all of them."""
 
     keys: Sequence[str]
     value: Any
@@ -40,7 +40,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A task has come to its end."""
+    """A task has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """What was tried too often."""
+    """Some items were tried too often."""
 
     keys: Sequence[str]
     reason: str
@@ -63,7 +63,7 @@ Event = Began | Finished | Ended | Failed
 
 @dataclass(slots=True)
 class Task(Generic[Item]):
-    """Items by their keys, each with the number of the part that it belongs to: a document, or a window of one."""
+    """Items by key, each with the number of its part: a document, or a window of a document."""
 
     items: dict[str, tuple[int, Item]]
     tries: int = 0
@@ -72,7 +72,7 @@ class Task(Generic[Item]):
     failed_at: str = ""
 
     def parts(self) -> Iterator["Task[Item]"]:
-        """Yield a task for what is left of each part, with one more try counted."""
+        """Yield a task for the remaining items of each part, with one more try counted."""
         parts: dict[int, dict[str, tuple[int, Item]]] = {}
         for key, (part, item) in self.items.items():
             parts.setdefault(part, {})[key] = part, item
@@ -81,131 +81,131 @@ class Task(Generic[Item]):
 
 
 class WorkerPool(Protocol[Handle]):
-    """What runs tasks; a place is a worker with its model, on a machine that is there now."""
+    """Run tasks in worker slots; a slot is a worker with its model, on a machine of the cluster."""
 
-    def places(self) -> Sequence[str]:
-        """Name the places that can take work now: those of machines that have joined, without those that have gone."""
+    def slots(self) -> Sequence[str]:
+        """Return the names of the slots that can take work now: machines join and leave."""
 
-    def begin(self, place: str, items: Mapping[str, Any]) -> Handle:
-        """Send items to a place."""
+    def begin(self, slot: str, items: Mapping[str, Any]) -> Handle:
+        """Send items to a slot."""
 
     def events(self, running: Sequence[Handle], seconds: float) -> Iterable[tuple[Handle, Event]]:
-        """Wait at most so long for something to happen; yield it."""
+        """Wait at most `seconds` for events of these tasks, and yield them."""
 
 
 @dataclass(slots=True)
 class Driver(Generic[Item, Handle]):
-    """Run tasks on machines; `clock` and `sleep` are the time's, and a test's."""
+    """Run tasks in the slots of a pool, and retry what fails."""
 
-    machines: WorkerPool[Handle]
+    pool: WorkerPool[Handle]
     log: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    at_work: int = 0
-    _rests: dict[str, tuple[float, float]] = field(default_factory=dict)  # until when, and for how long the next time
+    slots: int = 0  # that can take work now
+    _pauses: dict[str, tuple[float, float]] = field(default_factory=dict)  # by slot: until when, and how long next time
     _in_a_row: int = 0
-    _alone_since: float | None = None
+    _empty_since: float | None = None
 
     def run(self, tasks: Iterable[Task[Item]]) -> Iterator[Finished | GivenUp]:
-        """Yield what is finished or given up, in any order; a task is asked for when there is a worker for it."""
-        fresh, again = iter(tasks), deque[Task[Item]]()
+        """Yield what is finished or given up, in any order. Take a task from `tasks` only when a slot is free."""
+        fresh, retries = iter(tasks), deque[Task[Item]]()
         running: dict[Handle, tuple[str, Task[Item]]] = {}
         while True:
-            more = self._hand_out(fresh, again, running)
+            more = self._hand_out(fresh, retries, running)
             if not running:
-                if not again and not more:
+                if not retries and not more:
                     return
                 self.sleep(_WAIT_SECONDS / 5)
                 continue
-            for handle, event in self.machines.events(list(running), _WAIT_SECONDS):
-                place, task = running[handle]
+            for handle, event in self.pool.events(list(running), _WAIT_SECONDS):
+                slot, task = running[handle]
                 if isinstance(event, Ended | Failed):
                     del running[handle]
-                    yield from self._ended(place, task, event, again)
+                    yield from self._ended(slot, task, event, retries)
                 elif isinstance(event, Began):
                     task.begun = True
                 else:
                     new = [key for key in event.keys if task.items.pop(key, None)]
-                    self._rests.pop(place, None)
+                    self._pauses.pop(slot, None)
                     self._in_a_row = 0
                     if len(new) == len(event.keys):
                         yield event
 
     def _hand_out(
-        self, fresh: Iterator[Task[Item]], again: deque[Task[Item]], running: dict[Handle, tuple[str, Task[Item]]]
+        self, fresh: Iterator[Task[Item]], retries: deque[Task[Item]], running: dict[Handle, tuple[str, Task[Item]]]
     ) -> bool:
-        """Give the places what they can take; say whether there may be more."""
-        places = self._places(bool(running))
-        loads = Counter(place for place, _ in running.values())
-        while free := self._free(places, loads):
-            task = self._retry(again, free, places) or next(fresh, None)
+        """Give the slots the tasks that they can take; return whether there may be more tasks."""
+        slots = self._find_slots(bool(running))
+        loads = Counter(slot for slot, _ in running.values())
+        while free := self._free(slots, loads):
+            task = self._retry(retries, free, slots) or next(fresh, None)
             if task is None:
                 return False
-            place = next(one for one in free if one != task.failed_at or len(places) == 1)
+            slot = next(one for one in free if one != task.failed_at or len(slots) == 1)
             items = {key: item for key, (_, item) in task.items.items()}
-            running[self.machines.begin(place, items)] = place, task
-            loads[place] += 1
+            running[self.pool.begin(slot, items)] = slot, task
+            loads[slot] += 1
         return True
 
-    def _places(self, busy: bool) -> Sequence[str]:
-        """Look which places there are; raise ClusterError after a while with none."""
-        places = self.machines.places()
-        self.at_work = len(places)
-        if places or busy:
-            self._alone_since = None
-            return places
+    def _find_slots(self, busy: bool) -> Sequence[str]:
+        """Return the slots that there are; raise ClusterError if there has been none for too long."""
+        slots = self.pool.slots()
+        self.slots = len(slots)
+        if slots or busy:
+            self._empty_since = None
+            return slots
         now = self.clock()
-        self._alone_since = now if self._alone_since is None else self._alone_since
-        if now - self._alone_since > _PATIENCE_SECONDS:
+        self._empty_since = now if self._empty_since is None else self._empty_since
+        if now - self._empty_since > _PATIENCE_SECONDS:
             raise ClusterError(
                 "No machine of the cluster takes work; join one with `local-rag cluster start --join ADDRESS`, and run "
-                "the same command again: what is finished is kept."
+                "the same command again (finished work is kept)."
             )
-        return places
+        return slots
 
-    def _free(self, places: Sequence[str], loads: Counter[str]) -> list[str]:
-        """Return the places that can take a task, the least loaded first."""
+    def _free(self, slots: Sequence[str], loads: Counter[str]) -> list[str]:
+        """Return the slots that can take a task, the least loaded first."""
         now = self.clock()
-        free = [one for one in places if loads[one] < IN_FLIGHT and self._rests.get(one, (0.0,))[0] <= now]
+        free = [one for one in slots if loads[one] < IN_FLIGHT and self._pauses.get(one, (0.0,))[0] <= now]
         return sorted(free, key=lambda one: loads[one])
 
     @staticmethod
-    def _retry(again: deque[Task[Item]], free: Sequence[str], places: Sequence[str]) -> Task[Item] | None:
-        """Take the first task to repeat that a free place may have: not where it failed, if there is another."""
-        for number, task in enumerate(again):
-            if len(places) == 1 or any(one != task.failed_at for one in free):
-                del again[number]
+    def _retry(retries: deque[Task[Item]], free: Sequence[str], slots: Sequence[str]) -> Task[Item] | None:
+        """Take the first task that a free slot may retry: not the slot where it failed, unless it is the only one."""
+        for number, task in enumerate(retries):
+            if len(slots) == 1 or any(one != task.failed_at for one in free):
+                del retries[number]
                 return task
         return None
 
-    def _rest(self, place: str) -> None:
-        """Leave a place in peace for a while, which is longer each time."""
-        seconds = self._rests.get(place, (0.0, _REST_SECONDS))[1]
-        self._rests[place] = self.clock() + seconds, min(2 * seconds, _LONGEST_REST)
+    def _pause(self, slot: str) -> None:
+        """Give a slot no work for a while; the pause doubles each time."""
+        seconds = self._pauses.get(slot, (0.0, _PAUSE_SECONDS))[1]
+        self._pauses[slot] = self.clock() + seconds, min(2 * seconds, _LONGEST_PAUSE)
 
     def _ended(
-        self, place: str, task: Task[Item], event: Ended | Failed, again: deque[Task[Item]]
+        self, slot: str, task: Task[Item], event: Ended | Failed, retries: deque[Task[Item]]
     ) -> Iterator[GivenUp]:
-        """Have what is left of a task done again, part by part if it had begun; yield what was tried too often."""
+        """Queue the remaining items of a task again, part by part if it had begun; yield what was tried too often."""
         if isinstance(event, Failed):
-            self._rest(place)
-        if not task.items:  # else its last message alone was lost
+            self._pause(slot)
+        if not task.items:  # only its last message was lost
             return
         reason = event.reason if isinstance(event, Failed) else "ended before it was finished"
-        self.log(f"{place}: {len(task.items)} items left, tried {task.tries} times: {reason}")
-        begun, task.failed_at, task.begun = task.begun, place, False
+        self.log(f"{slot}: {len(task.items)} items left, tried {task.tries} times: {reason}")
+        begun, task.failed_at, task.begun = task.begun, slot, False
         if not begun and task.lost < _LOST:
             task.lost += 1
-            again.append(task)
+            retries.append(task)
             return
         for part in task.parts():
             if part.tries < TRIES:
-                again.append(part)
+                retries.append(part)
                 continue
             self._in_a_row += 1
             if self._in_a_row >= _IN_A_ROW:
                 raise ClusterError(
-                    f"The last {_IN_A_ROW} documents all failed {TRIES} times on the cluster ({reason}), so the fault "
-                    "is hardly theirs; see `local-rag cluster check`, and run the same command again."
+                    f"The last {_IN_A_ROW} documents all failed {TRIES} times on the cluster ({reason}), so the "
+                    "documents are probably not the cause; run `local-rag cluster check`, then the same command again."
                 )
             yield GivenUp(list(part.items), reason)

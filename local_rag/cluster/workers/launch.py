@@ -1,4 +1,4 @@
-"""Start and stop Ray on this machine, and say what to type on the others."""
+"""Start and stop Ray on this machine, and print the commands for the other machines."""
 
 import json
 import os
@@ -26,13 +26,13 @@ from local_rag.cluster.workers.ray_pool import nodes_of
 from local_rag.errors import ClusterError
 
 _START_SECONDS, _STOP_SECONDS = 90.0, 30.0
-_JOIN_SECONDS = 5.0  # after which a machine that is refused has ended
+_JOIN_SECONDS = 5.0  # within which Ray exits if the cluster refuses the machine
 _RAY = "from ray.scripts.scripts import main; main()"
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Ray on this machine: `address` is that of the head, `pid` that of the process that holds all others."""
+    """Ray on this machine: the address of the head, and the id of the parent process."""
 
     pid: int
     address: str
@@ -40,7 +40,7 @@ class Started:
 
 
 def start_head(host: str, port: int) -> Started:
-    """Start the head of a cluster here; it works too."""
+    """Start the head of a cluster on this machine, which also works."""
     private_addresses(host)
     make_token()
     options = ["--head", f"--node-ip-address={host}", f"--port={port}", "--include-dashboard=false"]
@@ -50,7 +50,7 @@ def start_head(host: str, port: int) -> Started:
 
 
 def join(address: str, *, own: str | None = None, drives_only: bool = False) -> Started:
-    """Let this machine join the cluster at an address, to work or only to drive; `own` is its own address."""
+    """Join the cluster at an address, to work or only as a driver; `own` is the address of this machine."""
     host, port = head_of(address)
     private_addresses(host)
     require_reachable(host, port)
@@ -62,7 +62,7 @@ def join(address: str, *, own: str | None = None, drives_only: bool = False) -> 
 
 
 def stop() -> Started | None:
-    """Stop what was started here, and nothing else; return what it was."""
+    """Stop the Ray that was started here, and nothing else; return it."""
     started = _started()
     if started is None:
         return None
@@ -70,14 +70,14 @@ def stop() -> Started | None:
     until = time.monotonic() + _STOP_SECONDS
     while _is_ours(started.pid):
         if time.monotonic() > until:
-            raise ClusterError(f"Ray (process {started.pid}) does not end; look into {_output()} and end it yourself.")
+            raise ClusterError(f"Ray (process {started.pid}) does not exit; see {_output()} and kill it yourself.")
         time.sleep(0.1)
     _record().unlink(missing_ok=True)
     return started
 
 
 def commands_for_others(address: str) -> list[str]:
-    """Return what to type on another machine, as local-rag says it and as Ray does."""
+    """Return what to type on another machine, with local-rag and with Ray alone."""
     token = shlex.quote(str(require_token()))
     host = head_of(address)[0]
     return [
@@ -90,7 +90,7 @@ def commands_for_others(address: str) -> list[str]:
 
 def _start(host: str, address: str, options: Sequence[str], *, head: bool) -> Started:
     if running := _started():
-        raise ClusterError(f"Ray runs here already, for {running.address}; stop it with `local-rag cluster stop`.")
+        raise ClusterError(f"Ray already runs here for {running.address}; stop it with `local-rag cluster stop`.")
     environment = os.environ | ray_environment(host)
     os.environ.update(environment)
     import_ray()
@@ -105,14 +105,14 @@ def _start(host: str, address: str, options: Sequence[str], *, head: bool) -> St
 
 
 def _wait_for(started: Started) -> None:
-    """Wait until the head takes work; raise ClusterError where it ends instead."""
+    """Wait until the head takes work; raise ClusterError if it exits instead."""
     until = time.monotonic() + _START_SECONDS
     while time.monotonic() < until:
         _require_alive(started, 0.2)
         with suppress(ClusterError), connected(started.address) as ray:
             if nodes_of(ray):
                 return
-    raise ClusterError(f"Ray takes no work at {started.address}; see {_output()}, and `local-rag cluster stop`.")
+    raise ClusterError(f"Ray takes no work at {started.address}; see {_output()} and run `local-rag cluster stop`.")
 
 
 def _require_alive(started: Started, seconds: float) -> None:
@@ -122,12 +122,12 @@ def _require_alive(started: Started, seconds: float) -> None:
             os.waitpid(started.pid, os.WNOHANG)
         if not _is_alive(started.pid):
             _record().unlink(missing_ok=True)
-            raise ClusterError(f"Ray did not start here; see the end of {_output()}, and `local-rag cluster check`.")
+            raise ClusterError(f"Ray did not start here; see the end of {_output()} and run `local-rag cluster check`.")
         time.sleep(0.1)
 
 
 def _started() -> Started | None:
-    """Return what was started here and still runs."""
+    """Return the Ray that was started here, if it still runs."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         started = Started(**json.loads(_record().read_text(encoding="utf-8")))
         return started if _is_ours(started.pid) else None
@@ -145,7 +145,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _is_ours(pid: int) -> bool:
-    """Say whether a process is the one that was started: its number may be another's by now."""
+    """Return whether a process is the one that was started; its id may have been reused."""
     with suppress(OSError):
         os.waitpid(pid, os.WNOHANG)
     with suppress(OSError):

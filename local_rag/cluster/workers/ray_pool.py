@@ -1,7 +1,6 @@
-"""The machines of a Ray cluster as the driver sees them: a worker on each, found and lost while it runs.
+"""The worker pool of a Ray cluster: one worker on each machine, or on each of its GPUs, as machines join and leave.
 
-Ray starts a process again that has died (`max_restarts=-1`), but repeats no work (`max_task_retries=0`): the driver
-does.
+Ray restarts a process that has died (`max_restarts=-1`) but repeats no work (`max_task_retries=0`); the driver does.
 """
 
 import time
@@ -13,13 +12,13 @@ from local_rag.cluster.workers.driver import Began, Ended, Event, Failed, Finish
 from local_rag.cluster.workers.worker import Fitting, Worker
 from local_rag.errors import ClusterError
 
-_LOOK_SECONDS = 1.0
+_REFRESH_SECONDS = 1.0
 _FACTS_SECONDS = 300.0  # to hash the models of a machine
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine of the cluster: Ray's id for it, its address, and on how many GPUs it can have a worker each."""
+    """A machine of the cluster: its id in Ray, its address, and its number of GPUs, each of which gets a worker."""
 
     id: str
     address: str
@@ -27,7 +26,7 @@ class Node:
 
 
 def nodes_of(ray: Any) -> list[Node]:
-    """Return the machines that are there and take work: one that has joined with no core only drives."""
+    """Return the machines that are alive and take work; a machine that joined with no core is only a driver."""
     return [
         Node(one["NodeID"], one["NodeManagerAddress"], int(one["Resources"].get("GPU", 0)))
         for one in ray.nodes()
@@ -36,7 +35,7 @@ def nodes_of(ray: Any) -> list[Node]:
 
 
 def differences(own: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
-    """Say in which facts a machine differs from this one."""
+    """Describe the facts in which a machine differs from this one."""
     if "answer" in found:
         return [found["answer"]]
     return [
@@ -47,9 +46,9 @@ def differences(own: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
 
 
 class RayWorkerPool:
-    """Workers of one kind on all machines; use it as a context manager, which ends them.
+    """Workers of one kind on all machines; a context manager that ends them.
 
-    `own` are the facts of this machine: one that differs gets no work.
+    `own` are the facts of this machine. A machine with other facts gets no work.
     """
 
     def __init__(
@@ -57,8 +56,8 @@ class RayWorkerPool:
     ) -> None:
         self._ray, self._method, self._fitting, self._own, self._log = ray, method, fitting, own, log
         self._actors: dict[str, Any] = {}
-        self._asked: dict[str, Any] = {}  # for their facts, which are not there yet, or are wrong
-        self._next_look = 0.0
+        self._unchecked: dict[str, Any] = {}  # references to facts that have not arrived; None if the facts differ
+        self._next_refresh = 0.0
 
     def __enter__(self) -> "RayWorkerPool":
         return self
@@ -67,43 +66,43 @@ class RayWorkerPool:
         for actor in self._actors.values():
             self._ray.kill(actor)
 
-    def places(self) -> Sequence[str]:
-        """Name the workers that fit, also those of machines that have joined since, and not of those that have gone."""
-        if time.monotonic() >= self._next_look:
-            self._next_look = time.monotonic() + _LOOK_SECONDS
-            self._look()
-            for place, reference in list(self._asked.items()):
+    def slots(self) -> Sequence[str]:
+        """Return the slots whose facts are those of this machine, as machines join and leave."""
+        if time.monotonic() >= self._next_refresh:
+            self._next_refresh = time.monotonic() + _REFRESH_SECONDS
+            self._refresh()
+            for slot, reference in list(self._unchecked.items()):
                 if reference is not None and self._ray.wait([reference], timeout=0)[0]:
-                    self._judge(place, reference)
-        return [place for place in self._actors if place not in self._asked]
+                    self._check(slot, reference)
+        return [slot for slot in self._actors if slot not in self._unchecked]
 
     def compare(self) -> dict[str, dict[str, str]]:
-        """Return the facts of every machine, once it has said them; one that cannot says only why."""
-        self._look()
-        return {place: self._facts(reference) for place, reference in self._asked.items()}
+        """Wait for the facts of every machine and return them; for a machine that fails, return only the reason."""
+        self._refresh()
+        return {slot: self._facts(reference) for slot, reference in self._unchecked.items()}
 
     def require_same(self) -> None:
-        """Compare every machine with this one; raise ClusterError where one differs."""
-        for place, found in self.compare().items():
+        """Compare every machine with this one; raise ClusterError if one differs."""
+        for slot, found in self.compare().items():
             if wrong := differences(self._own, found):
                 raise ClusterError(
-                    f"The machine {place} of the cluster differs from this one: {', '.join(wrong)}; see `local-rag "
-                    "cluster check`, and mend it or let it leave."
+                    f"The machine {slot} of the cluster differs from this one: {', '.join(wrong)}; fix the "
+                    "machine, or stop Ray on it with `local-rag cluster stop`."
                 )
-            del self._asked[place]
+            del self._unchecked[slot]
 
-    def _look(self) -> None:
-        """Give each machine that has come a worker, or one for each of its GPUs; forget those that have gone."""
+    def _refresh(self) -> None:
+        """Start workers on machines that have joined, one per GPU or one in all; forget machines that have left."""
         wanted = {
             f"{node.address} {node.id[:8]}" + (f" GPU {number}" if node.gpus else ""): node
             for node in nodes_of(self._ray)
             for number in range(max(1, node.gpus))
         }
-        self._actors = {place: actor for place, actor in self._actors.items() if place in wanted}
-        self._asked = {place: reference for place, reference in self._asked.items() if place in wanted}
-        for place in wanted.keys() - self._actors.keys():
-            actor = self._actors[place] = self._start(wanted[place])
-            self._asked[place] = actor.facts.remote()
+        self._actors = {slot: actor for slot, actor in self._actors.items() if slot in wanted}
+        self._unchecked = {slot: reference for slot, reference in self._unchecked.items() if slot in wanted}
+        for slot in wanted.keys() - self._actors.keys():
+            actor = self._actors[slot] = self._start(wanted[slot])
+            self._unchecked[slot] = actor.facts.remote()
 
     def _start(self, node: Node) -> Any:
         at = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.id, soft=False)
@@ -123,27 +122,27 @@ class RayWorkerPool:
             found = {"answer": _reason(error)}
         return found
 
-    def _judge(self, place: str, reference: Any) -> None:
-        """Let a machine that has joined take work if it fits; ask it again if it died meanwhile."""
+    def _check(self, slot: str, reference: Any) -> None:
+        """Let a machine take work if its facts are those of this one; ask again if its worker has died."""
         found = self._facts(reference)
         if wrong := differences(self._own, found):
-            self._log(f"{place} gets no work: {', '.join(wrong)}")
-            self._asked[place] = self._actors[place].facts.remote() if "answer" in found else None
+            self._log(f"{slot} gets no work: {', '.join(wrong)}")
+            self._unchecked[slot] = self._actors[slot].facts.remote() if "answer" in found else None
         else:
-            del self._asked[place]
+            del self._unchecked[slot]
 
-    def begin(self, place: str, items: Mapping[str, Any]) -> Any:
-        """Send items to a worker."""
-        return getattr(self._actors[place], self._method).remote(dict(items))
+    def begin(self, slot: str, items: Mapping[str, Any]) -> Any:
+        """Send items to the worker of a slot."""
+        return getattr(self._actors[slot], self._method).remote(dict(items))
 
     def events(self, running: Sequence[Any], seconds: float) -> Iterator[tuple[Any, Event]]:
-        """Wait until a task has a result; yield what happened to it."""
+        """Wait until tasks have results; yield their events."""
         for stream in self._ray.wait(list(running), timeout=seconds)[0]:
             try:
                 result = self._ray.get(next(stream))
             except StopIteration:
                 yield stream, Ended()
-            # A process that has died shows as unavailable, a lost machine as no place to run: all are RayError.
+            # A dead process is reported as unavailable, a lost machine as unschedulable: both are RayError.
             except self._ray.exceptions.RayError as error:
                 yield stream, Failed(_reason(error))
             else:
@@ -151,7 +150,7 @@ class RayWorkerPool:
 
 
 def _reason(error: Exception) -> str:
-    """Name an error in one line: a worker's own exception as it was there."""
+    """Describe an error in one line: the exception that the worker itself raised, if there is one."""
     cause = getattr(error, "cause", None) or error
     lines = str(cause).strip().splitlines()
     return f"{type(cause).__name__}: {lines[0][:300]}" if lines else type(cause).__name__

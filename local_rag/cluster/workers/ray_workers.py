@@ -1,4 +1,4 @@
-"""Workers on the machines of a Ray cluster: files, contexts and vectors come back one by one to this process."""
+"""Workers on the machines of a Ray cluster; files, contexts and vectors come back one by one to this process."""
 
 import itertools
 from collections import deque
@@ -29,12 +29,10 @@ from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel, Role, Skipped
 from local_rag.settings import Settings
 
-_FEWEST_CHUNKS, _MOST_CHUNKS = (
-    64,
-    256,
-)  # of a task: the engine writes several contexts at a time, and runs dry at its end
+# Sizes of a task. The engine writes several contexts at a time and idles at the end of a task, so tasks are not small.
+_FEWEST_CHUNKS, _MOST_CHUNKS = 64, 256
 _EMBED_CHUNKS = 256
-_FILES, _FILE_BYTES = 16, 4 * 2**20  # of a task
+_FILES, _FILE_BYTES = 16, 4 * 2**20
 
 
 def workers_of(settings: Settings, local: Callable[..., Workers]) -> Callable[..., Workers]:
@@ -43,7 +41,7 @@ def workers_of(settings: Settings, local: Callable[..., Workers]) -> Callable[..
 
 
 class RayWorkers:
-    """Do the work on every machine of the cluster at an address, one worker and one model each."""
+    """Do the work on every machine of the cluster at an address, with one worker and one model on each."""
 
     def __init__(
         self,
@@ -66,11 +64,11 @@ class RayWorkers:
 
     @property
     def machines(self) -> int:
-        """Return how many workers are there now."""
-        return self._drivers[-1].at_work if self._drivers else 0
+        """Return the number of workers that can take work now."""
+        return self._drivers[-1].slots if self._drivers else 0
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
-        """Read files here as bytes, which need not lie where the machines can see them; they are parsed there."""
+        """Read the bytes of files here and parse them on the machines, which need no access to the files."""
         unread = deque[Skipped]()
         with self._driving("read", splitting=splitting) as (driver, _):
             for done in driver.run(pack_files(paths, unread)):
@@ -79,16 +77,16 @@ class RayWorkers:
                 if isinstance(done, Finished):
                     yield Path(done.keys[0]), done.value
                 else:
-                    reason = f"ended the machine that read it, {done.reason}"
+                    reason = f"crashed the worker that read it ({done.reason})"
                     yield from ((Path(key), Skipped(Path(key), reason, lasting=True)) for key in done.keys)
         yield from ((skipped.path, skipped) for skipped in unread)
 
     def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Stream[WrittenContext]:
-        """Write contexts; what ends every worker is left to its headings, and `given_up` says why."""
+        """Write contexts. A chunk that crashes every worker gets none but its headings; `given_up` holds the reason."""
         note("connecting to the cluster")
-        with self._driving("write", expected=expected) as (driver, places):
-            note(f"loading {self._names['context']} on {places} machines")
-            size = min(_MOST_CHUNKS, max(_FEWEST_CHUNKS, expected // (8 * max(1, places))))
+        with self._driving("write", expected=expected) as (driver, slots):
+            note(f"loading {self._names['context']} on {slots} machines")
+            size = min(_MOST_CHUNKS, max(_FEWEST_CHUNKS, expected // (8 * max(1, slots))))
             for done in driver.run(pack_contexts(jobs, size)):
                 if isinstance(done, GivenUp):
                     self.given_up |= dict.fromkeys(done.keys, done.reason)
@@ -99,15 +97,15 @@ class RayWorkers:
                     yield WrittenContext(done.keys[0], *done.value)
 
     def embed(self, jobs: Iterable[EmbeddingJob], note: Note) -> Stream[tuple[Sequence[str], np.ndarray]]:
-        """Embed; a text that ends every worker gets a vector of zeros, which no question is near to."""
+        """Embed. A text that crashes every worker gets a vector of zeros, which is similar to no question."""
         waiting = iter(jobs)
         first = next(waiting, None)
         if first is None:
             return
         note("connecting to the cluster")
         without, dimension = list[str](), 0
-        with self._driving("embed") as (driver, places):
-            note(f"loading {self._names['embed']} on {places} machines")
+        with self._driving("embed") as (driver, slots):
+            note(f"loading {self._names['embed']} on {slots} machines")
             for done in driver.run(pack_texts(itertools.chain([first], waiting))):
                 if isinstance(done, GivenUp):
                     self.given_up |= dict.fromkeys(done.keys, done.reason)
@@ -128,22 +126,22 @@ class RayWorkers:
     def _driving(
         self, method: str, *, expected: int = 0, splitting: Splitting | None = None
     ) -> Iterator[tuple[Driver[Any, Any], int]]:
-        """Connect, see that all machines fit, and yield a driver of workers of one kind with the number of machines."""
+        """Connect, compare all machines with this one, and yield a driver and its number of slots."""
         host = head_of(self._address)[0]
         fitting = Fitting(self._names, private_addresses(host) | {host}, *self._opened, expected, splitting)
         with ExitStack() as stack:
             ray = stack.enter_context(connected(self._address))
             self._own = self._own or facts_of(self._names)
-            machines = stack.enter_context(RayWorkerPool(ray, method, fitting, self._own, log))
-            machines.require_same()
-            driver = Driver[Any, Any](machines, log)
+            pool = stack.enter_context(RayWorkerPool(ray, method, fitting, self._own, log))
+            pool.require_same()
+            driver = Driver[Any, Any](pool, log)
             self._drivers.append(driver)
-            stack.callback(self._drivers.remove, driver)  # not always the last one: reading may end before embedding
-            yield driver, len(machines.places())
+            stack.callback(self._drivers.remove, driver)  # not always the last: reading may end before embedding
+            yield driver, len(pool.slots())
 
 
 def pack_contexts(jobs: Iterable[ContextJob], size: int) -> Iterator[Task[ContextJob]]:
-    """Pack jobs into tasks of at least `size` chunks that end where a window does; a window is a part of its own."""
+    """Pack jobs into tasks of at least `size` chunks that end where a window ends; each window is a part."""
     items, part, window = dict[str, tuple[int, ContextJob]](), 0, None
     for job in jobs:
         if job.window is not window:
@@ -157,14 +155,14 @@ def pack_contexts(jobs: Iterable[ContextJob], size: int) -> Iterator[Task[Contex
 
 
 def pack_texts(jobs: Iterable[EmbeddingJob]) -> Iterator[Task[EmbeddingJob]]:
-    """Pack texts into tasks, each a part of its own."""
+    """Pack texts into tasks; each text is a part."""
     waiting = iter(jobs)
     while batch := list(itertools.islice(waiting, _EMBED_CHUNKS)):
         yield Task({job.key: (part, job) for part, job in enumerate(batch)})
 
 
 def pack_files(paths: Iterable[Path], unread: deque[Skipped]) -> Iterator[Task[bytes]]:
-    """Pack files, each a part of its own, into tasks of some megabytes; what cannot be opened is `unread`."""
+    """Pack files into tasks of a few megabytes; each file is a part. Add files that cannot be read to `unread`."""
     items, size = dict[str, tuple[int, bytes]](), 0
     for path in paths:
         try:

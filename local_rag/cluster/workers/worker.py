@@ -1,4 +1,4 @@
-"""What runs on each machine of a cluster: the units of work of `indexing/work.py`, with a model that is loaded once."""
+"""A worker on a machine of a cluster: it runs the units of work of `indexing/work.py` with a model loaded once."""
 
 import hashlib
 import os
@@ -31,15 +31,15 @@ from local_rag.records import InstalledModel, Role
 _PACKAGES = ("local-rag", "ray", "llama-cpp-python", "numpy", "onnxruntime", "tokenizers")
 _EMBED_BATCH = 64
 
-# What a worker yields: None once it has begun, then keys with what was made of them.
+# A worker yields None when it begins, then keys with their results.
 Results = Iterator[tuple[Sequence[str], Any] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """What a worker works with: names of models by role, which each machine finds for itself, and how they are opened.
+    """The models of a worker, by role and name, and how they are opened; each machine finds the files itself.
 
-    `hosts` is all that it may reach with Python's sockets, beside its own machine.
+    `hosts` are the only hosts that Python's sockets may reach, apart from the machine itself.
     """
 
     names: Mapping[Role, str]
@@ -51,7 +51,7 @@ class Fitting:
 
 
 def facts_of(names: Mapping[Role, str]) -> dict[str, str]:
-    """Say what must be the same on all machines: versions, and the hash of each model's files."""
+    """Return what must be the same on all machines: versions, and the hash of the files of each model."""
     found = {"Python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -67,7 +67,7 @@ def facts_of(names: Mapping[Role, str]) -> dict[str, str]:
 
 
 def _files_sha256(name: str, path: Path) -> str:
-    """Return one hash for the files of a model: those that the registry names, or all of a user's own."""
+    """Return one hash for the files of a model: those in the registry, or all files of a user's own model."""
     entry = load_registry().models.get(name)
     folder = path if path.is_dir() else path.parent
     files = [folder / file.name for file in entry.files] if entry else [path]
@@ -83,10 +83,10 @@ def _ignore(_remark: str) -> None: ...
 
 
 class Worker:
-    """Do tasks of one kind, one after another; the model is loaded for the first and stays."""
+    """Run tasks of one kind, one at a time; the model is loaded for the first and kept."""
 
     def __init__(self, fitting: Fitting) -> None:
-        # Ray sets it to 1 for whoever reserves no core.
+        # Ray sets it to 1 for an actor that reserves no core.
         os.environ.pop("OMP_NUM_THREADS", None)
         close(Cluster(fitting.hosts))
         self._fitting = fitting
@@ -96,15 +96,15 @@ class Worker:
         self._reader: IsolatedReader | None = None
 
     def facts(self) -> dict[str, str]:
-        """Say what must be the same on all machines."""
+        """Return what must be the same on all machines."""
         return facts_of(self._fitting.names)
 
     def write(self, jobs: Mapping[str, ContextJob]) -> Results:
-        """Write contexts; yield key with text and kind of each the moment it is finished, and what it all cost."""
+        """Write contexts; yield each key with its text and kind as soon as it is finished, then the token counts."""
         yield None
         if self._writer is None:
             fitting, model = self._fitting, self._model("context")
-            # Fitting a model to the machine is for one worker of it at a time, the others find it done.
+            # One worker at a time tunes the model to the machine; the others reuse the result.
             with FileLock(state_folder() / "writer.lock"):
                 self._writer = self._open.enter_context(
                     open_writer(model, fitting.expected, _ignore, fitting.open_engine)
@@ -115,7 +115,7 @@ class Worker:
         yield [], self._writer.counts
 
     def embed(self, jobs: Mapping[str, EmbeddingJob]) -> Results:
-        """Embed; yield keys with their vectors, batch by batch."""
+        """Embed; yield the keys and vectors of each batch."""
         yield None
         if self._embedder is None:
             self._embedder = self._fitting.load_embedder(self._model("embed"))
@@ -126,13 +126,13 @@ class Worker:
             yield [job.key for job in batch], vectors
 
     def read(self, files: Mapping[str, bytes]) -> Results:
-        """Read and split files, which come as their bytes under their paths; yield each with what became of it."""
+        """Read and split files, given as bytes by path; yield each path with what was read, or why it was skipped."""
         yield None
         for name, data in files.items():
             yield [name], self._read(Path(name), data)
 
     def _read(self, path: Path, data: bytes) -> Any:
-        """Read a copy of a file, which has its name, in a process that no document can lead astray."""
+        """Read a copy of a file, under its name, in an isolated process."""
         if self._reader is None:
             splitting = self._fitting.splitting
             assert splitting is not None
