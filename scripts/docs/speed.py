@@ -71,8 +71,8 @@ def speed_page() -> str:
         table(["set", "stage", *metrics], differences),
         "## Early exit from reranking",
         prose(
-            "Reranking stops after a batch that has no good passage. *Share* is the part of the candidates that was "
-            "scored."
+            "Reranking stops after a batch without a passage among the best. *Share* is the part of the candidates "
+            "that was scored."
         ),
         table(["set", "rule", "share", *metrics], rules),
         "## Answers",
