@@ -1,4 +1,4 @@
-"""Export what scripts/training/train_reranker.py trained to int8 ONNX, and check that the ranking survives it.
+"""Export the trained reranker to int8 ONNX, and check that its rankings stay the same.
 
 Prints how well both rank the held-out groups, and how often they agree on the first, then writes model.onnx and
 tokenizer.json, which is all that the program needs.
@@ -54,7 +54,7 @@ def export(model: Any, path: Path) -> None:
 
 
 def quantize(full: Path, quantized: Path) -> None:
-    """Write an int8 model: weights with one scale a column, or where the inputs have outliers, one for 128 of them.
+    """Write an int8 model: weights with one scale per column, or per 128 inputs if the inputs have outliers.
 
     The latter are the second matrices of the feed-forward layers, whose inputs also get one scale for 128 values each
     while it runs, where all others get one for all. That halves the error of the scores and costs a tenth of the speed.
@@ -71,7 +71,7 @@ def quantize(full: Path, quantized: Path) -> None:
 
 
 def forget_traces(message: Any) -> None:
-    """Clear what the exporter wrote into every node about where its code stood: paths of the machine it ran on."""
+    """Remove the source locations that the exporter wrote into every node: they contain paths of this machine."""
     for field, value in list(message.ListFields()):
         if field.name in {"doc_string", "metadata_props"}:
             message.ClearField(field.name)
@@ -81,7 +81,7 @@ def forget_traces(message: Any) -> None:
 
 
 def agreement(folders: list[Path], groups: list[dict[str, Any]]) -> tuple[list[float], float]:
-    """Return the mean reciprocal rank of each folder's model, and how often both put the same passage first."""
+    """Return the mean reciprocal rank of each folder's model, and how often both rank the same passage first."""
     ranks: list[list[float]] = [[], []]
     same = 0
     models = [

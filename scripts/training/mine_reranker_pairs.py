@@ -1,4 +1,4 @@
-"""Mine questions, their passages and hard negatives for scripts/training/train_reranker.py.
+"""Mine questions, their passages and hard negatives to train the reranker.
 
 Natural questions come from open question sets; code gives docstring and function, documentation gives heading and
 section. Negatives are what BM25 and the embedder find, and neighbours from the same document. Writes groups.jsonl and a
@@ -36,7 +36,7 @@ _VAGUE = {"overview", "usage", "example", "examples", "description", "see also",
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A passage and the questions it answers; one without questions only serves as a negative.
+    """A passage and the questions it answers; without questions it is only used as a negative.
 
     `answers` are strings whose presence makes another passage no negative for these questions.
     """
@@ -61,7 +61,7 @@ def pieces(text: str, size: int = _PASSAGE_CHARACTERS) -> list[str]:
 
 
 def xquad_items(folder: Path) -> Iterator[Item]:
-    """Yield Wikipedia paragraphs with questions people asked of them."""
+    """Yield Wikipedia paragraphs with the questions that people asked about them."""
     for article in json.loads(next(folder.glob("*.json")).read_text())["data"]:
         for paragraph in article["paragraphs"]:
             asked = tuple(entry["question"] for entry in paragraph["qas"])
@@ -69,7 +69,7 @@ def xquad_items(folder: Path) -> Iterator[Item]:
 
 
 def covid_items(folder: Path) -> Iterator[Item]:
-    """Yield pieces of papers, each with the questions whose answer it alone holds."""
+    """Yield pieces of papers, each with the questions that only it answers."""
     for paper in json.loads(next(folder.glob("*.json")).read_text())["data"]:
         paragraph = paper["paragraphs"][0]
         found = [" ".join(piece.split()) for piece in pieces(paragraph["context"])]
@@ -86,7 +86,7 @@ def covid_items(folder: Path) -> Iterator[Item]:
 
 
 def pubmed_items(folder: Path) -> Iterator[Item]:
-    """Yield abstracts with the question each asks."""
+    """Yield abstracts, each with the question that it asks."""
     for key, entry in json.loads((folder / "ori_pqal.json").read_text()).items():
         yield Item("pubmedqa", key, "", " ".join(entry["CONTEXTS"])[:1600], (entry["QUESTION"],))
 
@@ -105,7 +105,7 @@ def clapnq_items(folder: Path) -> Iterator[Item]:
 
 
 def scifact_items(folder: Path) -> Iterator[Item]:
-    """Yield abstracts with the training claims they support or refute; those of the test claims stay away."""
+    """Yield abstracts with the training claims that they support or refute, without those of the test claims."""
 
     def pairs(name: str) -> list[list[str]]:
         return [line.split("\t") for line in (folder / "qrels" / name).read_text().splitlines()[1:]]
@@ -122,13 +122,13 @@ def scifact_items(folder: Path) -> Iterator[Item]:
 
 
 def section_items(path: Path, source: str, chance: random.Random) -> Iterator[Item]:
-    """Yield the sections of a document, each with its heading as the question, or with a sentence taken out of it."""
+    """Yield the sections of a document, each with its heading, or a sentence removed from it, as the question."""
     try:
         document = read(path)
     except ReadError:
         return
     text = document.text
-    if path.suffix == ".rst":  # a line above a line of signs is a heading
+    if path.suffix == ".rst":  # a line above a line of punctuation is a heading
         text = re.sub(r"^(\S.*)\n([=\-~^\"'`#*+])\2{2,}\n", r"## \1\n", text, flags=re.MULTILINE)
     for part in re.split(r"^#{1,6} ", text, flags=re.MULTILINE)[1:]:
         heading, _, body = part.partition("\n")
@@ -149,13 +149,13 @@ def section_items(path: Path, source: str, chance: random.Random) -> Iterator[It
 
 
 def shingles(text: str) -> set[int]:
-    """Hash every run of ten words."""
+    """Hash every sequence of ten words."""
     words = re.findall(r"\w+", text.lower())
     return {hash(tuple(words[i : i + _SHINGLE_WORDS])) for i in range(len(words) - _SHINGLE_WORDS + 1)}
 
 
 def groups(items: list[Item], embedder: SentenceEmbedder | None) -> Iterator[dict[str, object]]:
-    """Yield each question with its passage and what the indexes and the same document offer in its place."""
+    """Yield each question with its passage and the negatives from the indexes and the same document."""
     keywords = KeywordIndex.build([f"{item.title}\n{item.text}" for item in items])
     of_document: dict[str, list[int]] = {}
     for row, item in enumerate(items):
@@ -198,7 +198,7 @@ def groups(items: list[Item], embedder: SentenceEmbedder | None) -> Iterator[dic
 @click.option(
     "--doc-comments", type=click.Path(path_type=Path), multiple=True, help="C++ headers, rustdoc's src pages."
 )
-@click.option("--without", type=click.Path(path_type=Path), multiple=True, help="Evaluation text to keep away from.")
+@click.option("--without", type=click.Path(path_type=Path), multiple=True, help="Evaluation texts to exclude.")
 @click.option("--output", type=click.Path(path_type=Path), required=True, help="groups.jsonl")
 def main(
     questions: Path,
@@ -223,7 +223,7 @@ def main(
         "covid-qa",
         "pubmedqa",
         "clapnq",
-    }  # the others: to embed them too would take as long as training
+    }  # embedding the others would take as long as training
     for source, name in (("standard library", "stdlib"), ("packages", "purelib")):
         by_source[source] = [Item(source, *found) for found in islice(python_items(Path(paths[name]), chance), 2500)]
     for folder in doc_comments:

@@ -1,4 +1,4 @@
-"""Turn documented source code into questions and passages for scripts/training/mine_reranker_pairs.py."""
+"""Turn documented source code into questions and passages to train the reranker."""
 
 import ast
 import html
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CHARACTERS = 1100
-_A_FILE = 12  # functions taken from one file, so that no large file rules
+_A_FILE = 12  # functions per file, so that large files do not dominate
 Found = tuple[str, str, str, tuple[str, ...]]  # document, title, text, questions
 
 _OF_A_FUNCTION = (
@@ -36,7 +36,7 @@ _OF_A_TYPE = (
 
 
 def first_sentence(comment: str) -> str:
-    """Return the first sentence of a docstring on one line, empty where it is too short or too long to ask for."""
+    """Return the first sentence of a docstring on one line, or nothing if it is too short or too long."""
     paragraph = " ".join(re.split(r"\n\s*\n", comment.strip())[0].split())
     sentence = re.split(r"(?<=[a-z)`])\.\s", paragraph + " ")[0].strip().rstrip(".")
     is_link = "]:" in sentence or "crate::" in sentence
@@ -44,7 +44,7 @@ def first_sentence(comment: str) -> str:
 
 
 def questions(kind: str, name: str, owner: str, comment: str, chance: random.Random) -> tuple[str, bool]:
-    """Phrase one question about a definition; true when it repeats the comment, which the passage must then not."""
+    """Return a question about a definition, and whether it repeats the comment, which the passage must then omit."""
     words = " ".join(re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)).lower()
     sentence = first_sentence(comment)
     if not sentence or chance.random() < 0.45:
@@ -96,7 +96,7 @@ def python_items(folder: Path, chance: random.Random) -> Iterator[Found]:
 def _definition(
     source: str, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, *, with_docstring: bool
 ) -> str:
-    """Return the lines of a definition, its docstring left out where that would give the answer away."""
+    """Return the lines of a definition, without its docstring if that would give the answer away."""
     lines = source.splitlines()
     docstring = node.body[0]
     first, last = node.lineno - 1, node.end_lineno or node.lineno
@@ -140,7 +140,7 @@ def doc_comment_items(folder: Path, chance: random.Random) -> Iterator[Found]:
 
 
 def _block(code: str) -> str:
-    """Cut code behind the definition it begins with, where its braces close, or at a semicolon before any."""
+    """Cut code after its first definition, where its braces close, or at a semicolon before any brace."""
     depth = 0
     for offset, sign in enumerate(code[:CHARACTERS]):
         depth += (sign == "{") - (sign == "}")

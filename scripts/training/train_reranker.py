@@ -1,8 +1,8 @@
-"""Train the cross-encoder of the `starter` profile from the MiniLM embedder, on the groups of mine_reranker_pairs.py.
+"""Train the cross-encoder of the profile `starter` from the MiniLM embedder, on the groups of mine_reranker_pairs.
 
 Each group is a question, its passage and hard negatives; the loss is a softmax over the group. Training stops when the
-time is up or the held-out part stops improving; it keeps the best weights, and continues after a kill when run again.
-Then scripts/training/export_reranker.py makes the int8 ONNX model of them.
+time is up or the held-out part stops improving, and keeps the best weights. After a kill, run it again to continue.
+Then `python -m scripts.training.export_reranker` makes an int8 ONNX model of the weights.
 """
 
 import copy
@@ -24,7 +24,7 @@ from transformers import AutoModelForSequenceClassification
 from local_rag.machine import physical_cores
 from local_rag.models.registry import default_models_directory
 
-GROUPS = 16  # groups a step
+GROUPS = 16  # groups per step
 NEGATIVES = 4
 LENGTH = 176  # tokens of question and passage together
 LEARNING_RATE = 1.2e-4
@@ -33,13 +33,13 @@ EVALUATE_SECONDS = 420.0
 PATIENCE = 3
 HELD_OUT = 150
 NATURAL = {"xquad", "covid-qa", "pubmedqa", "clapnq", "scifact-train"}
-NATURAL_WEIGHT = 2.0  # how much likelier such a group is to come early in an epoch
+NATURAL_WEIGHT = 2.0  # how much more likely such a group is early in an epoch
 
 Group = dict[str, Any]
 
 
 def read_groups(path: Path) -> tuple[list[Group], list[Group]]:
-    """Return the groups to train on and those held out, the latter an equal share of every source."""
+    """Return the groups to train on and the held-out groups, an equal share of every source."""
     groups = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     groups = [group for group in groups if len(group["negatives"]) >= NEGATIVES]
     by_source: dict[str, list[Group]] = defaultdict(list)
@@ -71,7 +71,7 @@ def passage(title_and_text: Sequence[str], with_title: bool) -> str:
 def batches(
     pairs: Sequence[tuple[str, str]], tokenizer: Tokenizer, size: int
 ) -> "list[tuple[list[int], dict[str, torch.Tensor]]]":
-    """Tokenize pairs and return batches of like length, each with the positions its pairs came from."""
+    """Tokenize pairs and return batches of similar length, each with the positions of its pairs."""
     encodings = tokenizer.encode_batch(list(pairs))
     order = sorted(range(len(pairs)), key=lambda index: len(encodings[index].ids))
     found = []
@@ -120,7 +120,7 @@ def evaluate(
 
 
 def replicas_of(model: Any, count: int) -> list[Any]:
-    """Return models that share their weights and have gradients of their own.
+    """Return models that share their weights but have their own gradients.
 
     One thread each computes half as much again as one model on all cores, whose threads wait for each other.
     """
@@ -132,7 +132,7 @@ def replicas_of(model: Any, count: int) -> list[Any]:
 
 
 def backward(model: Any, pairs: Sequence[tuple[str, str]], tokenizer: Tokenizer) -> float:
-    """Add the gradients of some groups' loss, divided by the groups of a whole step, and return it."""
+    """Add the gradients of the loss of some groups, divided by the groups of a step; return the loss."""
     torch.set_num_threads(1)
     logits = logits_of(model, pairs, tokenizer, 20).view(-1, NEGATIVES + 1)
     loss = torch.nn.functional.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long), reduction="sum")
@@ -141,14 +141,14 @@ def backward(model: Any, pairs: Sequence[tuple[str, str]], tokenizer: Tokenizer)
 
 
 def learning_rate(done: float) -> float:
-    """Warm up, then fall linearly to nothing at the end of the time."""
+    """Return the learning rate: it warms up, then falls linearly to zero."""
     return LEARNING_RATE * min(done / WARM_UP, max(0.02, (1 - done) / (1 - WARM_UP)))
 
 
 def draw(group: Group, chance: random.Random) -> list[tuple[str, str]]:
     """Pair a question with its passage and fresh negatives, all with their titles or all without."""
     with_title = chance.random() < 0.5
-    # The first negatives are the likeliest to be retrieved: they are drawn twice as often.
+    # The first negatives are the most likely to be retrieved, so they are drawn twice as often.
     pool = group["negatives"] + group["negatives"][:6]
     drawn = {id(text): text for text in chance.sample(pool, min(len(pool), NEGATIVES + 3))}.values()
     texts = [group["positive"], *list(drawn)[:NEGATIVES]]
@@ -158,7 +158,7 @@ def draw(group: Group, chance: random.Random) -> list[tuple[str, str]]:
 def take_step(
     replicas: Sequence[Any], optimizer: Any, pairs: Sequence[tuple[str, str]], threads: ThreadPoolExecutor, **run: Any
 ) -> float:
-    """Spread pairs over the replicas, add up their gradients, change the shared weights, and return the loss."""
+    """Distribute pairs over the replicas, add up their gradients, update the shared weights; return the loss."""
     share = -(-GROUPS // len(replicas)) * (NEGATIVES + 1)
     shares = [pairs[start : start + share] for start in range(0, len(pairs), share)]
     losses = list(threads.map(backward, replicas, shares, [run["tokenizer"]] * len(shares)))
@@ -176,7 +176,7 @@ def take_step(
 
 
 def load_start() -> tuple[Any, Tokenizer]:
-    """Load the embedder as a cross-encoder with one new logit, its embeddings frozen, and its tokenizer."""
+    """Load the embedder as a cross-encoder with one new logit and frozen embeddings, and its tokenizer."""
     folder = default_models_directory() / "all-minilm-l6-v2"
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
@@ -224,7 +224,7 @@ def main(groups_path: Path, output: Path, minutes: float) -> None:
         losses.append(take_step(replicas, optimizer, pairs, threads, tokenizer=tokenizer, done=at["active"] / limit))
         at["step"] += 1
         now = time.monotonic()
-        at["active"] += min(now - before, 30.0)  # a process that was paused has not trained
+        at["active"] += min(now - before, 30.0)  # time in which the process was paused does not count
         before = now
         if at["step"] % 20 == 0:
             click.echo(f"step {at['step']}, {at['active'] / 60:.1f} min, loss {fmean(losses[-20:]):.4f}")
@@ -238,7 +238,9 @@ def main(groups_path: Path, output: Path, minutes: float) -> None:
             torch.save(at | {"model": model.state_dict(), "optimizer": optimizer.state_dict()}, output / "new.pt")
             (output / "new.pt").replace(checkpoint)
             before, evaluated = time.monotonic(), at["active"]
-    click.echo(f"best held-out MRR {at['best']:.4f}; now run scripts/training/export_reranker.py {output / 'model'}")
+    click.echo(
+        f"best held-out MRR {at['best']:.4f}; now run python -m scripts.training.export_reranker {output / 'model'}"
+    )
 
 
 if __name__ == "__main__":

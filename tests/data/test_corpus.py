@@ -150,5 +150,5 @@ def test_unanswerable_questions_have_no_answer() -> None:
 
 
 def test_committed_pdf_is_what_the_script_makes() -> None:
-    script = runpy.run_path(str(ROOT / "scripts" / "make_corpus_pdf.py"))
+    script = runpy.run_path(str(ROOT / "scripts" / "corpus" / "make_pdf.py"))
     assert script["handbook_bytes"]() == (CORPUS / "manuals" / "lamp-changer-lc-12.pdf").read_bytes()

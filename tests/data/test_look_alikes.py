@@ -21,7 +21,7 @@ NAMES = {"site", "contractor", "society", "model", "maker", "bridge", "river", "
 
 @cache
 def script() -> dict[str, Any]:
-    return runpy.run_path(str(ROOT / "scripts" / "make_look_alikes.py"))
+    return runpy.run_path(str(ROOT / "scripts" / "corpus" / "make_look_alikes.py"))
 
 
 def families() -> list[list[Any]]:

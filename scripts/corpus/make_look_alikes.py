@@ -1,8 +1,8 @@
 """Generate the look-alike set: documents of the same form that say only once what they are about.
 
-    .venv/bin/python scripts/make_look_alikes.py
+    .venv/bin/python scripts/corpus/make_look_alikes.py
 
-Each family in scripts/look_alikes/ is a form: an agreement, a manual, a report. Its documents share headings, titles
+Each family in look_alikes/ is a form: an agreement, a manual, a report. Its documents share headings, titles
 and most of their wording, which varies slightly, and differ in their values. File names say nothing. So a chunk looks
 like the same chunk of the other documents, while the questions name a site, product or year. Four of the seven families
 name it in the opening, one in the middle, one in a table and one in the signatures at the end. A writer of contexts
@@ -24,8 +24,8 @@ from typing import Any
 
 from local_rag.evaluation.dataset import write_dataset
 
-ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "scripts" / "look_alikes"
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = Path(__file__).with_name("look_alikes")
 TARGET = ROOT / "corpus" / "look-alikes"
 QUESTIONS = 2  # per document
 

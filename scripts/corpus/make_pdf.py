@@ -8,8 +8,8 @@ from fpdf import FPDF
 from fpdf.enums import TableBordersLayout, TextEmphasis
 from fpdf.fonts import FontFace
 
-ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "scripts" / "lamp_changer_handbook.md"
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = Path(__file__).with_name("lamp_changer_handbook.md")
 TARGET = ROOT / "corpus" / "manuals" / "lamp-changer-lc-12.pdf"
 
 LINE_HEIGHT = 6.0  # millimetres
@@ -76,7 +76,7 @@ def handbook_bytes() -> bytes:
     pdf = Handbook(format="A4")
     pdf.set_creation_date(datetime(2024, 10, 2, 8, 0, tzinfo=UTC))
     pdf.set_compression(False)
-    pdf.set_producer("scripts/make_corpus_pdf.py")
+    pdf.set_producer("scripts/make_corpus_pdf.py")  # its first name, which the bytes of the PDF keep
     pdf.set_title("Lamp changer LC-12: keeper's handbook")
     pdf.set_author("Lantern and Tide Cooperative")
     pdf.set_margins(22, 20)

@@ -1,0 +1,1 @@
+"""Generators of parts of corpus/, with their sources."""
