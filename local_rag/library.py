@@ -50,10 +50,9 @@ from local_rag.retrieval.search import Searcher, Trace
 from local_rag.settings import Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.connect import remembered
 from local_rag.store.database import Store
-from local_rag.store.history import History
+from local_rag.store.history import History, count_use
 from local_rag.store.lock import library_lock, locked_store
 from local_rag.store.storage_errors import storage_errors
-from local_rag.store.usage import count_use
 
 OnProgress = Callable[[Progress], None]
 

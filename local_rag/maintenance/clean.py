@@ -14,7 +14,7 @@ from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.indexer import Indexer
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.history import erase_from_history
+from local_rag.store.history import HistoryFile
 from local_rag.store.inspection import (
     compact,
     count_rows,
@@ -98,7 +98,7 @@ def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Rem
         drop(
             store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))}, wanted=False
         )
-        erase_from_history(store.folder, [document.path for document in removal.documents])
+        HistoryFile(store.folder).erase([document.path for document in removal.documents])
         _delete(indexes.unused(indexes.live_name()), _leftovers(store.folder))
         compact(store)
 

@@ -19,8 +19,8 @@ from local_rag.records import InstalledModel, Note, Role
 from local_rag.settings import Settings
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
+from local_rag.store.history import Usage, usage_of
 from local_rag.store.inspection import count_context_kinds, count_missing_contexts, count_rows
-from local_rag.store.usage import Usage, usage_of
 
 GAIN = "contexts_gain"  # what a library remembers of the last `eval contexts`
 

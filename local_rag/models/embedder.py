@@ -13,7 +13,7 @@ from local_rag.keys import key_of
 from local_rag.models.onnx import OnnxSession
 from local_rag.reading.ruler import load_tokenizer
 from local_rag.records import InstalledModel
-from local_rag.store.caches import QuestionVectors
+from local_rag.store.history import QuestionVectors
 
 TOKENIZER_FILE = "tokenizer.json"
 

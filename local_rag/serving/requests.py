@@ -15,9 +15,8 @@ from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Passage, Turn
 from local_rag.retrieval.search import Trace
 from local_rag.serialization import from_plain, to_line
 from local_rag.serving.worker import Job
-from local_rag.store.caches import AnswerCache
 from local_rag.store.connect import remembered_settings
-from local_rag.store.history import History
+from local_rag.store.history import AnswerCache, History
 
 MAX_QUESTION = 4000  # characters
 MAX_TOP = 1000

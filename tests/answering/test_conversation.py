@@ -10,7 +10,7 @@ import pytest
 from local_rag.answering.conversation import Conversation, reply_to_greeting
 from local_rag.errors import LibraryError
 from local_rag.records import Answer, AskOptions, Citation, Filters, Passage, Provenance
-from local_rag.store.history import HISTORY_FILE, History, erase_from_history
+from local_rag.store.history import HISTORY_FILE, History, HistoryFile
 
 SAID = Provenance(url="https://example.org/a")
 SOURCE = Passage(1, "/docs/a.md", "Leave", "26 weeks\n<b>in</b> Norway.", "", "", (), None, 3, 4, 1.0, provenance=SAID)
@@ -112,12 +112,12 @@ def test_it_is_written_out_with_the_passages_it_cites(conversation: Conversation
 
 def test_what_is_erased_from_the_library_is_in_no_conversation(conversation: Conversation, tmp_path: Path) -> None:
     conversation.ask("A secret?")
-    erase_from_history(tmp_path, ["/docs/other.md"])
+    HistoryFile(tmp_path).erase(["/docs/other.md"])
     assert len(conversation.kept()) == 1
-    erase_from_history(tmp_path, ["/docs/a.md"])
+    HistoryFile(tmp_path).erase(["/docs/a.md"])
     assert conversation.kept() == []
     assert b"secret" not in (tmp_path / HISTORY_FILE).read_bytes()
-    erase_from_history(tmp_path / "without", ["/docs/a.md"])
+    HistoryFile(tmp_path / "without").erase(["/docs/a.md"])
 
 
 def test_where_nothing_may_be_written_it_lasts_as_long_as_it_is_open(ask: FakeAsk, tmp_path: Path) -> None:

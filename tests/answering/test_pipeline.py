@@ -16,7 +16,7 @@ from local_rag.llama.generator import never
 from local_rag.models.reranker import Reranker
 from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Citation, Passage, Turn
 from local_rag.retrieval.search import Trace
-from local_rag.store.usage import Usage, usage_of
+from local_rag.store.history import Usage, usage_of
 from tests.conftest import Run
 from tests.fakes import FakeEmbedder, FakeGenerator, FakeReranker, generating
 

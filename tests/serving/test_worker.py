@@ -190,7 +190,7 @@ def test_answers_are_not_kept_where_the_setting_says_so(folder: Path) -> None:
         for _ in range(2):
             assert not opened.submit(answering(Question(QUESTION))).result.result(30).again
         with closing(sqlite3.connect(folder / "history.sqlite3")) as history:
-            assert not history.execute("SELECT name FROM sqlite_master WHERE name = 'cached'").fetchall()
+            assert not history.execute("SELECT kind FROM cached").fetchall()
 
 
 def test_a_damaged_history_is_no_reason_not_to_answer(folder: Path) -> None:

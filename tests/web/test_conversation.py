@@ -219,21 +219,3 @@ def test_no_vectors_are_kept_where_the_setting_says_so(folder: Path) -> None:
     with client(folder, answer_cache=False) as opened:
         opened.get("/search?q=boat")
     assert not (folder / HISTORY_FILE).exists()
-
-
-def test_a_history_of_before_is_taken_over(folder: Path) -> None:
-    with closing(sqlite3.connect(folder / HISTORY_FILE)) as old, old:
-        old.executescript(
-            "CREATE TABLE conversations (id INTEGER PRIMARY KEY AUTOINCREMENT, started TEXT NOT NULL);"
-            "CREATE TABLE turns (id INTEGER PRIMARY KEY, conversation_id INTEGER NOT NULL REFERENCES conversations (id)"
-            " ON DELETE CASCADE, opens INTEGER NOT NULL, question TEXT NOT NULL, answer TEXT NOT NULL,"
-            " read TEXT NOT NULL, quotes TEXT NOT NULL);"
-            "CREATE TABLE asked (id INTEGER PRIMARY KEY, asked_at TEXT, question TEXT, answer TEXT);"
-            "INSERT INTO conversations (started) VALUES ('2026-01-01 10:00');"
-            "INSERT INTO turns VALUES (1, 1, 1, 'Of before?', 'Yes.', '[]', '[]')"
-        )
-    with client(folder) as opened:
-        assert "Of before?" in opened.get("/history").text
-        assert "Yes." in opened.get("/?conversation=1").text
-        assert ask(opened, QUESTION, conversation=1)["conversation"] == 1
-        assert opened.get("/history?format=json").json()["conversations"][0]["turns"] == 2
