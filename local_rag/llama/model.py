@@ -105,13 +105,13 @@ class LlamaModel:
         prompt and continue as the user.
         """
         data = text.encode("utf-8", "replace")
-        room = len(data) + 8
+        size = len(data) + 8
         while True:
-            tokens = (native().llama_token * room)()
-            count = native().llama_tokenize(self._vocabulary, data, len(data), tokens, room, False, special)
+            tokens = (native().llama_token * size)()
+            count = native().llama_tokenize(self._vocabulary, data, len(data), tokens, size, False, special)
             if count >= 0:
                 return list(tokens[:count])
-            room = -count
+            size = -count
 
     def piece(self, token: int) -> bytes:
         """Return the bytes of one token; a character may span several tokens."""

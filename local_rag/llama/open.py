@@ -28,8 +28,8 @@ def open_engine(
     require_working(path)
     with LlamaModel(path) as model:
         chosen = settings(model)
-        room = context_tokens(model.context_length, chosen.sequences)
-        with closing(SharedPrefixEngine(model, context_tokens=room, settings=chosen)) as engine:
+        cells = context_tokens(model.context_length, chosen.sequences)
+        with closing(SharedPrefixEngine(model, context_tokens=cells, settings=chosen)) as engine:
             yield engine
 
 

@@ -71,8 +71,8 @@ def measure_rates(
 ) -> tuple[float, float]:
     """Return the rates, in tokens per second, of evaluating a prompt and of decoding `decoded` tokens per sequence."""
     tokens = (model.tokenize(TIMED_TEXT) * prefix_tokens)[: max(prefix_tokens, settings.batch_tokens) + 1]
-    room = len(tokens) + settings.sequences * (decoded + 4)
-    engine = SharedPrefixEngine(model, context_tokens=room, settings=settings)
+    cells = len(tokens) + settings.sequences * (decoded + 4)
+    engine = SharedPrefixEngine(model, context_tokens=cells, settings=settings)
     try:
         started = time.perf_counter()
         engine.log_probabilities(tokens[:-1], tokens[-1:])

@@ -232,7 +232,7 @@ def test_without_a_library_or_with_a_wrong_profile(
     monkeypatch.chdir(tmp_path)
     assert "makes one" in results("--profile", "tiny")["library"]["message"]
     assert list(tmp_path.iterdir()) == [], "nothing is made"
-    assert "no profile 'huge'" in results("--profile", "huge")["settings"]["message"]
+    assert "Unknown profile 'huge'" in results("--profile", "huge")["settings"]["message"]
 
 
 def test_the_module_runs_by_itself() -> None:

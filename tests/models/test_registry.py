@@ -121,7 +121,7 @@ def test_members_of_the_last_part() -> None:
 def test_broken_registry_is_one_sentence(tmp_path: Path, text: str) -> None:
     path = tmp_path / "registry.toml"
     path.write_text(text)
-    with pytest.raises(ModelError, match=r"registry.toml cannot be read \(.+\); reinstall local-rag"):
+    with pytest.raises(ModelError, match=r"registry.toml \(.+\); reinstall local-rag"):
         load_registry(path)
 
 
