@@ -13,6 +13,7 @@ from local_rag import Library
 from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
 from local_rag.index.segment import write_manifest
+from local_rag.indexing.contextualize import PROMPT
 from local_rag.indexing.indexer import IndexReport
 from local_rag.models.registry import resolve
 from local_rag.records import Progress, Role
@@ -190,7 +191,7 @@ def test_another_prompt_is_named(folder: Path) -> None:
     made_with("prompt", "other")
     with pytest.raises(LibraryError, match=r"the words in which contexts are asked for.*`local-rag index`"):
         plain().search("boat")
-    made_with("prompt", 2)
+    made_with("prompt", PROMPT)
     assert plain().search("boat")
 
 
