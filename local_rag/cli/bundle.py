@@ -18,23 +18,23 @@ from local_rag.errors import LocalRagError
 
 _MIB = 1024**2
 _UNITS = {"": _MIB, "K": 1024, "M": _MIB, "G": 1024**3}
-_LARGEST_PART = 3900 * _MIB  # of what FAT32 takes, 4 GiB less a byte
+_LARGEST_PART = 3900 * _MIB  # FAT32 allows files of up to 4 GiB minus one byte
 _SMALLEST_PART = 64 * 1024
 
 
 class PartSize(click.ParamType):  # type: ignore[type-arg]
-    """A size such as 3900, in MiB, or 500K, 3900M, 2G."""
+    """A size such as 500K, 3900M or 2G; a number alone is in MiB."""
 
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read a size in bytes."""
+        """Return the size in bytes."""
         if isinstance(value, int):
             return value
         found = re.fullmatch(r"\s*(\d{1,12})\s*([KMG]?)(?:i?B)?\s*", value, re.IGNORECASE)
         size = int(found[1]) * _UNITS[found[2].upper()] if found else 0
         if not _SMALLEST_PART <= size <= _LARGEST_PART:
-            self.fail(f"{value!r} is no size between 64K and 3900M.", param, ctx)
+            self.fail(f"{value!r} is not a size between 64K and 3900M.", param, ctx)
         return size
 
 
@@ -44,24 +44,24 @@ class Glibc(click.ParamType):  # type: ignore[type-arg]
     name = "version"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Read a version."""
+        """Return the version if it is valid."""
         if not re.fullmatch(r"2\.\d{1,2}", value):
-            self.fail(f"{value!r} is no version of glibc such as 2.28.", param, ctx)
+            self.fail(f"{value!r} is not a version of glibc such as 2.28.", param, ctx)
         return str(value)
 
 
 prefix_option = click.option(
     "--prefix",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder that was installed into.  [default: of the program that runs]",
+    help="Folder of the installation.  [default: that of the running program]",
 )
 
 
 @click.group(cls=Group)
 def command() -> None:
-    """Carry the program, its models and a library to a machine that reaches nothing.
+    """Move the program, its models and a library to a machine without a network.
 
-    `create` packs on a machine with a network; `sh install.sh`, beside the parts, installs on the other side.
+    `create` packs them on a machine with a network; `sh install.sh`, next to the parts, installs them on the other one.
     """
 
 
@@ -69,37 +69,41 @@ def command() -> None:
 @click.option(
     "--output", type=click.Path(path_type=Path), default=Path("local-rag-bundle"), show_default=True, help="New folder."
 )
-@click.option("--profile", metavar="NAME", default="starter", show_default=True, help="Whose models are packed.")
+@click.option(
+    "--profile", metavar="NAME", default="starter", show_default=True, help="The profile whose models to pack."
+)
 @click.option(
     "--with-library",
     "library",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Pack a library too, with its contexts and vectors.",
+    help="Also pack a library with its contexts and vectors.",
 )
-@click.option("--without-models", is_flag=True, help="Pack the program alone: an update.")
-@click.option("--part-size", type=PartSize(), default="3900M", show_default=True, help="Largest part; at most 3900M.")
-@click.option("--glibc", type=Glibc(), help="Oldest glibc to run with.  [default: what the packages need]")
+@click.option("--without-models", is_flag=True, help="Pack only the program, as an update.")
+@click.option(
+    "--part-size", type=PartSize(), default="3900M", show_default=True, help="Maximum size of a part, up to 3900M."
+)
+@click.option("--glibc", type=Glibc(), help="Oldest glibc to support.  [default: what the packages need]")
 @click.option(
     "--python",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Archive of an interpreter to pack (.tar.gz).",
+    help="Archive (.tar.gz) of a Python interpreter to pack.",
 )
 @click.option(
-    "--sign", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Private key of OpenSSH to sign with."
+    "--sign", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="OpenSSH private key to sign with."
 )
 @click.option(
     "--llama",
     type=click.Choice(["portable", "installed"]),
     default="portable",
     show_default=True,
-    help="llama.cpp for every processor of this kind, built now, or as it is installed here.",
+    help="Build llama.cpp for every processor of this architecture, or pack the installed one.",
 )
-@click.option("--dry-run", is_flag=True, help="Show the plan and the total size; fetch and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and the total size; download and write nothing.")
 @json_option
 def create(*, dry_run: bool, as_json: bool, without_models: bool, part_size: int, **given: Any) -> None:
-    """Pack wheels, models, licences and a list of all of it into parts; then rehearse the install.
+    """Pack wheels, models, licences and a manifest into parts, and then test the installation.
 
-    Nothing is built on the other side. What is fetched and built is kept in the user's cache folder.
+    Nothing is built on the other machine. Downloads and builds are kept in the user's cache folder.
     """
     from platformdirs import user_cache_path
 
@@ -111,29 +115,29 @@ def create(*, dry_run: bool, as_json: bool, without_models: bool, part_size: int
         for line in _plan_lines(plan):
             click.echo(line, err=as_json or not dry_run)
 
-    told = _told(
+    created = _run(
         lambda: create_bundle(packing, lambda text: click.echo(f"{text} ...", err=True), show, dry_run=dry_run), as_json
     )
     if as_json:
-        click.echo(printable_json({"ok": True, **told}, indent=1))
+        click.echo(printable_json({"ok": True, **created}, indent=1))
     elif not dry_run:
-        rehearsal = told["rehearsal"]
-        click.echo(f"{told['output']}: {told['id']}, {len(told['parts'])} parts, {decimal(told['bytes'])}")
+        rehearsal = created["rehearsal"]
+        click.echo(f"{created['output']}: {created['id']}, {len(created['parts'])} parts, {decimal(created['bytes'])}")
         answer = one_line(rehearsal["answer"]) if rehearsal["answered"] else "not answered from the document"
-        click.echo(f"Rehearsed in {rehearsal['seconds']} seconds: {rehearsal['question']} {answer}")
+        click.echo(f"Tested in {rehearsal['seconds']} seconds: {rehearsal['question']} {answer}")
 
 
 @command.command("verify")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option(
-    "--key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Public key to be signed with."
+    "--key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Public key of the signature."
 )
-@click.option("--require-signature", is_flag=True, help="Fail where the bundle is not signed with the key.")
+@click.option("--require-signature", is_flag=True, help="Fail if the bundle is not signed with the key.")
 @json_option
 def verify_bundle(path: Path, key: Path | None, require_signature: bool, as_json: bool) -> None:
-    """Check the bundle at PATH, its folder or a part: nothing is extracted, nothing of it is run.
+    """Check the bundle at PATH, its folder or a part, without extracting or running anything.
 
-    Names the files to copy again. `python3 -I verify.py`, beside the parts, does the same without the program.
+    Names the files to copy again. `python3 -I verify.py`, next to the parts, does the same without the program.
     """
     result = verify.check(path, key, require_signature)
     click.echo(printable_json(result, indent=1) if as_json else printable(verify.as_text(result)))
@@ -145,29 +149,28 @@ def verify_bundle(path: Path, key: Path | None, require_signature: bool, as_json
 @prefix_option
 @json_option
 def rollback(prefix: Path | None, as_json: bool) -> None:
-    """Go back to the version before; a second time, and the newer one is back."""
-    told = _told(lambda: installed.rollback(installed.require_prefix(prefix)), as_json)
-    click.echo(
-        printable_json({"ok": True, **told}) if as_json else f"{told['current']} is used now, not {told['previous']}."
-    )
+    """Switch back to the previous version. Run again to undo."""
+    result = _run(lambda: installed.rollback(installed.require_prefix(prefix)), as_json)
+    text = f"Now using {result['current']} instead of {result['previous']}."
+    click.echo(printable_json({"ok": True, **result}) if as_json else text)
 
 
 @command.command()
 @prefix_option
 @json_option
 def uninstall(prefix: Path | None, as_json: bool) -> None:
-    """Remove exactly what bundles put there; libraries and models that have changed since stay."""
-    told = _told(lambda: installed.uninstall(installed.require_prefix(prefix)), as_json)
+    """Remove exactly what bundles installed; libraries and models that changed since then are kept."""
+    result = _run(lambda: installed.uninstall(installed.require_prefix(prefix)), as_json)
     if as_json:
-        click.echo(printable_json({"ok": True, **told}))
+        click.echo(printable_json({"ok": True, **result}))
         return
-    for path in told["kept"]:
-        click.echo(f"Kept, since it has changed: {printable(path)}")
-    click.echo(f"Removed from {printable(told['prefix'])}.")
+    for path in result["kept"]:
+        click.echo(f"Kept because it has changed: {printable(path)}")
+    click.echo(f"Removed from {printable(result['prefix'])}.")
 
 
-def _told(work: Callable[[], dict[str, Any]], as_json: bool) -> dict[str, Any]:
-    """Do it; an expected failure becomes a sentence on stderr, and JSON with its kind where that was asked for."""
+def _run(work: Callable[[], dict[str, Any]], as_json: bool) -> dict[str, Any]:
+    """Do the work; turn an expected error into a sentence on stderr, or into JSON with its kind."""
     try:
         return work()
     except BundleError as error:
@@ -177,7 +180,7 @@ def _told(work: Callable[[], dict[str, Any]], as_json: bool) -> dict[str, Any]:
         raise LocalRagError(str(error)) from error
     except OSError as error:
         message = (
-            f"{error.filename or 'The folder'} cannot be read or written ({error.strerror}); see to it, and try again."
+            f"{error.filename or 'The folder'} cannot be read or written ({error.strerror}); fix this and try again."
         )
         if as_json:
             click.echo(printable_json({"ok": False, "kind": "disk", "message": message}))
@@ -186,7 +189,7 @@ def _told(work: Callable[[], dict[str, Any]], as_json: bool) -> dict[str, Any]:
 
 
 def _plan_lines(plan: dict[str, Any]) -> list[str]:
-    """Say what will be packed, and how large it will be."""
+    """Describe what will be packed and its size."""
     lines = [f"A bundle of the profile {plan['profile']} for {plan['output']}:"]
     lines += [f"  {kind}: {of['files']} files, {decimal(of['bytes'])}" for kind, of in plan["kinds"].items()]
     lines.append(f"Left out: {', '.join(plan['left_out'])}")

@@ -9,29 +9,22 @@ from typing import Any
 import click
 
 from local_rag.answering.conversation import Conversation
-from local_rag.cli.opening import open_library
-from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option
-from local_rag.cli.search import NOTHING_PASSES, passage_as_text, place_as_text
-from local_rag.display import (
-    answer_as_dict,
-    display_path,
-    one_line,
-    printable,
-    printable_json,
-)
+from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option, open_library
+from local_rag.cli.search import NO_MATCHING_DOCUMENT, location_as_text, passage_as_text
+from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.files import write_whole
 from local_rag.records import Answer, AskOptions
 
 _HELP = """\
-/sources         show the passages that were read for the last answer
-/new             begin a new subject: the next question stands alone
-/in [GLOB ...]   ask only documents that a pattern matches; alone: all again
+/sources         show the passages read for the last answer
+/new             start a new subject: the next question is not a follow-up
+/in [GLOB ...]   search only documents that match a pattern; without one: all
 /save FILE       write the conversation as Markdown, with the passages it cites
-/list            show the conversations that are kept
-/switch NUMBER   go on with another one
-/forget [NUMBER] delete one, or this one
-/quit            end; so does Ctrl-D"""
+/list            list the stored conversations
+/switch NUMBER   continue another conversation
+/forget [NUMBER] delete a conversation; without a number: this one
+/quit            quit, like Ctrl-D"""
 
 
 @click.command(cls=Command)
@@ -40,18 +33,18 @@ _HELP = """\
 @ask_options("rewrite")
 @json_option
 def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) -> None:
-    """Ask one question after the other; each is searched in the light of those before it on the same subject.
+    """Ask questions in a conversation; each follow-up is searched together with the earlier questions on its subject.
 
-    What is typed behind a slash is for the program: /help lists that. Conversations are kept in the library.
+    Lines that begin with a slash are commands; /help lists them. The library stores conversations.
     """
     with open_library(library, **settings) as opened, contextlib.closing(opened.chat()) as conversation:
-        opened.manifest()  # a library that cannot be asked is told before the first question
+        opened.manifest()  # reports a library that cannot be searched before the first question
         if options.rewrite:
             opened.pipeline().require_rewriter()
         conversation.options = options
         asks = sys.stdin.isatty()
         if asks:
-            _remember_lines(conversation)
+            _load_line_history(conversation)
             click.echo("Ask, or type /help. Ctrl-D ends.", err=True)
         while (line := _read_line("> " if asks else "")) is not None:
             try:
@@ -67,7 +60,7 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
 
 
 def _read_line(prompt: str) -> str | None:
-    """Read a line, None at the end of the input; Ctrl-C gives up the line that is being typed."""
+    """Read a line; None at the end of the input; Ctrl-C discards the line being typed."""
     try:
         return input(prompt).strip()
     except EOFError:
@@ -77,8 +70,8 @@ def _read_line(prompt: str) -> str | None:
         return ""
 
 
-def _remember_lines(conversation: Conversation) -> None:
-    """Let lines be edited, and those asked before be called back."""
+def _load_line_history(conversation: Conversation) -> None:
+    """Enable line editing and recalling earlier questions."""
     with contextlib.suppress(ImportError):
         import readline
 
@@ -89,7 +82,7 @@ def _remember_lines(conversation: Conversation) -> None:
 
 def _ask(question: str, conversation: Conversation, *, as_json: bool) -> None:
     if len(conversation.turns) == 1 and not as_json:
-        click.echo("(A follow-up is searched with the question before as well; /new begins a new subject.)", err=True)
+        click.echo("(A follow-up is searched together with earlier questions; /new starts a new subject.)", err=True)
 
     def write(text: str) -> None:
         if not as_json:
@@ -102,16 +95,16 @@ def _ask(question: str, conversation: Conversation, *, as_json: bool) -> None:
     click.echo()
     _show_citations(answer)
     if conversation.options.filters and answer is conversation.last and not answer.passages:
-        click.echo(NOTHING_PASSES, err=True)
+        click.echo(NO_MATCHING_DOCUMENT, err=True)
 
 
 def _show_citations(answer: Answer) -> None:
     for citation in answer.citations:
-        click.echo(f"  [{citation.number}] {place_as_text(citation.passage)}")
+        click.echo(f"  [{citation.number}] {location_as_text(citation.passage)}")
 
 
 def _obey(line: str, conversation: Conversation) -> bool:
-    """Do what a line that begins with a slash asks for; return whether to go on."""
+    """Run a command that begins with a slash; return whether to continue."""
     name, *words = line.split()
     rest = line[len(name) :].strip()
     if name in {"/quit", "/exit"}:
@@ -120,14 +113,14 @@ def _obey(line: str, conversation: Conversation) -> bool:
         for number, passage in enumerate(conversation.passages, start=1):
             click.echo(passage_as_text(number, passage))
         if not conversation.passages:
-            click.echo("Nothing was read yet.", err=True)
+            click.echo("No passages have been read yet.", err=True)
     elif name == "/new":
         conversation.new_subject()
-        click.echo("A new subject.", err=True)
+        click.echo("New subject.", err=True)
     elif name == "/in":
         filters = replace(conversation.options.filters, within=tuple(words))
         conversation.options = replace(conversation.options, filters=filters)
-        click.echo(f"Asking {', '.join(words) or 'all documents'}.", err=True)
+        click.echo(f"Searching {', '.join(words) or 'all documents'}.", err=True)
     elif name == "/save" and rest:
         _save(Path(rest).expanduser(), conversation)
     elif name == "/list":
@@ -139,17 +132,17 @@ def _obey(line: str, conversation: Conversation) -> bool:
         click.echo(f"Conversation {int(rest)}.", err=True)
     elif name == "/forget" and (rest.isdecimal() or not rest):
         conversation.forget(int(rest) if rest else None)
-        click.echo("Forgotten.", err=True)
+        click.echo("Deleted.", err=True)
     else:
         click.echo(_HELP, err=name != "/help")
     return True
 
 
 def _save(path: Path, conversation: Conversation) -> None:
-    """Write the conversation to a file that is not there yet."""
+    """Write the conversation to a new file."""
     try:
         if path.exists():
-            raise FileExistsError(17, "it exists already")
+            raise FileExistsError(17, "it already exists")
         write_whole(path, printable(conversation.as_markdown()))
     except OSError as error:
         raise LocalRagError(f"{path} cannot be written ({error.strerror}); name another file.") from None

@@ -7,19 +7,18 @@ from typing import Any
 import click
 from rich.filesize import decimal
 
-from local_rag.cli.opening import open_library
-from local_rag.cli.options import Command, json_option, library_options
+from local_rag.cli.options import Command, json_option, library_options, open_library
 from local_rag.display import printable_json
 
 
 @click.command(cls=Command)
 @library_options
-@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @json_option
 def command(library: Path, dry_run: bool, as_json: bool, **settings: Any) -> None:
-    """Delete older indexes, contexts and vectors that no document needs any more, and leftovers of killed runs.
+    """Delete old indexes, contexts and vectors that no document needs any more, and leftovers of killed runs.
 
-    Going back to an earlier model or to removed documents will then cost their contexts and vectors again.
+    If you later return to an earlier model or add removed documents again, their contexts and vectors are recomputed.
     """
     with open_library(library, **settings) as opened:
         cleaning = opened.clean(dry_run=dry_run)
@@ -38,6 +37,6 @@ def command(library: Path, dry_run: bool, as_json: bool, **settings: Any) -> Non
     click.echo(f"{verb} {deleted}: {freed}{decimal(max(0, cleaning.bytes))} freed.")
     if cleaning.kept_caches:
         click.echo(
-            "All contexts and vectors were kept, as an `index` has yet to run to its end; run `local-rag index`.",
+            "All contexts and vectors were kept because the last `index` did not finish; run `local-rag index`.",
             err=True,
         )

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from local_rag.cli.opening import open_library
-from local_rag.cli.options import ClusterCommand, Group, json_option, library_options
+from local_rag.cli.options import ClusterCommand, Group, json_option, library_options, open_library
 from local_rag.cli.progress import IndexProgress
 from local_rag.cluster.engines.choice import check_engine
 from local_rag.cluster.hosts import head_of
@@ -21,16 +20,16 @@ from local_rag.offline import is_loopback
 
 
 class ClusterGroup(Group):
-    """Commands that talk to the machines of a cluster."""
+    """A group of commands that connect to the machines of a cluster."""
 
     command_class = ClusterCommand
 
 
 @click.group(cls=ClusterGroup)
 def command() -> None:
-    """Let several machines index, and a search engine hold the index.
+    """Index on several machines, and keep the index in a search engine.
 
-    The settings `cluster_address` and `search_engine` say where they are; docs/scale.md says how many it takes.
+    The settings `cluster_address` and `search_engine` name them; docs/scale.md helps to choose their number.
     """
 
 
@@ -38,16 +37,16 @@ def command() -> None:
 @library_options
 @json_option
 def check(library: Path, as_json: bool, **settings: Any) -> None:
-    """Compare versions and model hashes of all machines, and look at the search engine.
+    """Compare versions and model hashes of all machines, and check the search engine.
 
-    Ends with exit code 1 where a machine differs from this one.
+    The exit code is 1 if a machine differs from this one.
     """
     with open_library(library, **settings) as opened:
         named = opened.settings
     if not named.cluster_address and not named.search_engine:
         raise ClusterError(
-            "No cluster is named; set LOCAL_RAG_CLUSTER_ADDRESS to the address of its head, such as 10.0.0.5:6379, or "
-            "start one with `local-rag cluster start`."
+            "The setting cluster_address is empty; set LOCAL_RAG_CLUSTER_ADDRESS to the address of the head, such as "
+            "10.0.0.5:6379, or start a cluster with `local-rag cluster start`."
         )
     machines = compare_machines(named) if named.cluster_address else []
     engine, damage = check_engine(named) if named.search_engine else ("", [])
@@ -73,59 +72,63 @@ def _show(machines: Sequence[Machine]) -> None:
 
 
 @command.command()
-@click.option("--host", metavar="ADDRESS", help="Private address of this machine, for others.  [default: 127.0.0.1]")
+@click.option(
+    "--host", metavar="ADDRESS", help="Private address of this machine for other machines.  [default: 127.0.0.1]"
+)
 @click.option("--port", type=click.IntRange(1, 65535), default=6379, show_default=True, help="Port of the head.")
-@click.option("--join", "address", metavar="ADDRESS", help="Join the cluster whose head is there, and work for it.")
-@click.option("--drive-only", is_flag=True, help="With --join: run `index` from here, and do no work.")
+@click.option("--join", "address", metavar="ADDRESS", help="Join the cluster with this head as a worker.")
+@click.option(
+    "--drive-only", is_flag=True, help="With --join: only run `index` from here, without working for the cluster."
+)
 @json_option
 def start(host: str | None, port: int, address: str | None, drive_only: bool, as_json: bool) -> None:
-    """Start a cluster on this machine, or let it join one; print what to type on others."""
+    """Start a cluster on this machine or join one, and print the commands for the other machines."""
     if drive_only and not address:
-        raise click.UsageError("--drive-only is for a machine that joins; give --join ADDRESS.")
+        raise click.UsageError("--drive-only needs --join ADDRESS.")
     started = join(address, own=host, drives_only=drive_only) if address else start_head(host or "127.0.0.1", port)
-    _tell(started, [] if address else commands_for_others(started.address), as_json=as_json)
+    _show_started(started, [] if address else commands_for_others(started.address), as_json=as_json)
 
 
-def _tell(started: Started, others: Sequence[str], *, as_json: bool) -> None:
+def _show_started(started: Started, others: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         click.echo(printable_json({**asdict(started), "commands": others}))
         return
     click.echo(f"{'The cluster runs at' if started.head else 'This machine has joined'} {started.address}.")
     click.echo(f"To index on it: export LOCAL_RAG_CLUSTER_ADDRESS={started.address}")
     if others and not is_loopback(head_of(started.address)[0]):
-        click.echo("On every other machine, with the same local-rag, models and token:")
+        click.echo("Run on every other machine, with the same local-rag, models and token:")
         click.echo("\n".join(f"  {line}" for line in others[:2]))
-        click.echo("or, where Ray is started in another way:")
+        click.echo("or, if Ray is started in another way:")
         click.echo("\n".join(f"  {line}" for line in others[2:]))
 
 
 @command.command()
 @json_option
 def stop(as_json: bool) -> None:
-    """Stop what `cluster start` has started on this machine, and nothing else."""
+    """Stop the processes that `cluster start` started on this machine, and nothing else."""
     stopped = stop_here()
     if as_json:
         click.echo(printable_json({"stopped": asdict(stopped) if stopped else None}))
     elif stopped is None:
-        click.echo("Nothing that `local-rag cluster start` has started runs here.")
+        click.echo("No process started by `local-rag cluster start` runs on this machine.")
     else:
         click.echo(f"Stopped{' the cluster at' if stopped.head else ': this machine has left'} {stopped.address}.")
 
 
 @command.command()
 @library_options
-@click.option("--back", is_flag=True, help="Publish in the library's folder again, and leave the engine as it is.")
+@click.option("--back", is_flag=True, help="Publish in the library folder again; the engine is not changed.")
 @json_option
 def copy(library: Path, back: bool, as_json: bool, **settings: Any) -> None:
-    """Publish an indexed library in the search engine that `search_engine` names, or back in its folder.
+    """Publish an indexed library in the search engine that the setting `search_engine` names, or back in its folder.
 
-    Nothing is read or computed again. Which of the two is searched the setting says.
+    Nothing is read or computed again. The `search_engine` setting decides which one is searched.
     """
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         engine = opened.settings.search_engine
         if not engine:
             raise ClusterError(
-                "No search engine is named; set LOCAL_RAG_SEARCH_ENGINE to one such as "
+                "The setting search_engine is empty; set LOCAL_RAG_SEARCH_ENGINE to an engine such as "
                 "qdrant:https://10.0.0.5:6333/handbook."
             )
         with opened.writing(progress, here=back) as (store, indexer):
@@ -135,4 +138,4 @@ def copy(library: Path, back: bool, as_json: bool, **settings: Any) -> None:
     if as_json:
         click.echo(printable_json({"to": target, "documents": documents, "chunks": chunks}))
     else:
-        click.echo(f"{documents} documents, {chunks} chunks are in {one_line(target)} now.")
+        click.echo(f"{documents} documents with {chunks} chunks are now in {one_line(target)}.")

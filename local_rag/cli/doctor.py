@@ -18,15 +18,16 @@ _COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 @library_options
 @json_option
 def command(library: Path, profile: str | None, as_json: bool) -> None:
-    """Check this machine, the models and the library; say how to mend what is wrong.
+    """Check this machine, the models and the library, and say how to fix each problem.
 
-    Hashes the models and decodes a few tokens with them. Where the program came in a bundle, says which one, and what
-    differs from its manifest. Ends with exit code 1 when a check fails.
+    Hashes the models and generates a few tokens with them. If local-rag was installed from a bundle, names the bundle
+    and the differences from its manifest. The exit code is 1 if a check fails.
     """
-    told = receipt()
-    bundled = [check_bundle(told, list(differences()))] if told else []
+    installed = receipt()
+    bundled = [check_bundle(installed, list(differences()))] if installed else []
     results = []
-    for result in chain(bundled, diagnose(library, left_out=told["left_out"] if told else (), profile=profile)):
+    left_out = installed["left_out"] if installed else ()
+    for result in chain(bundled, diagnose(library, left_out=left_out, profile=profile)):
         results.append(result)
         if not as_json:
             mark = click.style(f"{result.severity:8}", fg=_COLOURS[result.severity])

@@ -6,8 +6,7 @@ from typing import Any
 import click
 from rich.filesize import decimal
 
-from local_rag.cli.opening import open_library
-from local_rag.cli.options import Command, filter_options, json_option, library_options
+from local_rag.cli.options import Command, filter_options, json_option, library_options, open_library
 from local_rag.display import display_path, one_line, printable_json
 from local_rag.records import Filters
 
@@ -17,9 +16,9 @@ from local_rag.records import Filters
 @filter_options
 @json_option
 def command(library: Path, filters: Filters, as_json: bool, **settings: Any) -> None:
-    """List the documents of the library: what each is about, its state, dates and size.
+    """List the documents of the library: what each is about, its state, its dates and its size.
 
-    A state is indexed, waiting for `local-rag index` to end, changed or missing since it was read, or unreachable.
+    The state is indexed, waiting for `local-rag index` to finish, changed or missing since it was read, or unreachable.
     """
     with open_library(library, **settings) as opened:
         documents = opened.documents(filters=filters)
@@ -34,4 +33,4 @@ def command(library: Path, filters: Filters, as_json: bool, **settings: Any) -> 
         lines = [path, one_line(document.title), one_line(facts), one_line(document.about)]
         click.echo("\n    ".join(line for line in lines if line))
     if not documents:
-        click.echo("No document passes." if filters else "The library holds no documents yet.", err=True)
+        click.echo("No document matches." if filters else "The library contains no documents yet.", err=True)

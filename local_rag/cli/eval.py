@@ -1,4 +1,4 @@
-"""`local-rag eval`: measure on a dataset, draft one, calibrate the answers, look at earlier runs."""
+"""`local-rag eval`: measure on a dataset, draft one, calibrate answers, show earlier runs."""
 
 import json
 import os
@@ -8,8 +8,14 @@ from typing import Any, get_args
 import click
 
 from local_rag.cli.eval_tables import gain_as_text, print_history, print_report
-from local_rag.cli.opening import current_parts, open_library
-from local_rag.cli.options import Group, json_option, library_options, model_option
+from local_rag.cli.options import (
+    DefaultGroup,
+    current_parts,
+    json_option,
+    library_options,
+    model_option,
+    open_library,
+)
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import printable, printable_json
 from local_rag.errors import DatasetError
@@ -24,29 +30,21 @@ from local_rag.models.choice import find
 from local_rag.records import ContextMode
 from local_rag.settings import resolve_settings
 
-_MADE = Path("my-eval")
+_DRAFTED = Path("my-eval")
 
 
-class EvalGroup(Group):
-    """Take whatever is not the name of a command for the arguments of `run`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `run` in front where no command is named; a dataset called `make` is given as ./make."""
-        return super().parse_args(ctx, args if args and args[0] in self.commands else ["run", *args])
-
-
-@click.group(cls=EvalGroup)
+@click.group(cls=DefaultGroup, default="run")
 def command() -> None:
     """Measure retrieval."""
 
 
-@command.command(epilog="`local-rag eval make DOCUMENTS` drafts a dataset from documents of your own.")
+@command.command(epilog="`local-rag eval make DOCUMENTS` drafts a dataset from your own documents.")
 @click.argument("dataset", type=click.Path(path_type=Path))
 @click.option("--profile", metavar="NAME", help="Models to use: starter, tiny, small or laptop.  [default: starter]")
 @click.option(
     "--context",
     type=click.Choice(get_args(ContextMode)),
-    help="What situates each chunk of a dataset that is indexed.  [default: auto]",
+    help="The context of each chunk if the dataset is indexed.  [default: auto]",
 )
 @click.option(
     "--questions",
@@ -54,31 +52,35 @@ def command() -> None:
     type=click.Choice(get_args(Part)),
     default="all",
     show_default=True,
-    help="Ask all, or the half for choosing settings, or the half for reporting what was chosen.",
+    help="Ask all questions, the half for choosing settings, or the half for reporting results.",
 )
 @click.option(
     "--library",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where to index the dataset, or which library to ask where it has no documents.  "
+    help="Where to index the dataset, or which library to ask if the dataset has no documents.  "
     "[default: DATASET/.local-rag/PROFILE, or .local-rag]",
 )
 @model_option("context", "write contexts with")
 @model_option("embed", "embed with")
 @model_option("rerank", "rerank with")
 @model_option("answer", "answer with")
-@click.option("--answers", is_flag=True, help="Answer every question too, and count right answers and refusals.")
-@click.option("--no-rerank", is_flag=True, help="Leave the reranker out.")
-@click.option("--compare", type=click.Path(path_type=Path), metavar="JSON", help="Test against an earlier report.")
+@click.option("--answers", is_flag=True, help="Also answer every question, and count right answers and refusals.")
+@click.option("--no-rerank", is_flag=True, help="Do not rerank.")
+@click.option("--compare", type=click.Path(path_type=Path), metavar="JSON", help="Compare with an earlier report.")
 @click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the report; - prints it."
+    "--json",
+    "json_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the report to a file; - prints it.",
 )
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path), metavar="FILE", help="Draw recall against depth.")
 @click.option(
     "--fail-below",
     multiple=True,
     metavar="NAME=NUMBER",
-    help="Exit with 1 where a figure is lower: of the last stage (recall@5=80, mrr@10=0.7), or a share of answers in "
-    "percent (right=85, refused=80).",
+    help="Exit with code 1 if a figure is lower: a metric of the last stage (recall@5=80, mrr@10=0.7) or a percentage "
+    "of answers (right=85, refused=80).",
 )
 def run(
     dataset: Path,
@@ -92,29 +94,29 @@ def run(
     plot_path: Path | None,
     **settings: Any,
 ) -> None:
-    """Measure every stage of retrieval on the questions of a DATASET folder, and with --answers the answers.
+    """Measure every stage of retrieval on the questions of a DATASET folder, and with --answers also the answers.
 
-    It is indexed once, beside the dataset; stop at any time and the same command goes on where it stopped. A dataset
-    without documents.jsonl is asked of the library in use, which stays as it is.
+    The dataset is indexed once, in a library next to it. You can stop at any time; the same command continues where it
+    stopped. The questions of a dataset without documents.jsonl are asked of your own library, which is not changed.
     """
     wanted = _figures(fail_below)
     for path in (json_path, plot_path):
         if path and path != Path("-") and (path.is_dir() or not os.access(path.parent, os.W_OK)):
-            raise DatasetError(f"{path} cannot be written; name a file in a folder that is there and yours.")
+            raise DatasetError(f"{path} cannot be written; name a file in an existing folder that you can write to.")
     other = load_report(compare) if compare else None
     loaded = load_dataset(dataset)
     if loaded.documents:
         settings["context"] = settings["context"] or "auto"
         library = library or _folder_of(dataset, settings["profile"])
     elif settings["context"]:
-        raise click.UsageError("A library in use has its contexts already; leave --context out.")
+        raise click.UsageError("A library in use already has its contexts; remove --context.")
     library = library or DEFAULT_FOLDER
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         try:
             report = evaluate(loaded, opened, part=part, rerank=not no_rerank, answers=answers, progress=progress)
         except KeyboardInterrupt:
             progress.stop()
-            click.echo("Stopped. Everything finished so far is kept; run the same command again to go on.", err=True)
+            click.echo("Stopped. Everything finished is kept; run the same command again to continue.", err=True)
             raise click.exceptions.Exit(130) from None
     if other:
         report["comparison"] = {"with": str(compare), **compare_reports(report, other)}
@@ -127,27 +129,27 @@ def run(
     if plot_path:
         plot([report, other] if other else [report], plot_path)
     if not runs.append(library, report):
-        click.echo(f"{library} cannot be written, so that `eval history` will not know of this run.", err=True)
+        click.echo(f"{library} cannot be written, so `eval history` will not show this run.", err=True)
     if missed := runs.require_at_least(runs.figures(report), wanted):
         click.echo(f"Lower than wanted: {'; '.join(missed)}.", err=True)
         raise click.exceptions.Exit(1)
 
 
 def _folder_of(dataset: Path, profile: str | None) -> Path:
-    """Return where a dataset is indexed with a profile."""
+    """Return the folder of a dataset's library for a profile."""
     root = dataset / DEFAULT_FOLDER
     return root / resolve_settings(root, profile=profile).profile
 
 
 def _figures(wanted: tuple[str, ...]) -> dict[str, float]:
-    """Read NAME=NUMBER."""
+    """Parse entries of the form NAME=NUMBER."""
     found = {}
     for one in wanted:
         name, _, number = one.partition("=")
         try:
             found[name] = float(number)
         except ValueError:
-            raise click.UsageError(f"--fail-below {one} is not like recall@5=80.") from None
+            raise click.UsageError(f"--fail-below {one} does not have the form recall@5=80.") from None
     return found
 
 
@@ -161,7 +163,7 @@ def _figures(wanted: tuple[str, ...]) -> dict[str, float]:
     "names",
     multiple=True,
     metavar="NAME",
-    help="What to draw, again for more.  [default: recall@5, right and refused]",
+    help="A figure to draw; repeat for several.  [default: recall@5, right and refused]",
 )
 @json_option
 def show_history(
@@ -174,7 +176,7 @@ def show_history(
     elif recorded:
         print_history(recorded)
     else:
-        click.echo(f"Nothing was measured with {library} yet; `local-rag eval DATASET` does.", err=True)
+        click.echo(f"{library} has not been evaluated yet; run `local-rag eval DATASET`.", err=True)
     if plot_path and recorded:
         runs.plot_history(recorded, names or ("recall@5", "right", "refused"), plot_path)
 
@@ -183,20 +185,20 @@ def show_history(
 @library_options
 @model_option("answer", "answer with")
 @click.option(
-    "--questions", "count", type=click.IntRange(min=10), default=40, show_default=True, help="How many to ask at most."
+    "--questions", "count", type=click.IntRange(min=10), default=40, show_default=True, help="Maximum to ask."
 )
 @click.option(
     "--wrong",
     type=click.FloatRange(0.01, 0.5),
     default=0.1,
     show_default=True,
-    help="Which share of the questions that nothing answers may get an answer.",
+    help="Share of the unanswerable questions that may be answered.",
 )
 @json_option
 def calibrate(library: Path, count: int, wrong: float, as_json: bool, **settings: Any) -> None:
-    """Find out on the library's own documents when `ask` should say that it does not know.
+    """Choose on the library's own documents when `ask` should refuse to answer.
 
-    Drafts questions, asks each with its document and once more without it, and keeps the odds that tell the two apart.
+    Drafts questions, asks each with and without its document, and stores the threshold that separates the two.
     """
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         found = calibrate_library(opened, count=count, wrong=wrong, progress=progress)
@@ -204,8 +206,9 @@ def calibrate(library: Path, count: int, wrong: float, as_json: bool, **settings
         click.echo(printable_json(found))
         return
     click.echo(
-        f"Asked {found.questions} drafted questions: at log odds of {found.threshold:.2f} {found.answered_with} are "
-        f"answered with their document, {found.answered_without} without it. `local-rag ask` uses this from now on."
+        f"Asked {found.questions} drafted questions: at a threshold of {found.threshold:.2f} (log odds) "
+        f"{found.answered_with} are answered with their document and {found.answered_without} without it. `local-rag "
+        "ask` now uses this threshold."
     )
 
 
@@ -213,19 +216,16 @@ def calibrate(library: Path, count: int, wrong: float, as_json: bool, **settings
 @click.argument("dataset", required=False, type=click.Path(path_type=Path))
 @library_options
 @model_option("answer", "draft with")
-@click.option(
-    "--questions", "count", type=click.IntRange(min=4), default=60, show_default=True, help="How many to ask at most."
-)
+@click.option("--questions", "count", type=click.IntRange(min=4), default=60, show_default=True, help="Maximum to ask.")
 @json_option
 def contexts(dataset: Path | None, library: Path, count: int, as_json: bool, **settings: Any) -> None:
-    """Find out what contexts gain on the library's own documents.
+    """Measure what contexts gain on the library's own documents.
 
-    Asks the reviewed questions of DATASET where there are some, else those that nobody has reviewed yet; of the folder
-    my-eval where no other is named, and where that is not there either, questions that the model drafts. Each is
-    asked with contexts and without. `local-rag status` shows what was found.
+    Uses the reviewed questions in DATASET (default: my-eval), then unreviewed ones, then ones drafted by the model.
+    Each is asked with and without contexts. `local-rag status` shows the result.
     """
-    if dataset is None and (_MADE / "questions.jsonl").exists():
-        dataset = _MADE
+    if dataset is None and (_DRAFTED / "questions.jsonl").exists():
+        dataset = _DRAFTED
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         gain = measure_gain(opened, dataset, count=count, parts=current_parts(), progress=progress)
     found = {name: getattr(gain, name) for name in gain.__slots__}
@@ -237,20 +237,20 @@ def contexts(dataset: Path | None, library: Path, count: int, as_json: bool, **s
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    default=_MADE,
+    default=_DRAFTED,
     show_default=True,
-    help="Folder of the dataset, which must not exist yet.",
+    help="Folder for the dataset; it must not contain questions yet.",
 )
 @click.option(
-    "--questions", "count", type=click.IntRange(min=1), default=50, show_default=True, help="How many to draft."
+    "--questions", "count", type=click.IntRange(min=1), default=50, show_default=True, help="Number to draft."
 )
 @click.option("--profile", metavar="NAME", help="Models to use.  [default: starter]")
 @model_option("answer", "draft and check with")
 def make(documents: tuple[Path, ...], output: Path, count: int, **settings: Any) -> None:
-    """Draft questions about DOCUMENTS of your own with the local model.
+    """Draft questions about your own DOCUMENTS with the local model.
 
-    Each has its golden passage and "reviewed": false. Read questions.jsonl: delete what nobody would ask, mend the
-    rest, set "reviewed" to true. Then `local-rag eval FOLDER` measures with them.
+    Each question has its golden passage and "reviewed": false. Edit questions.jsonl: delete questions that nobody would
+    ask, correct the others, and set "reviewed" to true. Then run `local-rag eval FOLDER`.
     """
     chosen = resolve_settings(output, **settings)
     with IndexProgress() as progress:
@@ -266,6 +266,4 @@ def make(documents: tuple[Path, ...], output: Path, count: int, **settings: Any)
     for item in report.skipped:
         click.echo(printable(f"Skipped {item.path}: {item.reason}"), err=True)
     dropped = ", ".join(f"{number} {reason}" for reason, number in report.dropped.items())
-    click.echo(
-        f"{report.kept} questions in {output / 'questions.jsonl'}, to be reviewed. Dropped: {dropped or 'none'}."
-    )
+    click.echo(f"{report.kept} questions to review are in {output / 'questions.jsonl'}. Dropped: {dropped or 'none'}.")

@@ -1,4 +1,4 @@
-"""Print the figures of evaluations as tables."""
+"""Print evaluations as tables."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _CHANCE = 0.05
 
 
 def print_report(report: Mapping[str, Any]) -> None:
-    """Print the table of stages, and of the comparison where there is one."""
+    """Print the table of stages, the answers, and the comparison if there is one."""
     console = Console(highlight=False)
     half = "" if report["part"] == "all" else f" (the half to {report['part']})"
     console.print(
@@ -28,7 +28,7 @@ def print_report(report: Mapping[str, Any]) -> None:
         table.add_row(stage, *cells, f"{low:.1f}-{high:.1f}")
     console.print(table)
     seconds = ", ".join(f"{stage} {1000 * value:.1f}" for stage, value in report["seconds_per_question"].items())
-    console.print(f"Milliseconds a question: {seconds}.")
+    console.print(f"Milliseconds per question: {seconds}.")
     if "answers" in report:
         _print_answers(report["answers"], console)
     if "comparison" in report:
@@ -38,58 +38,58 @@ def print_report(report: Mapping[str, Any]) -> None:
             cells = [_number(metric, differences[metric]["difference"], "+") for metric in METRICS]
             table.add_row(stage, *cells)
             table.add_row("  p", *(f"{differences[metric]['p']:.3f}" for metric in METRICS))
-        console.print(f"Difference to {comparison['with']} over {comparison['questions']} questions:", markup=False)
+        console.print(f"Difference from {comparison['with']} over {comparison['questions']} questions:", markup=False)
         console.print(table)
         if answers := comparison.get("answers"):
             console.print(
-                f"Right on {answers['this']:g} of {answers['questions']} questions, "
-                f"{answers['other']:g} in the other run (p = {answers['p']:.3f})."
+                f"Correct on {answers['this']:g} of {answers['questions']} questions, on {answers['other']:g} in the "
+                f"other run (p = {answers['p']:.3f})."
             )
     if report["unanswerable"] and "answers" not in report:
-        console.print(f"{report['unanswerable']} questions that nothing answers were left out.")
+        console.print(f"{report['unanswerable']} unanswerable questions were left out.")
     if report["unreviewed"]:
         console.print(f"{report['unreviewed']} questions have not been reviewed yet.")
 
 
 def _print_answers(counts: Mapping[str, Any], console: Console) -> None:
-    """Print what became of the questions."""
-    table = Table("answers", "of", "", caption=f"{counts['median_seconds']:.1f} seconds is the median.")
+    """Print the table of the answers."""
+    table = Table("answers", "of", "", caption=f"The median time is {counts['median_seconds']:.1f} seconds.")
     answerable, unanswerable = counts["answerable"], counts["unanswerable"]
     for name, text, of in (
         ("right", "right", answerable),
-        ("wrong", "stated but wrong", answerable),
-        ("refused_answerable", "refused, though the documents answer it", answerable),
-        ("refused", "refused, as nothing answers it", unanswerable),
-        ("cited_right", "citing a right document", answerable),
-        ("all_documents_read", "with all of several documents read", counts["of_several_documents"]),
+        ("wrong", "wrong", answerable),
+        ("refused_answerable", "refused although answerable", answerable),
+        ("refused", "refused and unanswerable", unanswerable),
+        ("cited_right", "citing a golden document", answerable),
+        ("all_documents_read", "with all golden documents read, if several", counts["of_several_documents"]),
         ("flagged", "with a number or name that the sources lack", answerable + unanswerable),
-        ("flagged_right", "of these right", counts["right"]),
+        ("flagged_right", "of these, right", counts["right"]),
     ):
         if of:
             table.add_row(str(counts[name]), str(of), text)
     console.print(table)
     if counts["other"]:
-        console.print(f"{counts['other']} questions that are neither were not asked.")
+        console.print(f"{counts['other']} questions that are neither answerable nor unanswerable were not asked.")
 
 
 def gain_as_text(gain: Mapping[str, Any]) -> str:
-    """Say what contexts gain in a library, on which questions, and whether that can be told from chance."""
+    """Describe what contexts gain in a library, on which questions, and whether the gain is significant."""
     if gain["drafted"]:
-        asked = "drafted questions, which nobody has asked"
+        asked = "drafted questions"
     else:
-        asked = "questions that nobody has reviewed" if gain["unreviewed"] else "reviewed questions"
+        asked = "unreviewed questions" if gain["unreviewed"] else "reviewed questions"
     difference = gain["recall_with"] - gain["recall_without"]
-    chance = "more than chance" if min(gain["recall_p"], gain["mrr_p"]) < _CHANCE else "no more than chance may do"
+    significant = "significant" if min(gain["recall_p"], gain["mrr_p"]) < _CHANCE else "not significant"
     return (
-        f"Contexts gain here: recall@5 {gain['recall_with']:.1f} % with them, {gain['recall_without']:.1f} % without "
+        f"Gain by contexts: recall@5 {gain['recall_with']:.1f} % with them, {gain['recall_without']:.1f} % without "
         f"({difference:+.1f}, p = {gain['recall_p']:.3f}); MRR@10 {gain['mrr_with']:.3f} and {gain['mrr_without']:.3f} "
-        f"(p = {gain['mrr_p']:.3f}): {chance}. {gain['stage'].capitalize()}, {gain['questions']} {asked}; "
-        f"{gain['contexts']} of {gain['chunks']} chunks have one ({gain['context']}, {gain['at'][:10]})."
+        f"(p = {gain['mrr_p']:.3f}); {significant}. {gain['stage'].capitalize()}, {gain['questions']} {asked}; "
+        f"{gain['contexts']} of {gain['chunks']} chunks have a context ({gain['context']}, {gain['at'][:10]})."
     )
 
 
 def print_history(runs: Sequence[Mapping[str, Any]]) -> None:
-    """Print a line for each run of a library."""
+    """Print one line per run of a library."""
     table = Table("when", "dataset", "questions", "context", "recall@5", "MRR@10", "right", "wrong", "refused")
     for run in runs:
         found = run["figures"]
@@ -105,7 +105,7 @@ def print_history(runs: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _heading(metric: str) -> str:
-    """Shorten a metric's name so that the table fits 80 columns."""
+    """Shorten the name of a metric so that the table fits into 80 columns."""
     return {"mrr@10": "MRR@10", "ndcg@10": "nDCG@10"}.get(metric, metric.removeprefix("recall"))
 
 

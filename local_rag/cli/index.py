@@ -8,8 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from local_rag.cli.opening import open_library
-from local_rag.cli.options import Command, has_own_process, library_options, model_option
+from local_rag.cli.options import Command, has_own_process, library_options, model_option, open_library
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import describe_contexts, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError
@@ -27,7 +26,7 @@ _PATIENCE_SECONDS = 10.0
 
 def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | None) -> int | None:
     if value and value < _LEAST_TOKENS:
-        raise click.BadParameter(f"{value} is less than {_LEAST_TOKENS}; 0 is the default size.")
+        raise click.BadParameter(f"{value} is less than {_LEAST_TOKENS}; 0 sets the default size.")
     return value
 
 
@@ -37,41 +36,41 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
 @click.option(
     "--context",
     type=click.Choice(get_args(ContextMode)),
-    help="What situates chunks beside their headings: what sets their document apart where they can be mistaken, or a "
-    "generated sentence for all, or nothing; `none` leaves out the headings too.  [default: auto]",
+    help="The context of chunks. `auto`: what distinguishes their document, if they can be confused with another; "
+    "`llm`: also a generated sentence for each; `headings`: only title and headings; `none`: nothing.  [default: auto]",
 )
 @click.option(
     "--chunker",
     type=click.Choice(get_args(Chunker)),
-    help="How to split.  [default: auto, by kind of file]",
+    help="How to split documents.  [default: auto, by type of file]",
 )
 @click.option(
     "--chunk-tokens",
     type=click.IntRange(min=0),
     callback=_chunk_tokens,
-    help="Largest chunk, in tokens of the embedder; 0 for the default again.",
+    help="Maximum length of a chunk in tokens of the embedder; 0 restores the default.",
 )
 @click.option("--overlap", type=click.IntRange(min=0), help="Tokens that neighbouring chunks share.  [default: 0]")
 @model_option("context", "write contexts with")
 @model_option("embed", "embed with")
-@click.option("--renew-contexts", is_flag=True, help="Say anew what sets each document apart from those there are now.")
-@click.option("--watch", "watches", is_flag=True, help="Go on: index whatever changes, until Ctrl-C.")
+@click.option("--renew-contexts", is_flag=True, help="Recompute what distinguishes each document from the others.")
+@click.option("--watch", "watches", is_flag=True, help="Keep running and index changes until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(
     paths: tuple[Path, ...], library: Path, renew_contexts: bool, watches: bool, as_json: bool, **settings: Any
 ) -> None:
-    """Index folders and files, or with no PATHS all that was indexed before.
+    """Index folders and files, or without PATHS everything that was indexed before.
 
-    Only what is new or changed costs anything. Stop it at any time: the same command goes on where it stopped.
+    Only new and changed files are processed. You can stop at any time; the same command continues where it stopped.
     """
     if has_own_process(click.get_current_context()):
-        give_way()  # who searches meanwhile should not notice
+        give_way()  # searches meanwhile should not become slower
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         try:
             report = opened.index(paths, renew_contexts=renew_contexts, progress=progress)
         except KeyboardInterrupt:
             progress.stop()
-            click.echo("Stopped. Everything finished so far is kept; run `local-rag index` again to go on.", err=True)
+            click.echo("Stopped. Everything finished is kept; run `local-rag index` again to continue.", err=True)
             raise click.exceptions.Exit(130) from None
     click.echo(printable_json(report) if as_json else _as_text(report))
     if watches:
@@ -80,19 +79,19 @@ def command(
 
 
 def _watch(opened: Library, watch: Watch, as_json: bool) -> None:
-    """Index each batch of changes; what fails is told, and tried again after a while."""
-    click.echo("Watching for changes; Ctrl-C ends.", err=True)
+    """Index each batch of changes; report a failure once and retry after a pause."""
+    click.echo("Watching for changes; press Ctrl-C to stop.", err=True)
     for _ in batches(watch, lambda: [root.path for root in opened.roots()], Event()):
-        told = ""
+        reported = ""
         while True:
             try:
                 with IndexProgress() as progress:
                     report = opened.index(progress=progress)
                 break
             except LocalRagError as error:
-                if told != str(error):
+                if reported != str(error):
                     click.echo(f"Error: {one_line(str(error))}", err=True)
-                told = str(error)
+                reported = str(error)
                 time.sleep(_PATIENCE_SECONDS)
         if report.published or report.unreachable:
             click.echo(printable_json(report) if as_json else _as_text(report))
@@ -115,7 +114,7 @@ def _as_text(report: IndexReport) -> str:
     if len(report.removed_paths) > _SHOWN:
         lines.append(f"  and {len(report.removed_paths) - _SHOWN} more")
     lines += [
-        f"{one_line(display_path(root))} is not reachable: its documents stay until `local-rag remove` names it."
+        f"{one_line(display_path(root))} is not reachable; its documents stay until you run `local-rag remove` on it."
         for root in report.unreachable
     ]
     lines += [f"{one_line(display_path(note.path))}: {one_line(note.note)}." for note in report.notes]
@@ -123,9 +122,9 @@ def _as_text(report: IndexReport) -> str:
         lines.append(f"Skipped {len(report.skipped)}:")
         lines += [
             f"  {one_line(display_path(item.path))}: {one_line(item.reason)}"
-            + (" (its last good version stays)" if item.kept else "")
+            + (" (its last good version is kept)" if item.kept else "")
             for item in report.skipped
         ]
     if not report.published:
-        lines.append("The index was up to date.")
+        lines.append("The index is up to date.")
     return printable("\n".join(lines))

@@ -18,35 +18,35 @@ from local_rag.machine import is_supported
 
 COMMANDS = {
     "ask": "Answer a question from the indexed documents, with citations.",
-    "bundle": "Carry all that is needed to another machine in a few files: pack, check, roll back, uninstall.",
-    "chat": "Ask one question after the other, each in the light of those before.",
+    "bundle": "Pack everything for a machine without a network into a few files, and check, roll back or uninstall it.",
+    "chat": "Ask questions in a conversation.",
     "clean": "Delete what the library does not need any more.",
-    "cluster": "Let several machines index, and a search engine hold the index.",
-    "doctor": "Check this machine, the models and the library; say how to mend what is wrong.",
-    "documents": "List the documents, and what each is about.",
+    "cluster": "Index on several machines, and keep the index in a search engine.",
+    "doctor": "Check this machine, the models and the library, and say how to fix each problem.",
+    "documents": "List the documents and what each is about.",
     "eval": "Measure retrieval on questions whose passages are known.",
-    "index": "Index folders and files; run again after they change.",
-    "mcp": "Let other programs use the library: editors, assistants, any host of MCP.",
+    "index": "Index folders and files; run it again after they change.",
+    "mcp": "Serve the library to editors, assistants and other MCP hosts.",
     "models": "List, pull and verify the models.",
-    "remove": "Take documents out of the library.",
-    "repair": "Check the library, and build again what is damaged.",
-    "roots": "List the indexed folders, or say where one has moved.",
+    "remove": "Remove documents from the library.",
+    "repair": "Check the library and rebuild what is damaged.",
+    "roots": "List the indexed folders, or record that one has moved.",
     "scrape": "Fetch web pages as Markdown files to index.",
     "search": "Find the passages that fit a question.",
-    "serve": "Serve a page that answers and shows its evidence.",
-    "status": "Show what the library holds, and what is stale and why.",
+    "serve": "Serve a web page that answers questions and shows the evidence.",
+    "status": "Show what the library contains, and what is stale and why.",
 }
 
 
 class LazyGroup(click.Group):
-    """Import a command's module when it is named, so that `--help` stays fast."""
+    """A group that imports the module of a command only when it is used, so `--help` stays fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name all commands."""
+        """Return the names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of one command."""
+        """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"local_rag.cli.{cmd_name}")
@@ -54,12 +54,12 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing any."""
+        """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; an expected failure becomes one sentence on stderr and exit code 1."""
+        """Run a command; turn an expected error into one sentence on stderr and exit code 1."""
         try:
             return super().invoke(ctx)
         except LocalRagError as error:
@@ -75,12 +75,12 @@ class LazyGroup(click.Group):
 def cli(ctx: click.Context) -> None:
     """Ask questions of your own documents, with models that run on your own machine."""
     ctx.obj = ctx.obj or Invocation()
-    # Importing torch makes a cache folder of its compiler, which is never used: here it exists already.
+    # Importing torch creates a cache folder for its compiler, which is never used; this folder exists already.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
 
 
 def main(parts: Any = None) -> None:
-    """Run the command line in a process that is there for nothing else: each command closes the network to it."""
+    """Run the command line in its own process, whose network access each command blocks."""
     if not is_supported():
         sys.exit("Error: local-rag runs on Linux and macOS; on Windows use it in WSL.")
     codecs.register_error("escape", _escape)
@@ -90,6 +90,6 @@ def main(parts: Any = None) -> None:
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
-    """Write what the terminal's encoding lacks as JSON does, so that printed JSON stays whole."""
+    """Escape what the terminal's encoding lacks like JSON does, so that printed JSON stays valid."""
     assert isinstance(error, UnicodeEncodeError)
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end

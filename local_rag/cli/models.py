@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 
 from local_rag.cli.options import FetchingCommand, Group, json_option
@@ -36,7 +37,7 @@ models_option = click.option(
 def command() -> None:
     """List, pull and verify the models.
 
-    Wherever a model is asked for, the path of a GGUF file or of a sentence-transformers folder of your own will do.
+    Instead of a model name you can also give the path of your own GGUF file or sentence-transformers folder.
     """
 
 
@@ -70,10 +71,9 @@ def list_models(directory: Path | None, as_json: bool) -> None:
 @click.argument("names", metavar="[NAME|PROFILE]...", nargs=-1)
 @models_option
 def pull(names: tuple[str, ...], directory: Path | None) -> None:
-    """Fetch models or whole profiles; by default the profile `starter`.
+    """Download models or whole profiles; by default the profile `starter`.
 
-    An interrupted pull resumes where it stopped. Files that are already there and whole are not fetched again; damaged
-    ones are replaced.
+    An interrupted pull resumes where it stopped. Complete files are not downloaded again; damaged ones are replaced.
     """
     entries = _choose(load_registry(), names or ("starter",))
     directory = directory or default_models_directory()
@@ -93,12 +93,12 @@ def pull(names: tuple[str, ...], directory: Path | None) -> None:
 @click.argument("names", metavar="[NAME|PROFILE]...", nargs=-1)
 @models_option
 def verify(names: tuple[str, ...], directory: Path | None) -> None:
-    """Hash the files of models, by default of all that are pulled."""
+    """Check the hashes of models, by default of all pulled models."""
     registry = load_registry()
     directory = directory or default_models_directory()
     pulled = [name for name in registry.models if (directory / name).is_dir()]
     if not names and not pulled:
-        raise ModelError(f"No model is pulled to {directory}; run `local-rag models pull`.")
+        raise ModelError(f"There are no models in {directory}; run `local-rag models pull`.")
     damaged = []
     chosen = _choose(registry, names or tuple(pulled))
     for entry in chosen:
@@ -108,13 +108,13 @@ def verify(names: tuple[str, ...], directory: Path | None) -> None:
         if problems:
             damaged.append(entry)
         else:
-            click.echo(f"{entry.name}: whole")
+            click.echo(f"{entry.name}: intact")
     for folder in damaged_onnx_copies(directory):
         shutil.rmtree(folder)
-        click.echo(f"{folder}: damaged, and therefore deleted; it is made again when it is needed")
+        click.echo(f"{folder}: damaged, so it was deleted; it is created again when it is needed")
     for copy in damaged_gguf_copies(directory):
         copy.unlink()
-        click.echo(f"{copy}: damaged, and therefore deleted; `local-rag models optimize` makes it again")
+        click.echo(f"{copy}: damaged, so it was deleted; run `local-rag models optimize` to create it again")
     if damaged:
         commands = " and ".join(f"`{entry.pull_command(directory)}`" for entry in damaged)
         raise ModelError(f"Damaged or incomplete models: {len(damaged)} of {len(chosen)}; run {commands}.")
@@ -123,36 +123,36 @@ def verify(names: tuple[str, ...], directory: Path | None) -> None:
 @command.command()
 @click.argument("name", default="qwen2.5-coder-0.5b-instruct")
 def optimize(name: str) -> None:
-    """Make a copy of a context model that reads faster on this processor, by default of the profile `starter`'s.
+    """Create a copy of a context model that reads faster on this processor, by default of the one in `starter`.
 
-    The copy is made from the pulled file, timed beside it, and kept where it is faster; contexts are then written with
-    it. Contexts that were written before stay as they are.
+    The copy is made from the pulled file, timed against it, and kept only if it is faster. New contexts are then
+    written with the copy; existing contexts stay as they are.
     """
     model = resolve_model(name, "context")
-    click.echo(f"Copying {model.name} and timing both, about a minute ...", err=True)
+    click.echo(f"Copying {model.name} and timing both; this takes about a minute ...", err=True)
     result = optimize_model(model)
     click.echo(
-        f"Tokens a second, as pulled: {result.rates[0]:.0f} read, {result.rates[1]:.0f} written; "
-        f"the copy: {result.copy_rates[0]:.0f} read, {result.copy_rates[1]:.0f} written."
+        f"Tokens per second: the pulled file reads {result.rates[0]:.0f} and writes {result.rates[1]:.0f}; "
+        f"the copy reads {result.copy_rates[0]:.0f} and writes {result.copy_rates[1]:.0f}."
     )
     if result.copy:
-        click.echo(f"Contexts are written with {result.copy} from now on, {result.gain:.1f} times as fast.")
+        click.echo(f"Contexts are now written with {result.copy}, {result.gain:.1f} times as fast.")
     else:
-        click.echo("The copy is not kept: on this machine it is hardly faster.")
+        click.echo("The copy was deleted because it is hardly faster on this machine.")
 
 
 @command.command()
 @click.argument("name")
 @models_option
 def path(name: str, directory: Path | None) -> None:
-    """Print where a pulled model is: the GGUF file, or the folder."""
+    """Print the path of a pulled model: a GGUF file or a folder."""
     registry = load_registry()
     (entry,) = _choose(registry, (name,), profiles=False)
     click.echo(resolve_model(name, entry.roles[0], models_directory=directory, registry=registry).path)
 
 
 def _choose(registry: Registry, names: tuple[str, ...], profiles: bool = True) -> list[ModelEntry]:
-    """Look up models by their names or their profiles' names, each model once."""
+    """Look up models by their names or the names of profiles, each model once."""
     chosen: dict[str, ModelEntry] = {}
     for name in names:
         members = tuple(registry.profiles[name].values()) if profiles and name in registry.profiles else (name,)
@@ -166,7 +166,7 @@ def _choose(registry: Registry, names: tuple[str, ...], profiles: bool = True) -
 
 @contextlib.contextmanager
 def _progress(entry: ModelEntry) -> Iterator[Callable[[str, int, int], None]]:
-    """Show progress on stderr: a bar to a terminal, else a line for each tenth."""
+    """Show progress on stderr: a bar on a terminal, otherwise a line for each tenth."""
     console = Console(stderr=True)
     if not console.is_terminal:
         shown = -1
@@ -180,7 +180,7 @@ def _progress(entry: ModelEntry) -> Iterator[Callable[[str, int, int], None]]:
         yield report
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, TransferSpeedColumn(), TimeRemainingColumn(), console=console, transient=True) as bars:
+    with Bar(*columns, TransferSpeedColumn(), TimeRemainingColumn(), console=console, transient=True) as bars:
         bar = bars.add_task(entry.name, total=entry.bytes)
         yield lambda name, done, total: bars.update(bar, description=name, completed=done, total=total)
 

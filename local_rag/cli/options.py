@@ -1,4 +1,4 @@
-"""What commands have in common: how they are started, what they may reach, the options they share."""
+"""What the commands share: how they start, what they may reach, how they open a library, and common options."""
 
 import functools
 import os
@@ -6,42 +6,46 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
+from local_rag.files import DEFAULT_FOLDER, SETTINGS_FILE
 from local_rag.offline import Cluster, Network, close
 from local_rag.records import AskOptions, Filters, first_day
+
+if TYPE_CHECKING:
+    from local_rag.library import Library, Parts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """How the command line was started: in a process to be sealed or not, with a library's parts other than usual."""
+    """How the command line was started: whether to block the network of the process, and with which library parts."""
 
     seal: bool = False
     parts: Any = None
 
 
 def has_own_process(ctx: click.Context) -> bool:
-    """Say whether this process is there for nothing but the command, which may then close the network to it."""
+    """Return whether this process runs only the command, which may then block its network."""
     return isinstance(ctx.obj, Invocation) and ctx.obj.seal
 
 
 class Command(click.Command):
-    """A command that reaches nothing but this machine."""
+    """A command that reaches only this machine."""
 
     network: ClassVar[Network] = Network.NONE
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Close the network before anything is done."""
+        """Block the network before the command runs."""
         if has_own_process(ctx):
             close(self.allowed(ctx))
         return super().invoke(ctx)
 
     def allowed(self, ctx: click.Context) -> Network | Cluster:
-        """Say what this command may reach: also the cluster that the settings of its library name."""
+        """Return what this command may reach, including the cluster that the settings of its library name."""
         folder = ctx.params.get("library")
         if self.network is Network.NONE and isinstance(folder, Path):
             return allowed_network(folder)
@@ -49,12 +53,11 @@ class Command(click.Command):
 
 
 def allowed_network(folder: Path) -> Network | Cluster:
-    """Return what a command of a library may reach: nothing, or the hosts of the cluster that its settings name."""
+    """Return what a command on a library may reach: nothing, or the hosts of the cluster that its settings name."""
     named = any(os.environ.get(f"LOCAL_RAG_{name}") for name in ("CLUSTER_ADDRESS", "SEARCH_ENGINE"))
-    settings_file = folder / "settings.toml"
-    if not named and not settings_file.exists():
+    if not named and not (folder / SETTINGS_FILE).exists():
         return Network.NONE
-    # Not on top: most commands start without what reads settings.
+    # Imported here because most commands do not need to read settings at this point.
     from local_rag.cluster.hosts import network_of
     from local_rag.settings import resolve_settings
 
@@ -62,14 +65,14 @@ def allowed_network(folder: Path) -> Network | Cluster:
 
 
 class ClusterCommand(Command):
-    """A command that talks to the machines of a cluster: those that it names itself, too."""
+    """A command that connects to the machines of a cluster, including those named by its options."""
 
     def allowed(self, ctx: click.Context) -> Network | Cluster:
-        """Say what this command may reach."""
+        """Return what this command may reach."""
         from local_rag.cluster.hosts import head_of, private_addresses
 
-        usual = super().allowed(ctx)
-        hosts = set(usual.hosts) if isinstance(usual, Cluster) else {"127.0.0.1"}
+        allowed = super().allowed(ctx)
+        hosts = set(allowed.hosts) if isinstance(allowed, Cluster) else {"127.0.0.1"}
         for named in (ctx.params.get("host"), ctx.params.get("address")):
             if named:
                 host = head_of(named)[0]
@@ -78,15 +81,41 @@ class ClusterCommand(Command):
 
 
 class FetchingCommand(Command):
-    """A command that is there to fetch."""
+    """A command that downloads."""
 
     network: ClassVar[Network] = Network.FETCH
 
 
 class Group(click.Group):
-    """A command of several commands."""
+    """A command with subcommands."""
 
     command_class = Command
+
+
+class DefaultGroup(Group):
+    """A command with subcommands that runs the one called `default` if the first argument names none."""
+
+    def __init__(self, *args: Any, default: str, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert the default subcommand if none is named; an argument with the name of a subcommand needs `./`."""
+        return super().parse_args(ctx, args if args and args[0] in self.commands else [self.default, *args])
+
+
+def current_parts() -> "Parts":
+    """Return the parts for libraries with which the command line was started, or the default ones."""
+    from local_rag.library import Parts
+
+    return click.get_current_context().obj.parts or Parts()
+
+
+def open_library(folder: Path, **settings: Any) -> "Library":
+    """Open a library with the settings that flags give; the import is slow and not needed if a server answers."""
+    from local_rag.library import Library
+
+    return Library(folder, parts=current_parts(), **settings)
 
 
 def library_options(function: F) -> F:
@@ -97,29 +126,29 @@ def library_options(function: F) -> F:
     return click.option(
         "--library",
         type=click.Path(file_okay=False, path_type=Path),
-        default=Path(".local-rag"),
+        default=DEFAULT_FOLDER,
         show_default=True,
         help="Folder of the library.",
     )(function)
 
 
 class Day(click.ParamType):  # type: ignore[type-arg]
-    """A day as 2024-05-01, or the first one of a month or year that is given alone."""
+    """A day such as 2024-05-01, or the first day of a month or year."""
 
     name = "date"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        """Read a day, a month or a year."""
+        """Parse a day, a month or a year."""
         if isinstance(value, date):
             return value
         try:
             return first_day(value)
         except ValueError:
-            self.fail(f"{value!r} is no date such as 2024-05-01, 2024-05 or 2024.", param, ctx)
+            self.fail(f"{value!r} is not a date such as 2024-05-01, 2024-05 or 2024.", param, ctx)
 
 
 def filter_options(function: F) -> F:
-    """Add the options that choose which documents are asked; the command gets them as `filters`."""
+    """Add the options that limit the documents to search; the command receives them as `filters`."""
 
     @functools.wraps(function)
     def filtered(
@@ -139,20 +168,30 @@ def filter_options(function: F) -> F:
             "within",
             multiple=True,
             metavar="GLOB|PATH",
-            help="Only documents that a pattern such as 'policies/**' matches below an indexed folder, or below an "
-            "absolute path; several: any of them.",
+            help="Only documents that match a pattern such as 'policies/**' below an indexed folder, or that are below "
+            "an absolute path; repeat for several alternatives.",
         ),
         click.option(
-            "--type", "types", multiple=True, metavar="SUFFIX", help="Only files such as pdf; several: any of them."
+            "--type",
+            "types",
+            multiple=True,
+            metavar="SUFFIX",
+            help="Only files of this type, such as pdf; repeat for several.",
         ),
         click.option(
             "--since",
             type=Day(),
             metavar="DATE",
-            help="Only documents of that day or later, by their own date, else their file's.",
+            help="Only documents of this day or later, by their own date or else that of the file.",
         ),
-        click.option("--before", type=Day(), metavar="DATE", help="Only documents of before that day."),
-        click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; several: all."),
+        click.option("--before", type=Day(), metavar="DATE", help="Only documents from before this day."),
+        click.option(
+            "--tag",
+            "tags",
+            multiple=True,
+            metavar="TAG",
+            help="Only documents with this tag; repeat to require several.",
+        ),
     )
     for option in reversed(options):
         filtered = option(filtered)
@@ -166,22 +205,22 @@ def json_option(function: F) -> F:
 
 def model_option(role: str, purpose: str) -> Callable[[F], F]:
     """Add an option that names a model by registry name or path."""
-    return click.option(f"--{role}-model", metavar="NAME|PATH", help=f"Another model to {purpose}.")
+    return click.option(f"--{role}-model", metavar="NAME|PATH", help=f"The model to {purpose}.")
 
 
-# The options of a question beside those of the search, each by its field in AskOptions.
+# The options of a question in addition to those of the search, by their field in AskOptions.
 _ASK_OPTIONS = {
     "passages": click.option(
         "--passages",
         type=click.IntRange(min=1),
-        help="How many passages the model reads; more take longer.  [default: likely ones, for some ten seconds]",
+        help="How many passages the model reads; more take longer.  [default: the likely ones, about ten seconds]",
     ),
     "expand": click.option(
-        "--expand", is_flag=True, help="Search for the question in other words too, written by the model."
+        "--expand", is_flag=True, help="Also search for rephrasings of the question that the model writes."
     ),
     "diverse": click.option("--diverse", is_flag=True, help="Prefer passages that differ from each other."),
     "strict": click.option(
-        "--strict", is_flag=True, help="Leave out sentences with a number or name that their sources lack."
+        "--strict", is_flag=True, help="Drop sentences with a number or name that their sources lack."
     ),
     "rewrite": click.option(
         "--rewrite",
@@ -192,7 +231,7 @@ _ASK_OPTIONS = {
 
 
 def ask_options(*names: str) -> Callable[[F], F]:
-    """Add the options of the search and those named; the command gets what they say as `options`, an AskOptions."""
+    """Add the search options and the named ones; the command receives them as `options`, an AskOptions record."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
@@ -209,7 +248,7 @@ def ask_options(*names: str) -> Callable[[F], F]:
 
 def _search_options(function: F) -> F:
     """Add the options that choose how passages are found."""
-    function = click.option("--no-rerank", is_flag=True, help="Keep the fused order.")(function)
+    function = click.option("--no-rerank", is_flag=True, help="Do not rerank; keep the fused order.")(function)
     function = click.option(
         "--rerank-candidates",
         type=click.IntRange(min=1),

@@ -1,4 +1,4 @@
-"""Progress of `index` on stderr: a live bar on a terminal, a line a stage and every half minute elsewhere."""
+"""Show progress on stderr: a live bar on a terminal, otherwise a line per stage and from time to time."""
 
 import sys
 import time
@@ -48,7 +48,7 @@ class IndexProgress:
         self.stop()
 
     def stop(self) -> None:
-        """Leave the bar as it stands."""
+        """Stop updating the bar."""
         self._bar.stop()
 
     def __call__(self, progress: Progress) -> None:

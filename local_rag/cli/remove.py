@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from local_rag.cli.opening import open_library
-from local_rag.cli.options import Command, json_option, library_options
+from local_rag.cli.options import Command, json_option, library_options, open_library
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import display_path, one_line, printable, printable_json
 
@@ -14,13 +13,13 @@ from local_rag.display import display_path, one_line, printable, printable_json
 @click.command(cls=Command)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @library_options
-@click.option("--erase", is_flag=True, help="Leave nothing of them in any file: contexts and vectors go as well.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--erase", is_flag=True, help="Leave no trace of them in any file; also delete contexts and vectors.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @json_option
 def command(paths: tuple[Path, ...], library: Path, erase: bool, dry_run: bool, as_json: bool, **settings: Any) -> None:
-    """Take documents, or all below a folder, out of the library; the files themselves are not touched.
+    """Remove documents, or all documents below a folder, from the library; the files themselves are not touched.
 
-    What lies below an indexed folder stays out until `local-rag index` is given its very path again.
+    A removed path below an indexed folder stays excluded until you run `local-rag index` with exactly this path.
     """
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         removal = opened.remove(paths, erase=erase, dry_run=dry_run, progress=progress)
@@ -38,9 +37,9 @@ def command(paths: tuple[Path, ...], library: Path, erase: bool, dry_run: bool, 
     lines = [f"{'Would remove' if dry_run else 'Removed'} {len(documents)} documents:"]
     lines += [f"  {one_line(display_path(path))}" for path in documents]
     lines += [f"No longer indexed: {display_path(root)}" for root in removal.roots]
-    lines += [f"Passed over by `local-rag index` from now on: {display_path(path)}" for path in removal.excluded]
+    lines += [f"`local-rag index` will skip from now on: {display_path(path)}" for path in removal.excluded]
     if erase and not dry_run:
-        lines.append("Nothing of them is left in the library.")
+        lines.append("The library contains no trace of them.")
     elif not dry_run:
-        lines.append("Their contexts and vectors stay cached; `local-rag clean` deletes them.")
+        lines.append("Their contexts and vectors stay cached; run `local-rag clean` to delete them.")
     click.echo(printable("\n".join(lines)))

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from local_rag.cli.opening import open_library
-from local_rag.cli.options import Command, json_option, library_options
+from local_rag.cli.options import Command, json_option, library_options, open_library
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import printable, printable_json
 
@@ -15,10 +14,10 @@ from local_rag.display import printable, printable_json
 @library_options
 @json_option
 def command(library: Path, as_json: bool, **settings: Any) -> None:
-    """Check every row and file of the library, and build again what is damaged.
+    """Check every row and file of the library, and rebuild what is damaged.
 
-    Contexts and vectors that can be read are kept, whatever else is lost.
+    Readable contexts and vectors are kept even if everything else is lost.
     """
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         done = opened.repair(progress=progress)
-    click.echo(printable_json({"done": done}) if as_json else printable("\n".join(done) or "Everything is whole."))
+    click.echo(printable_json({"done": done}) if as_json else printable("\n".join(done) or "Nothing is damaged."))

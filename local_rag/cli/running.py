@@ -1,4 +1,4 @@
-"""Let a running server of the same library answer a command: nothing heavy is imported for it."""
+"""Let a running server of the same library answer a command, without importing anything slow."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from local_rag.wire import connect, environment
 
 
 def require_question(question: str) -> None:
-    """Refuse an empty question."""
+    """Raise UsageError for an empty question."""
     if not question.strip():
         raise click.UsageError("The question is empty.")
 
@@ -22,12 +22,12 @@ def require_question(question: str) -> None:
 def ask_server(
     library: Path,
     settings: Mapping[str, Any],
-    order: Mapping[str, Any],
-    tell: Callable[[str, Any], None] = lambda _event, _value: None,
+    request: Mapping[str, Any],
+    on_event: Callable[[str, Any], None] = lambda _event, _value: None,
 ) -> dict[str, Any] | None:
-    """Have a server do a `search` or an `ask`; None where there is none, or one under other settings.
+    """Let the server of a library run a `search` or an `ask`; return None if there is none or its settings differ.
 
-    Flags that choose models or how to search are settings of this command alone: the command does its own work then.
+    Flags that set models or search settings apply only to this command, so the command then does the work itself.
     """
     if any(value is not None for value in settings.values()):
         return None
@@ -36,18 +36,18 @@ def ask_server(
         return None
     try:
         with closing(connection), connection.makefile("rwb") as lines:
-            lines.write(to_line({**order, "environment": environment()}))
+            lines.write(to_line({**request, "environment": environment()}))
             lines.flush()
             for line in lines:
-                happened = json.loads(line)
-                event, value = happened["event"], happened["value"]
+                message = json.loads(line)
+                event, value = message["event"], message["value"]
                 if event == "done":
                     return dict(value)
                 if event == "other":
                     return None
                 if event == "error":
                     raise LocalRagError(value)
-                tell(event, value)
+                on_event(event, value)
     except (ConnectionError, ValueError):
-        pass  # it ended in the midst of a line, or of ours
-    raise LocalRagError("The server of this library went away before it had answered; run the command again.")
+        pass  # the connection ended within a line
+    raise LocalRagError("The server of this library stopped before it answered; run the command again.")

@@ -17,7 +17,7 @@ from local_rag.scraping.scrape import scrape
 @click.option("--depth", type=click.IntRange(min=0), default=0, show_default=True, help="How many links to follow.")
 @click.option("--same-site/--any-site", default=True, show_default=True, help="Which links to follow.")
 @click.option(
-    "--max-pages", type=click.IntRange(min=1), default=100, show_default=True, help="Stop after that many pages."
+    "--max-pages", type=click.IntRange(min=1), default=100, show_default=True, help="Stop after this many pages."
 )
 @click.option(
     "--delay", type=click.FloatRange(min=0), default=1.0, show_default=True, help="Seconds between two requests."
@@ -27,11 +27,11 @@ from local_rag.scraping.scrape import scrape
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("corpus"),
     show_default=True,
-    help="Folder for the files, one folder a host.",
+    help="Folder for the files, with one subfolder per host.",
 )
-@click.option("--selector", metavar="CSS", help="Keep what this selector matches of a web page, not its main content.")
+@click.option("--selector", metavar="CSS", help="Keep what this selector matches instead of the main content.")
 @click.option("--allow-private", is_flag=True, help="Follow links and redirects to private addresses.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a page.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per page.")
 def command(
     *,
     urls: tuple[str, ...],
@@ -46,8 +46,8 @@ def command(
 ) -> None:
     """Fetch web pages as Markdown files to index.
 
-    Keeps the main content of each page, text and PDF files as they are. Run again to fetch what changed. What
-    robots.txt forbids is not fetched.
+    Of a web page only the main content is kept; text and PDF files are kept unchanged. Run it again to fetch changes.
+    Pages that robots.txt forbids are not fetched.
     """
     try:
         addresses = [normalize_url(url) for url in urls]
@@ -78,4 +78,4 @@ def command(
         click.echo(f"Stopped at --max-pages {max_pages}.", err=True)
     click.echo(", ".join(f"{count} {status}" for status, count in counts.items()) + f" in {output}.", err=True)
     if counts["written"] + counts["unchanged"] == 0:
-        raise NetworkError("not one page could be fetched; see the reasons above and try again.")
+        raise NetworkError("No page could be fetched; see the reasons above and try again.")

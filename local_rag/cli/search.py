@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from local_rag.cli.options import Command, ask_options, json_option, library_options
+from local_rag.cli.options import Command, ask_options, json_option, library_options, open_library
 from local_rag.cli.running import ask_server, require_question
 from local_rag.display import (
     display_path,
@@ -19,7 +19,9 @@ from local_rag.records import AskOptions, Passage
 from local_rag.serialization import from_plain
 
 _TOP = 10
-NOTHING_PASSES = "No document that fits passes --in, --type, --since, --before and --tag; leave one of them away."
+NO_MATCHING_DOCUMENT = (
+    "No matching document passes the filters; remove one of --in, --type, --since, --before and --tag."
+)
 
 
 @click.command(cls=Command)
@@ -27,12 +29,10 @@ NOTHING_PASSES = "No document that fits passes --in, --type, --since, --before a
 @library_options
 @ask_options()
 @click.option(
-    "--top", type=click.IntRange(min=1), help="How many passages to print.  [default: 10; with --all every one]"
+    "--top", type=click.IntRange(min=1), help="How many passages to print.  [default: 10; with --all no limit]"
 )
-@click.option("--all", "every", is_flag=True, help="Look at many more candidates, and print all that are not weak.")
-@click.option(
-    "--min-score", type=float, metavar="SCORE", help="Leave out passages that the reranker scores below that."
-)
+@click.option("--all", "every", is_flag=True, help="Search many more candidates, and print all that are not weak.")
+@click.option("--min-score", type=float, metavar="SCORE", help="Leave out passages with a lower score by the reranker.")
 @click.option("--explain", is_flag=True, help="Show the rank and score of each passage in every list.")
 @json_option
 def command(
@@ -48,20 +48,17 @@ def command(
 ) -> None:
     """Find the passages that fit a QUESTION.
 
-    Passages that the reranker finds hardly fitting are marked as weak.
+    Passages with a low score by the reranker are marked as weak.
     """
     require_question(question)
     top = top or (None if every else _TOP)
-    order = {"do": "search", "question": question, "top": top, "every": every, "min_score": min_score}
-    if served := ask_server(library, settings, {**order, "options": options}):
+    request = {"do": "search", "question": question, "top": top, "every": every, "min_score": min_score}
+    if served := ask_server(library, settings, {**request, "options": options}):
         passages = [from_plain(Passage, fields) for fields in served["found"]["passages"]]
         reranks, profile = served["reranks"], served["profile"]
         if explain:
             click.echo("Answered by the running server of this library.", err=True)
     else:
-        # Not on top: with a server there is no need of what takes most of the time to import.
-        from local_rag.cli.opening import open_library
-
         with open_library(library, **settings) as opened:
             passages = opened.search(
                 question, top=top, rerank=options.rerank, filters=options.filters, every=every, min_score=min_score
@@ -75,26 +72,24 @@ def command(
     for number, passage in enumerate(passages, start=1):
         click.echo(passage_as_text(number, passage, explain=explain))
     if not passages and options.filters:
-        click.echo(NOTHING_PASSES, err=True)
+        click.echo(NO_MATCHING_DOCUMENT, err=True)
     elif not passages and (every or min_score is not None):
-        click.echo(
-            "The reranker scores no passage so high; leave --all and --min-score away to see the best.", err=True
-        )
+        click.echo("No passage has such a high score; remove --all and --min-score to see the best passages.", err=True)
     elif not passages:
-        click.echo("No passage fits; `local-rag index` adds documents.", err=True)
+        click.echo("No passage fits; add documents with `local-rag index`.", err=True)
     elif not reranks:
-        click.echo(f"The profile {profile} has no cross-encoder: this is the fused order.", err=True)
+        click.echo(f"The profile {profile} has no cross-encoder, so this is the fused order.", err=True)
 
 
 def passage_as_text(number: int, passage: Passage, *, explain: bool = False) -> str:
-    """Return a passage for people."""
-    place, headings, *rest = passage_as_lines(passage, explain=explain)
-    return "\n    ".join([f"{click.style(f'[{number}] {place}', bold=True)}  {headings}", *rest])
+    """Return a numbered passage as text for the terminal."""
+    location, headings, *rest = passage_as_lines(passage, explain=explain)
+    return "\n    ".join([f"{click.style(f'[{number}] {location}', bold=True)}  {headings}", *rest])
 
 
-def place_as_text(passage: Passage) -> str:
-    """Name where a passage stands and what its document says of itself, and where copies of it are."""
-    said = provenance_as_text(passage.provenance)
-    place = display_path(passage.location) + (f" ({said})" if said else "")
+def location_as_text(passage: Passage) -> str:
+    """Return the location of a passage, the origin of its document, and the locations of copies as one line."""
+    origin = provenance_as_text(passage.provenance)
+    location = display_path(passage.location) + (f" ({origin})" if origin else "")
     copies = [f"also in {', '.join(map(display_path, passage.also_in))}"] if passage.also_in else []
-    return one_line("; ".join([place, *copies]))
+    return one_line("; ".join([location, *copies]))

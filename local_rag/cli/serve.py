@@ -12,8 +12,14 @@ from typing import Any
 
 import click
 
-from local_rag.cli.opening import current_parts
-from local_rag.cli.options import Command, allowed_network, has_own_process, library_options, model_option
+from local_rag.cli.options import (
+    Command,
+    allowed_network,
+    current_parts,
+    has_own_process,
+    library_options,
+    model_option,
+)
 from local_rag.errors import LibraryError, LocalRagError
 from local_rag.library import Library
 from local_rag.offline import close, is_loopback

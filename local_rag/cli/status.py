@@ -8,8 +8,7 @@ import click
 from rich.filesize import decimal
 
 from local_rag.cli.eval_tables import gain_as_text
-from local_rag.cli.opening import open_library
-from local_rag.cli.options import Command, json_option, library_options
+from local_rag.cli.options import Command, json_option, library_options, open_library
 from local_rag.display import describe_contexts, display_path, one_line, printable, printable_json
 from local_rag.maintenance.status import Status
 
@@ -20,7 +19,7 @@ _EXAMPLES = 5
 @library_options
 @json_option
 def command(library: Path, as_json: bool, **settings: Any) -> None:
-    """Show what the library holds, what shaped it, and what is stale and why. Nothing is changed."""
+    """Show what the library contains, how it was built, and what is stale and why. Nothing is changed."""
     with open_library(library, **settings) as opened:
         status = opened.status()
     click.echo(printable_json(status) if as_json else _as_text(status))
@@ -29,7 +28,7 @@ def command(library: Path, as_json: bool, **settings: Any) -> None:
 def _as_text(status: Status) -> str:
     written = describe_contexts(status.contexts)
     if status.contexts["missing"]:
-        written.append(f"{status.contexts['missing']} still to be written")
+        written.append(f"{status.contexts['missing']} not written yet")
     generations = [
         f"{name} ({decimal(size)}{', live' if name == status.live_generation else ''})"
         for name, size in status.generations.items()
@@ -45,16 +44,16 @@ def _as_text(status: Status) -> str:
         f"Indexes: {', '.join(generations) or 'none'}",
     ]
     if status.answered_log_odds is not None:
-        lines.append(f"Answered: from log odds of {status.answered_log_odds:.2f} on that the documents hold it")
+        lines.append(f"Answers: above a confidence (log odds) of {status.answered_log_odds:.2f}")
     if status.contexts_gain:
         lines.append(gain_as_text(status.contexts_gain))
     if (usage := status.usage).questions:
         lines.append(
-            f"Asked in 30 days: {usage.questions} questions, {usage.refused} of them not answered, "
-            f"{usage.median_seconds:.1f} seconds the median"
+            f"Last 30 days: {usage.questions} questions, {usage.refused} of them not answered, "
+            f"median {usage.median_seconds:.1f} seconds"
         )
     if status.fingerprint:
-        lines.append(f"Made with: {', '.join(_fingerprint(status.fingerprint))}")
+        lines.append(f"Built with: {', '.join(_fingerprint(status.fingerprint))}")
     for stale in status.stale:
         lines.append(f"Stale: {stale.reason}; run `{stale.command}`.")
         shown = stale.examples[:_EXAMPLES]
@@ -70,7 +69,7 @@ def _as_text(status: Status) -> str:
 
 
 def _fingerprint(fingerprint: Mapping[str, Any]) -> list[str]:
-    """Name what shaped the index; hashes by their first digits."""
+    """Return the settings that shaped the index; hashes are shortened."""
     shown = {name: value for name, value in fingerprint.items() if value not in ("", 0)}
     return [
         f"{name.replace('_', ' ')} {value[:12] if name in {'embedder', 'context_model'} else value}"

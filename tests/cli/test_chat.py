@@ -57,7 +57,7 @@ def test_conversations_are_listed_saved_and_forgotten(indexed: Path, generator: 
     assert listed == ["*", "1", "*"], "two conversations, the one that goes on marked, then the one that is left"
     text = Path("talk.md").read_text()
     assert text.startswith("# Conversation\n\n## When does the boat leave?\n\nAt seven. [1]\n\n> [1] ")
-    assert "talk.md cannot be written (it exists already)" in result.stderr
+    assert "talk.md cannot be written (it already exists)" in result.stderr
     assert len(generator.prompts) == 4, "a check and an answer for each of two questions"
 
 

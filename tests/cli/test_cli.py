@@ -197,7 +197,7 @@ def test_a_changed_citation_and_an_unsupported_sentence_are_told() -> None:
         "A sentence now cites [1] instead of [2] because that source fits better.",
         "26 euro does not occur in the sources of: It costs 26 euro [1].",
     ]
-    assert list(remarks(answer, strict=True))[1].startswith("Left out, since 26 euro does not occur in")
+    assert list(remarks(answer, strict=True))[1].startswith("Left out because 26 euro does not occur in")
 
 
 @pytest.mark.parametrize("models", ["quick", "real"])

@@ -43,7 +43,7 @@ def test_a_folder_that_moved_is_found_at_its_new_place_and_nothing_is_computed_a
     shutil.move(indexed, new)
     result = run("roots", "move", "documents", str(new))
     assert result.exit_code == 0, result.output
-    assert "3 documents of documents lie in else where now." in result.stdout
+    assert "3 documents of documents are now in else where." in result.stdout
     after = json.loads(run("search", "boat", "--json").stdout)["passages"]
     assert [one["path"] for one in after] == [one["path"].replace("documents", "else where") for one in before]
     assert [one["text"] for one in after] == [one["text"] for one in before]

@@ -73,7 +73,7 @@ def test_a_library_in_use_is_asked_and_stays_as_it_is(in_use: Path, run: Run) ->
     before = Path(".local-rag/library.sqlite3").read_bytes()
     result = run("eval", folder, "--answers", "--json", "out.json", parts=answering())
     assert result.exit_code == 0, result.output
-    assert "stated but wrong" in result.stdout
+    assert "refused although answerable" in result.stdout
     report = json.loads(Path("out.json").read_text())
     counts = report["answers"]
     assert {name: counts[name] for name in ("answerable", "right", "wrong", "refused_answerable")} == {
@@ -94,7 +94,7 @@ def test_a_library_in_use_is_asked_and_stays_as_it_is(in_use: Path, run: Run) ->
         "recall@5=100", parts=answering(),
     )  # fmt: skip
     assert again.exit_code == 1
-    assert "Right on 2 of 3 questions, 2 in the other run (p = 1.000)" in again.stdout
+    assert "Correct on 2 of 3 questions, on 2 in the other run (p = 1.000)" in again.stdout
     assert "Lower than wanted: right is 50, below 60." in again.stderr
     assert run("eval", folder, "--fail-below", "recall@5=90", parts=answering()).exit_code == 0
 

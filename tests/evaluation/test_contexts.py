@@ -80,7 +80,7 @@ def test_what_contexts_gain_is_said_on_reviewed_questions_and_shown_by_status(fo
     assert found["mrr_with"] >= found["mrr_without"] > 0
     assert json.loads(run("status", "--json").stdout)["contexts_gain"] == found
     shown = run("status").stdout
-    assert "Contexts gain here: recall@5" in shown
+    assert "Gain by contexts: recall@5" in shown
     assert "6 reviewed questions" in shown
     assert "Up to date." in shown, "nothing of the library was changed by measuring"
 

@@ -209,7 +209,7 @@ def test_command_writes_json_plot_and_table(folder: Path, run: Run) -> None:
     assert Path("p.png").read_bytes().startswith(b"\x89PNG")
     assert load_report(Path("none.json"))["context"] == "none"
     table = run("eval", str(folder), "--profile", "tiny", "--context", "headings", "--compare", "none.json")
-    assert "Difference to none.json" in table.stdout
+    assert "Difference from none.json" in table.stdout
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_a_faster_copy_is_kept_used_and_verified(tiny: InstalledModel) -> None:
         handle.write(b"\xff\x00\xff")
     assert damaged_gguf_copies(folder) == [copy]
     result = CliRunner().invoke(command, ["verify", tiny.name])
-    assert f"{copy}: damaged, and therefore deleted" in result.stdout
+    assert f"{copy}: damaged, so it was deleted" in result.stdout
     assert fastest_file(tiny) == tiny.path
 
 

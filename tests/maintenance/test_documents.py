@@ -73,4 +73,4 @@ def test_the_command(library: Library, run: Run) -> None:
     assert "of 2021-05-01, tags: sea\n    Boats leave twice a day." in shown
     listed = json.loads(run("documents", "--json", "--type", "md", "--before", "2022").stdout)
     assert [(Path(one["path"]).name, one["date"]) for one in listed] == [("island.md", "2021-05-01")]
-    assert "No document passes." in run("documents", "--tag", "land").stderr
+    assert "No document matches." in run("documents", "--tag", "land").stderr

@@ -49,7 +49,7 @@ def live_files(library: Path) -> list[Path]:
 def test_a_whole_library_needs_no_repair(library: Path, lib: Run) -> None:
     loaded = FakeEmbedder.loaded
     before = (library / "CURRENT").read_text()
-    assert lib("repair").stdout.strip() == "Everything is whole."
+    assert lib("repair").stdout.strip() == "Nothing is damaged."
     assert ((library / "CURRENT").read_text(), FakeEmbedder.loaded) == (before, loaded)
 
 

@@ -87,7 +87,7 @@ def test_damaged_copies_are_found_by_their_hash_and_deleted(models: Path) -> Non
     assert damaged_onnx_copies(models) == [path.parent]
     (models / "smollm2-135m-instruct").symlink_to(resolve_path("smollm2-135m-instruct"))
     result = CliRunner().invoke(command, ["verify", "smollm2-135m-instruct"])
-    assert f"{path.parent}: damaged, and therefore deleted" in result.stdout
+    assert f"{path.parent}: damaged, so it was deleted" in result.stdout
     assert make_copy(model) == path
 
 

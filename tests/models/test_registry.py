@@ -344,13 +344,13 @@ def test_a_registry_of_ones_own_is_read_resolved_and_verified(tmp_path: Path) ->
 
 def test_commands_accept_what_is_whole(tmp_path: Path) -> None:
     nothing = CliRunner().invoke(command, ["verify", "--models", str(tmp_path)])
-    assert str(nothing.exception) == f"No model is pulled to {tmp_path}; run `local-rag models pull`."
+    assert str(nothing.exception) == f"There are no models in {tmp_path}; run `local-rag models pull`."
     for name in ("all-minilm-l6-v2", "smollm2-135m-instruct"):
         (tmp_path / name).symlink_to(models.default_models_directory() / name)
     for names in ([], ["tiny"], ["all-minilm-l6-v2", "smollm2-135m-instruct"]):
         result = CliRunner().invoke(command, ["verify", *names, "--models", str(tmp_path)])
         assert result.exit_code == 0
-        assert sorted(result.stdout.splitlines()) == ["all-minilm-l6-v2: whole", "smollm2-135m-instruct: whole"]
+        assert sorted(result.stdout.splitlines()) == ["all-minilm-l6-v2: intact", "smollm2-135m-instruct: intact"]
     path = CliRunner().invoke(command, ["path", "smollm2-135m-instruct", "--models", str(tmp_path)])
     assert path.stdout == f"{tmp_path}/smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf\n"
 

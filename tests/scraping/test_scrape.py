@@ -502,7 +502,7 @@ def test_the_command_fails_when_not_one_page_could_be_had(site: WebServer, tmp_p
     result = CliRunner().invoke(cli, arguments)
     assert (result.exit_code, result.stdout) == (1, "")
     assert "404 Not Found" in result.stderr
-    assert result.stderr.splitlines()[-1].startswith("Error: not one page could be fetched")
+    assert result.stderr.splitlines()[-1].startswith("Error: No page could be fetched")
 
 
 def test_the_command_says_when_it_stops_at_max_pages(site: WebServer, tmp_path: Path) -> None:
