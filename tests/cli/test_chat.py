@@ -32,7 +32,7 @@ def test_a_conversation(indexed: Path, generator: FakeGenerator) -> None:
     assert result.stdout.count("At seven. [1]\n  [1] ") == 3
     assert "You are welcome." in result.stdout
     assert "[1] documents/" in result.stdout
-    assert result.stderr.count("/new begins a new subject") == 1
+    assert result.stderr.count("/new starts a new subject") == 1
     prompts = [prompt for prompt in generator.prompts if "square brackets" in prompt]
     assert "Question: When does the boat leave?\nQuestion: Who is on the boat?\n" in prompts[1]
     assert prompts[2].count("Question:") == prompts[0].count("Question:") == 1

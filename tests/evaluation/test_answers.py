@@ -149,7 +149,7 @@ def test_a_run_of_a_library_that_may_not_be_written_is_told_all_the_same(in_use:
     result = run("eval", folder, "--no-rerank")
     assert result.exit_code == 0, result.output
     assert "MRR@10" in result.stdout
-    assert result.stderr.count("`eval history` will not know of this run.") == 1
+    assert result.stderr.count("`eval history` will not show this run.") == 1
     assert not list(history.iterdir())
 
 

@@ -186,7 +186,7 @@ def test_command_writes_json_plot_and_table(folder: Path, run: Run) -> None:
     assert first.exit_code == 0, first.output
     assert "3 questions" in first.stdout
     assert "nDCG@10" in first.stdout
-    assert "1 questions that nothing answers" in first.stdout
+    assert "1 unanswerable questions" in first.stdout
     assert (folder / ".local-rag" / "tiny" / "CURRENT").exists()
     again = run(
         "eval",
