@@ -70,7 +70,7 @@ def test_the_same_library_gives_the_same_bytes_and_nothing_that_was_asked(docume
         assert (Path("a") / path).read_bytes() == (Path("b") / path).read_bytes()
 
 
-def test_a_library_that_moved_answers_shows_its_roots_and_is_mended(documents: Path, run: Run, tmp_path: Path) -> None:
+def test_a_moved_library_answers_shows_its_roots_and_is_repaired(documents: Path, run: Run, tmp_path: Path) -> None:
     assert run("index", documents, "--context", "none", "--library", "library").exit_code == 0
     copy_library(Path("library"), Path("other"))
     documents.rename(tmp_path / "gone")
@@ -92,7 +92,7 @@ def test_a_file_that_changes_while_it_is_packed_is_noticed(tmp_path: Path) -> No
         write_parts([(item.path, item.bytes, item.sha256, changed)], tmp_path, "name", PART)
 
 
-def test_only_what_is_no_pickle_goes_in() -> None:
+def test_pickles_are_not_packed() -> None:
     for name in ("model.gguf", "model.safetensors", "1/model.onnx", "model.onnx.data", "LICENSE", "config.json"):
         assert plan.is_allowed(name)
     for name in ("pytorch_model.bin", "model.pt", "model.pkl", "model.ckpt", "run.py", "lib.so", "model.npy"):
@@ -164,7 +164,7 @@ def test_the_highest_glibc_is_read_out_of_compiled_files(tmp_path: Path) -> None
 
 
 @given(st.binary(max_size=300))
-def test_a_file_that_is_none_or_damaged_is_no_crash(data: bytes) -> None:
+def test_other_and_damaged_files_do_not_crash_the_elf_reader(data: bytes) -> None:
     for one in (data, b"\x7fELF\x02\x01" + data):
         try:
             elf.needed_versions(one)
@@ -178,7 +178,7 @@ def contents_of(tmp_path: Path, glibc: str) -> BundleContents:
     return BundleContents(packing, wheels={wheels.LLAMA: item_of("wheels/llama.whl", "wheel", path)})
 
 
-def test_an_older_glibc_than_was_reached_is_refused_with_what_was(tmp_path: Path) -> None:
+def test_a_wheel_that_needs_a_later_glibc_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"lib\.so of .* needs glibc 2\.34, .* later than --glibc 2\.28") as told:
         create.make_manifest(contents_of(tmp_path, "2.28"))
     assert told.value.kind == "platform"
@@ -187,7 +187,7 @@ def test_an_older_glibc_than_was_reached_is_refused_with_what_was(tmp_path: Path
     assert manifest["platform"]["python"] == create.PYTHON
 
 
-def test_wheels_for_an_older_glibc_are_those_that_say_so(tmp_path: Path) -> None:
+def test_wheels_for_an_older_glibc_are_chosen_by_their_tags(tmp_path: Path) -> None:
     tags = wheels.glibc_tags("2.17")
     assert tags[0].startswith("manylinux_2_17_")
     assert any(tag.startswith("manylinux2014_") for tag in tags)
@@ -254,7 +254,7 @@ def test_wrong_usage_and_refusals_have_their_codes(run: Run, arguments: list[str
     assert (done.exit_code, text in done.output) == (code, True), done.output
 
 
-def test_a_folder_that_holds_something_is_not_written_into(run: Run, tmp_path: Path) -> None:
+def test_a_folder_with_files_is_not_written_into(run: Run, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     done = run("bundle", "create", "--dry-run", "--output", tmp_path, "--json")
     assert (done.exit_code, json.loads(done.stdout)["kind"]) == (1, "disk")

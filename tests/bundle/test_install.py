@@ -80,7 +80,7 @@ def test_install_update_roll_back_uninstall(old: Path, tmp_path: Path, prefix: P
     assert run("bundle", "rollback", "--prefix", tmp_path).exit_code == 1
 
 
-def test_uninstall_keeps_what_others_put_or_changed(old: Path, prefix: Path, run: Run) -> None:
+def test_uninstall_keeps_changed_files_and_files_of_others(old: Path, prefix: Path, run: Run) -> None:
     assert run_installer(old, prefix).returncode == 0
     (prefix / "models" / "own").mkdir()
     (prefix / "models" / "own" / "own.gguf").write_bytes(b"GGUF")
@@ -149,7 +149,7 @@ def test_a_version_that_fails_its_test_is_not_used(old: Path, tmp_path: Path, pr
     assert len(list((prefix / "versions").iterdir())) == 1
 
 
-def test_a_full_disk_is_told_before_anything_is_written(old: Path, prefix: Path) -> None:
+def test_a_full_disk_is_reported_before_anything_is_written(old: Path, prefix: Path) -> None:
     with pytest.raises(BundleError, match="MB are free") as told:
         install(old, prefix, free=lambda _: 1000)
     assert told.value.kind == "disk"
@@ -209,7 +209,7 @@ def test_a_damaged_bundle_is_not_installed(old: Path, prefix: Path) -> None:
     assert not prefix.exists()
 
 
-def test_another_install_at_work_is_told(old: Path, prefix: Path) -> None:
+def test_another_running_installation_is_reported(old: Path, prefix: Path) -> None:
     from local_rag.bundle.prefix import lock
 
     prefix.mkdir(parents=True)
@@ -217,7 +217,7 @@ def test_another_install_at_work_is_told(old: Path, prefix: Path) -> None:
         install(old, prefix)
 
 
-def test_without_a_fitting_python_a_sentence_says_which(tmp_path: Path, prefix: Path) -> None:
+def test_without_a_suitable_python_a_sentence_says_which(tmp_path: Path, prefix: Path) -> None:
     bundle = make_bundle(tmp_path / "bundle", python="3.99")
     text = (bundle / "install.sh").read_text().replace(f"wanted={PYTHON}", "wanted=3.99")
     (bundle / "install.sh").write_text(text)
@@ -256,7 +256,7 @@ def test_an_interpreter_that_was_packed_runs_the_installer(tmp_path: Path, prefi
         require_interpreter(tmp_path / "none.tar.gz")
 
 
-def test_a_wheel_that_leads_elsewhere_is_refused(tmp_path: Path, prefix: Path) -> None:
+def test_a_wheel_with_unsafe_paths_is_refused(tmp_path: Path, prefix: Path) -> None:
     import zipfile
 
     from local_rag.bundle.install import _unpack_wheel

@@ -42,7 +42,7 @@ def seal(bundle: Path) -> None:
     (bundle / verify.SUMS).write_text("".join(lines))
 
 
-def test_a_whole_bundle_is_whole_and_said_to_be_unsigned(bundle: Path, run: Run) -> None:
+def test_an_intact_bundle_is_reported_as_unsigned(bundle: Path, run: Run) -> None:
     result = verify.check(bundle)
     assert result["ok"], result["problems"]
     assert len(parts_of(bundle)) == result["parts"] > 1
@@ -52,7 +52,7 @@ def test_a_whole_bundle_is_whole_and_said_to_be_unsigned(bundle: Path, run: Run)
     assert run("bundle", "verify", parts_of(bundle)[0]).exit_code == 0
 
 
-def test_it_is_checked_beside_the_parts_too_without_the_program(bundle: Path, tmp_path: Path) -> None:
+def test_verify_py_checks_the_bundle_without_the_program(bundle: Path, tmp_path: Path) -> None:
     # Files that would be imported in place of the standard library's, were the folder of the bundle looked into.
     command = [sys.executable, str(bundle / "verify.py"), "--json"]
     (tmp_path / "elsewhere").mkdir()
@@ -138,7 +138,7 @@ def linked(bundle: Path) -> str:
 
 
 @pytest.mark.parametrize("damage", [missing, doubled, renamed, truncated, extra, swapped, linked])
-def test_parts_that_are_not_as_they_were_are_named(bundle: Path, damage: Callable[[Path], str], run: Run) -> None:
+def test_changed_parts_are_named(bundle: Path, damage: Callable[[Path], str], run: Run) -> None:
     text = damage(bundle)
     done = run("bundle", "verify", bundle)
     assert done.exit_code == 1
@@ -178,7 +178,7 @@ def forge_manifest(bundle: Path, paths: list[str]) -> Any:
     return verify.check(bundle)
 
 
-def test_a_forged_archive_that_is_honest_passes(bundle: Path) -> None:
+def test_a_replaced_archive_that_is_consistent_passes(bundle: Path) -> None:
     assert forge(bundle, ("wheels/a.whl", b"a", b"0"), ("w" * 120, b"b", b"0"))["ok"]
 
 
@@ -199,13 +199,13 @@ def test_a_forged_archive_that_is_honest_passes(bundle: Path) -> None:
         ("x" * 130 + "/../y", b"0", "unsafe path"),
     ],
 )
-def test_members_that_lead_elsewhere_or_are_no_files(bundle: Path, path: str, kind: bytes, message: str) -> None:
+def test_members_with_unsafe_paths_or_types_are_refused(bundle: Path, path: str, kind: bytes, message: str) -> None:
     result = forge(bundle, (path, b"content", kind))
     assert (result["ok"], result["kind"]) == (False, "integrity")
     assert message in verify.as_text(result)
 
 
-def test_members_that_the_manifest_does_not_know_or_the_archive_lacks(bundle: Path) -> None:
+def test_members_missing_in_the_manifest_or_the_archive(bundle: Path) -> None:
     assert "data after its end" in verify.as_text(
         forge(make_bundle(bundle.parent / "longer"), ("a", b"a", b"0"), after=b"hidden")
     )
@@ -218,7 +218,7 @@ def test_members_that_the_manifest_does_not_know_or_the_archive_lacks(bundle: Pa
     assert "b is not in the archive" in verify.as_text(forge_manifest(lacking, ["b"]))
 
 
-def test_a_bundle_for_another_machine_is_refused_with_what_is_needed(bundle: Path) -> None:
+def test_a_bundle_for_another_machine_is_refused_with_its_requirements(bundle: Path) -> None:
     here = verify.this_machine()
     for machine, message in (
         (here._replace(machine="riscv64"), "The bundle is for"),
@@ -231,7 +231,7 @@ def test_a_bundle_for_another_machine_is_refused_with_what_is_needed(bundle: Pat
         assert message in verify.as_text(result)
 
 
-def test_a_processor_without_what_llama_was_built_for_is_told(tmp_path: Path) -> None:
+def test_missing_processor_features_are_reported(tmp_path: Path) -> None:
     needs = {**verify.check(make_bundle(tmp_path / "b"))["manifest"]["platform"], "processor_flags": ["avx512f"]}
     machine = verify.this_machine()._replace(flags=["avx2"])
     assert "avx512f" in verify.check_platform(needs, machine)[0].message
@@ -265,6 +265,6 @@ def test_signatures(bundle: Path, tmp_path: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "nothing\n", "0" * 64 + "  ../x.tar.001\n", "0" * 64 + "  a.tar.002\n"])
-def test_a_list_of_hashes_that_is_none(bundle: Path, text: str) -> None:
+def test_an_invalid_list_of_hashes_is_refused(bundle: Path, text: str) -> None:
     (bundle / verify.SUMS).write_text(text)
     assert verify.check(bundle)["kind"] == "integrity"

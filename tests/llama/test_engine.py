@@ -121,7 +121,7 @@ assert signal.getsignal(signal.SIGINT) is None
 
 
 @pytest.mark.parametrize("handler", [IGNORED, OF_C])
-def test_ctrl_c_is_left_to_whoever_handles_it(handler: str, tmp_path: Path) -> None:
+def test_other_handlers_of_ctrl_c_stay(handler: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PRESSES.format(handler=handler), str(save_model(tmp_path / "m.gguf", "llama"))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("1\n", "")
@@ -135,7 +135,7 @@ def test_several_prefixes_run_together(engine: SharedPrefixEngine) -> None:
     assert engine.counts.prefix == len(one[0].prefix) + len(two[0].prefix)
 
 
-def test_what_two_prefixes_have_in_common_is_evaluated_once(engine: SharedPrefixEngine) -> None:
+def test_the_common_beginning_of_two_prefixes_is_evaluated_once(engine: SharedPrefixEngine) -> None:
     one = requests(engine.model)
     two = requests(engine.model, DOCUMENT.replace("Graskjaer", "Inishvarra"), first_key=10)
     list(engine.complete(one[:1]))
@@ -160,7 +160,7 @@ def test_an_abandoned_run_leaves_the_engine_usable(engine: SharedPrefixEngine) -
     assert first == again
 
 
-def test_nothing_else_is_asked_of_an_engine_that_generates(engine: SharedPrefixEngine) -> None:
+def test_an_engine_that_generates_refuses_other_requests(engine: SharedPrefixEngine) -> None:
     stream, request = engine.stream(requests(engine.model)), requests(engine.model)[0]
     next(stream)
     with pytest.raises(RuntimeError, match="still generating"):

@@ -86,12 +86,12 @@ def test_before_many_contexts_the_copy_is_tried_once(tiny: InstalledModel) -> No
     assert len(notes) == 2
 
 
-def test_where_no_copy_can_be_made_contexts_are_written_with_the_file(tiny: InstalledModel) -> None:
+def test_without_a_copy_contexts_are_written_with_the_original(tiny: InstalledModel) -> None:
     tiny.path.write_bytes(b"GGUF and nothing else")
     assert file_for_many(tiny, lambda _note: None) == tiny.path
 
 
-def test_a_file_that_cannot_be_requantised_is_named(tiny: InstalledModel) -> None:
+def test_a_file_that_cannot_be_requantized_is_named(tiny: InstalledModel) -> None:
     tiny.path.write_bytes(b"GGUF and nothing else")
     with pytest.raises(ModelError, match=r"cannot requantize .*SmolLM2"):
         optimize(tiny)
@@ -114,7 +114,9 @@ def test_ctrl_c_ends_the_copying_and_leaves_nothing(tiny: InstalledModel, tmp_pa
     assert list(folder.iterdir()) == []
 
 
-def test_no_room_is_said_before_anything_is_made(tiny: InstalledModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_disk_space_is_reported_before_anything_is_written(
+    tiny: InstalledModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Full:
         free = 4096
 

@@ -60,7 +60,7 @@ def test_damaged_measurements_are_taken_again(content: str, model: LlamaModel, t
 
 
 @pytest.mark.parametrize("damage", [{"cores": None}, {"cores": "4"}, {"more": 1}])
-def test_a_memory_of_another_version_is_measured_anew(
+def test_measurements_of_another_version_are_taken_again(
     damage: dict[str, object], model: LlamaModel, tmp_path: Path
 ) -> None:
     tune(model, ignore, measure=same_rates, cores=4)
@@ -85,7 +85,7 @@ def test_more_cores_than_it_was_tuned_to_are_measured_again(model: LlamaModel) -
     assert stored_settings(model.path, cores=8) == EngineSettings(threads=8)
 
 
-def test_a_core_of_two_is_not_given_away(model: LlamaModel) -> None:
+def test_one_core_of_two_is_not_given_up(model: LlamaModel) -> None:
     tried = []
 
     def rates(_model: LlamaModel, settings: EngineSettings, *, decoded: int) -> tuple[float, float]:
@@ -96,7 +96,7 @@ def test_a_core_of_two_is_not_given_away(model: LlamaModel) -> None:
     assert set(tried) == {2}
 
 
-def test_what_is_measured_beside_a_busy_program_is_not_stored(model: LlamaModel) -> None:
+def test_measurements_beside_a_busy_program_are_not_stored(model: LlamaModel) -> None:
     class Busy(Neighbours):
         def threads(self, wanted: int = 0) -> int:
             return wanted - 1

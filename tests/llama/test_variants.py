@@ -28,13 +28,13 @@ def test_the_best_without_amx_is_chosen(variants: dict[str, Path]) -> None:
     assert choose(variants, scored=scored).name == "libggml-cpu-icelake.so"
 
 
-def test_a_processor_without_avx512_can_be_played(variants: dict[str, Path]) -> None:
+def test_a_variant_without_avx512_can_be_forced(variants: dict[str, Path]) -> None:
     without = {"x64": 1, "haswell": 64, "icelake": 0, "sapphirerapids": 0, "zen4": 0}
     assert choose(variants, scored=lambda path: without[path.stem[12:]]).name == "libggml-cpu-haswell.so"
     assert choose(variants, "haswell", scored).name == "libggml-cpu-haswell.so"
 
 
-def test_what_cannot_be_forced_is_refused(variants: dict[str, Path]) -> None:
+def test_an_invalid_forced_variant_is_refused(variants: dict[str, Path]) -> None:
     with pytest.raises(ModelError, match="this build has only haswell, icelake"):
         choose(variants, "../evil", scored)
     with pytest.raises(ModelError, match="this processor does not support"):

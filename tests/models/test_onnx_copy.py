@@ -62,7 +62,7 @@ def test_a_copy_of_a_reranker_gives_the_same_scores(models: Path) -> None:
     assert max(scores) - min(scores) > 0.2, "scores so alike would prove nothing"
 
 
-def test_a_copy_is_made_once_and_made_again_where_it_is_not_whole(models: Path) -> None:
+def test_a_copy_is_made_once_and_again_if_it_is_damaged(models: Path) -> None:
     model = embedder(models / "bert")
     path = make_copy(model)
     assert path is not None
@@ -102,7 +102,7 @@ def test_a_copy_whose_results_differ_is_not_used_and_not_tried_again(models: Pat
     assert make_copy(other) is not None, "of another use of the model nothing is said"
 
 
-def test_a_damaged_model_is_not_remembered_as_one_without_a_copy(models: Path) -> None:
+def test_a_damaged_model_is_not_stored_as_one_without_a_copy(models: Path) -> None:
     model = embedder(models / "bert")
     config = (models / "bert" / "config.json").read_text()
     (models / "bert" / "config.json").write_text("{}")
@@ -112,7 +112,7 @@ def test_a_damaged_model_is_not_remembered_as_one_without_a_copy(models: Path) -
     assert [path.name for path in (models / ".onnx").iterdir() if path.is_dir()] == [copy_folder(model).name]
 
 
-def test_the_int8_copy_of_minilm_is_near_and_independent_of_what_is_embedded_with_it(
+def test_the_int8_copy_of_minilm_is_similar_and_independent_of_other_texts(
     embed_model: InstalledModel,
 ) -> None:
     path = make_copy(embed_model)

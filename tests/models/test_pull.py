@@ -155,7 +155,7 @@ def test_hub_files_arrive_whole_and_are_not_fetched_again(hub: FakeHub, tmp_path
     assert hub.requests == []
 
 
-def test_connection_dropped_in_mid_file_is_taken_up_again(hub: FakeHub, tmp_path: Path) -> None:
+def test_a_download_resumes_after_a_dropped_connection(hub: FakeHub, tmp_path: Path) -> None:
     hub.drops[WEIGHTS_PATH] = [300_000, 200_000]
     path = pull(EMBEDDER, models_directory=tmp_path, progress=Recorder())
     assert (path / "model.safetensors").read_bytes() == WEIGHTS
@@ -217,7 +217,7 @@ def test_no_network_to_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "run the same command to resume" in message
 
 
-def test_a_process_that_may_fetch_does_so_even_when_told_to_stay_offline(hub: FakeHub, tmp_path: Path) -> None:
+def test_a_process_that_may_download_ignores_offline_variables(hub: FakeHub, tmp_path: Path) -> None:
     script = (
         "from local_rag.offline import Network, close; close(Network.FETCH)\n"
         "from pathlib import Path; from local_rag.models.pull import pull\n"

@@ -299,7 +299,7 @@ def test_command_lists_what_is_pulled(tmp_path: Path) -> None:
     assert lines[-1] == f"Models folder: {tmp_path}"
 
 
-def test_command_verify_names_the_damage_and_the_mending_command(tmp_path: Path) -> None:
+def test_command_verify_names_the_damage_and_the_command_that_fixes_it(tmp_path: Path) -> None:
     folder = install(tmp_path, "all-minilm-l6-v2")
     (folder / "vocab.txt").unlink()
     result = CliRunner().invoke(command, ["verify", "--models", str(tmp_path)])
@@ -342,7 +342,7 @@ def test_a_registry_of_ones_own_is_read_resolved_and_verified(tmp_path: Path) ->
     )
 
 
-def test_commands_accept_what_is_whole(tmp_path: Path) -> None:
+def test_commands_accept_intact_models(tmp_path: Path) -> None:
     nothing = CliRunner().invoke(command, ["verify", "--models", str(tmp_path)])
     assert str(nothing.exception) == f"There are no models in {tmp_path}; run `local-rag models pull`."
     for name in ("all-minilm-l6-v2", "smollm2-135m-instruct"):

@@ -47,12 +47,12 @@ def test_what_git_matches_is_matched(line: str, matched: str, not_matched: str) 
 
 
 @pytest.mark.parametrize("line", ["", "   ", "# comment", "!", "a" * 4097])
-def test_what_is_no_pattern(line: str) -> None:
+def test_lines_that_are_not_patterns(line: str) -> None:
     assert parse_pattern(line) is None
 
 
 @pytest.mark.parametrize(("line", "name"), [("a  ", "a"), ("a\\ ", "a "), ("a\\\\ ", "a\\"), (" a", " a"), ("!a", "a")])
-def test_blanks_at_the_end_count_only_behind_a_backslash(line: str, name: str) -> None:
+def test_trailing_blanks_count_only_after_a_backslash(line: str, name: str) -> None:
     pattern = parse_pattern(line)
     assert pattern
     assert pattern.matches([name], is_folder=False)

@@ -59,9 +59,7 @@ def measured(file):
         ("headings.md", "# a\n" * 50_000),
     ],
 )
-def test_what_costs_the_reader_much_costs_the_run_little(
-    name: str, content: str, tmp_path: Path, splitting: Splitting
-) -> None:
+def test_an_expensive_file_is_cheap_for_the_run(name: str, content: str, tmp_path: Path, splitting: Splitting) -> None:
     (tmp_path / "small.md").write_text("text")
     (tmp_path / name).write_text(content)
     splitting = replace(splitting, max_tokens=2000)
@@ -73,7 +71,7 @@ def test_what_costs_the_reader_much_costs_the_run_little(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_what_one_file_took_the_next_does_not_lack(tmp_path: Path, splitting: Splitting) -> None:
+def test_memory_of_one_file_is_available_to_the_next(tmp_path: Path, splitting: Splitting) -> None:
     (tmp_path / "markup.html").write_text("<b><p>" * 20_000)
     (tmp_path / "good.html").write_text("<p>" + "some text here. " * 50)
     with IsolatedReader(splitting, memory=500 * 1024**2) as reader:

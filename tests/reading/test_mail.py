@@ -55,7 +55,7 @@ def test_mail_in_any_encoding(charset: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"just a text", b"\x00\xff" * 50])
-def test_what_is_no_mail_is_refused(data: bytes, tmp_path: Path) -> None:
+def test_other_files_are_not_read_as_mail(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.eml").write_bytes(data)
     with pytest.raises(ReadError, match="not a mail"):
         read(tmp_path / "a.eml")

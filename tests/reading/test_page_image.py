@@ -39,7 +39,7 @@ def test_the_passage_is_marked_on_its_page(pdf: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [0, 3, 10**9])
-def test_a_page_that_there_is_not_is_told(pdf: Path, page: int) -> None:
+def test_a_missing_page_is_reported(pdf: Path, page: int) -> None:
     with pytest.raises(ReadError, match="has no page"):
         draw_page(pdf, page)
 
@@ -52,7 +52,7 @@ def test_a_huge_page_has_few_pixels(tmp_path: Path) -> None:
     assert image.width * image.height <= 4_100_000
 
 
-def test_what_cannot_be_drawn_is_a_reason(tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_drawn_gives_a_reason(tmp_path: Path) -> None:
     (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.7\nnothing")
     for name, reason in (("bad.pdf", "damaged"), ("missing.pdf", "cannot be opened")):
         with pytest.raises(ReadError, match=reason):

@@ -54,13 +54,13 @@ def test_front_matter_of_markdown() -> None:
     assert read("plain.md", "Everybody has 30 days.") == UNKNOWN
 
 
-def test_it_comes_whole_out_of_the_reading_process(tmp_path: Path, splitting: Splitting) -> None:
+def test_provenance_survives_the_reading_process(tmp_path: Path, splitting: Splitting) -> None:
     (tmp_path / "leave.md").write_text(FRONT_MATTER)
     with IsolatedReader(splitting) as reader:
         assert reader.read(tmp_path / "leave.md").document.provenance == LEAVE
 
 
-def test_front_matter_that_is_no_yaml_keeps_its_plain_lines() -> None:
+def test_invalid_yaml_in_front_matter_keeps_its_plain_lines() -> None:
     said = read("a.md", "---\ntitle: a: b\ndate: 2024-13-45\nauthor: Ada\nurl: https://example.org\n---\n\ntext\n")
     assert said == Provenance("https://example.org", "", "Ada")
 
@@ -102,7 +102,7 @@ def test_office() -> None:
     "properties",
     [b"", b"<a", b"<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", b"<a>" + b" " * 70_000 + b"</a>", None],
 )
-def test_odd_properties_of_an_office_file_say_nothing(properties: bytes | None) -> None:
+def test_invalid_properties_of_an_office_file_are_ignored(properties: bytes | None) -> None:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         archive.writestr("docProps/core.xml" if properties is not None else "other", properties or b"")
@@ -152,7 +152,7 @@ def test_dates(written: object, date: str) -> None:
     "url",
     ["javascript:alert(1)", "/a", "https://", "http://a b", "https://a\n.org", "ftp://a.org", "http://[", 7, LONG_URL],
 )
-def test_what_is_no_address_of_the_web_is_dropped(url: object) -> None:
+def test_other_than_web_addresses_are_dropped(url: object) -> None:
     assert make_provenance(url=url).url == ""
 
 
@@ -165,7 +165,7 @@ ANYTHING = st.recursive(
 
 @given(ANYTHING, ANYTHING, ANYTHING, ANYTHING)
 @pytest.mark.slow
-def test_whatever_is_said_is_bounded_and_on_one_line(url: object, date: object, author: object, tags: object) -> None:
+def test_provenance_is_bounded_and_on_one_line(url: object, date: object, author: object, tags: object) -> None:
     said = make_provenance(url=url, date=date, author=author, tags=tags)
     assert len(said.url) <= MAX_URL
     assert len(said.date) in {0, 10}

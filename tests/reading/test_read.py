@@ -95,7 +95,7 @@ def test_titles(tmp_path: Path, name: str, content: str, title: str) -> None:
     assert read_text(tmp_path, name, content).title == title
 
 
-def test_a_text_is_what_its_suffix_says_or_what_it_is_said_to_be() -> None:
+def test_the_kind_of_a_text_comes_from_its_suffix_or_from_the_caller() -> None:
     assert [as_document(Path(name), "# A\n").kind for name in ("a.MDX", "a.PY", "a.txt")] == [
         "markdown",
         "code",
@@ -122,7 +122,7 @@ def test_a_text_is_what_its_suffix_says_or_what_it_is_said_to_be() -> None:
         "---\na: " + "b" * 2**16 + "\n---\n",
     ],
 )
-def test_what_is_no_front_matter_stays(text: str) -> None:
+def test_text_that_looks_like_front_matter_stays(text: str) -> None:
     assert blank_front_matter(text) == (text, {})
 
 
@@ -146,7 +146,7 @@ def test_front_matter_is_blanked(yaml: str, end: str) -> None:
     assert text.count("\n") == yaml.count("\n") + 3
 
 
-def test_a_number_too_large_to_write_is_no_title() -> None:
+def test_a_number_too_large_to_format_is_not_a_title() -> None:
     assert title_of(blank_front_matter(f"---\ntitle: 0x{'f' * 9000}\n---\n")[1]) is None
 
 
@@ -164,7 +164,7 @@ def test_blanking_keeps_length_lines_and_all_other_characters(text: str) -> None
 
 
 @given(st.lists(st.sampled_from(["# A", "## B", "text", "", "```", "C\n===", "- item", "> quote"]), max_size=12))
-def test_headings_stand_where_they_say(lines: list[str]) -> None:
+def test_headings_have_correct_offsets(lines: list[str]) -> None:
     text = "\n".join(lines)
     headings = find_headings(text)
     assert list(headings) == sorted(headings, key=lambda heading: heading.start)

@@ -269,7 +269,7 @@ def test_endless_text_without_boundaries_is_split_all_the_same(text: str, chunke
 
 
 @pytest.mark.parametrize("overlap", range(1, 12))
-def test_overlap_holds_although_words_cut_loose_are_more_tokens(overlap: int) -> None:
+def test_overlap_holds_although_parts_of_a_text_have_more_tokens(overlap: int) -> None:
     document = make("the quick brown fox is quick and brown and a fox. " * 20, "text")
     chunks = split(document, tokenizer=BYTES, max_tokens=24, overlap=overlap)
     check(document, chunks, BYTES, 24, overlap)
@@ -290,7 +290,7 @@ def stored_headings(source: str, name: str) -> int:
         ("".join(f"{'#' * level} {{long}}\n\n" for level in range(1, 7)) + "{text}", "deep.md"),
     ],
 )
-def test_what_is_stored_of_headings_grows_as_the_text_does(source: str, name: str) -> None:
+def test_stored_headings_grow_linearly_with_the_text(source: str, name: str) -> None:
     def grown(words: int) -> int:
         filled = source.format(long="word " * words, text="text and more\n\n" * (words // 3))
         return stored_headings(filled, name)

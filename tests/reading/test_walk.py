@@ -70,13 +70,13 @@ def test_gitignore_files_nest_and_negate(tmp_path: Path) -> None:
     assert found(tmp_path) == ["keep.log", "sub/important.log", "sub/only/here.md"]
 
 
-def test_what_is_in_an_ignored_folder_cannot_be_taken_back(tmp_path: Path) -> None:
+def test_files_in_an_ignored_folder_cannot_be_included_again(tmp_path: Path) -> None:
     write(tmp_path, "build/x.md", "a.md")
     (tmp_path / ".gitignore").write_text("build/\n!build/x.md\n", "utf-8")
     assert found(tmp_path) == ["a.md"]
 
 
-def test_gitignore_of_the_enclosing_repository_holds(tmp_path: Path) -> None:
+def test_gitignore_of_the_enclosing_repository_applies(tmp_path: Path) -> None:
     write(tmp_path, "docs/a.md", "docs/a.tmp", "docs/out/b.md")
     (tmp_path / ".gitignore").write_text("*.tmp\ndocs/out\n", "utf-8")
     assert found(tmp_path / "docs") == ["a.md", "a.tmp", "out/b.md"]
@@ -87,7 +87,7 @@ def test_gitignore_of_the_enclosing_repository_holds(tmp_path: Path) -> None:
     assert found(tmp_path / "docs" / "out" / "deep") == ["c.md", "c.tmp"], "and so was what lies in it"
 
 
-def test_a_gitignore_that_is_a_link_or_too_long_counts_for_nothing(tmp_path: Path) -> None:
+def test_a_gitignore_that_is_a_link_or_too_long_is_ignored(tmp_path: Path) -> None:
     write(tmp_path, "linked/a.md", "long/a.md", "folder/a.md", "short/a.md")
     (tmp_path / "rules").write_text("*.md\n", "utf-8")
     (tmp_path / "linked/.gitignore").symlink_to(tmp_path / "rules")

@@ -21,9 +21,7 @@ def test_another_private_host_is_refused(site: WebServer, tmp_path: Path) -> Non
     assert run(site.url(), output=tmp_path, allow_private=True)[0].status == "written"
 
 
-def test_a_host_with_a_public_and_a_private_address_is_none_that_the_user_named_as_private(
-    site: WebServer, tmp_path: Path
-) -> None:
+def test_a_host_with_a_public_and_a_private_address_does_not_count_as_private(site: WebServer, tmp_path: Path) -> None:
     site.pages["/"] = Reply(article())
     for addresses in ([PUBLIC, "127.0.0.1"], ["127.0.0.1", PUBLIC]):
         why = reason(site.url(host="localhost"), tmp_path, resolve=lambda _host, found=addresses: found)
@@ -43,7 +41,7 @@ def test_another_port_of_the_private_host_is_refused(site: WebServer, tmp_path: 
         assert [page.status for page in named] == ["unchanged", "written"]
 
 
-def test_a_name_that_resolves_otherwise_when_connecting_is_refused(site: WebServer, tmp_path: Path) -> None:
+def test_a_name_that_resolves_differently_when_connecting_is_refused(site: WebServer, tmp_path: Path) -> None:
     site.pages["/"] = Reply(article())
     why = reason(site.url(), tmp_path, resolve=lambda _host: [PUBLIC])
     assert "leads to the private address 127.0.0.1" in why

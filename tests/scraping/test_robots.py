@@ -30,7 +30,7 @@ def test_robots_txt_is_obeyed(site: WebServer, tmp_path: Path) -> None:
         (Reply("User-agent: *\nCrawl-delay: 60.5\n", "text/plain"), "over 60 seconds"),
     ],
 )
-def test_a_site_whose_robots_txt_cannot_be_kept_to_is_left_alone(
+def test_a_site_without_a_readable_robots_txt_is_skipped(
     site: WebServer, tmp_path: Path, reply: Handler, expected: str
 ) -> None:
     site.pages |= {"/robots.txt": reply, "/": Reply(article())}
@@ -109,6 +109,6 @@ def test_a_robots_txt_that_names_thousands_of_robots_costs_no_more_than_another(
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
-def test_a_robots_txt_that_is_not_there_forbids_nothing(site: WebServer, tmp_path: Path, status: int) -> None:
+def test_a_missing_robots_txt_forbids_nothing(site: WebServer, tmp_path: Path, status: int) -> None:
     site.pages |= {"/robots.txt": Reply("Disallow: /", status=status), "/": Reply(article())}
     assert run(site.url(), output=tmp_path)[0].status == "written"

@@ -121,7 +121,7 @@ def test_a_missing_page_is_skipped_at_once(site: WebServer, tmp_path: Path) -> N
     assert site.paths() == ["/gone"]
 
 
-def test_a_passing_failure_is_tried_again(site: WebServer, tmp_path: Path) -> None:
+def test_a_temporary_failure_is_tried_again(site: WebServer, tmp_path: Path) -> None:
     half = Reply("<p>half", headers={"Content-Length": "5000"})
     site.pages["/"] = in_turn(Reply("", status=500), half, Reply(article()))
     (page,) = run(site.url(), output=tmp_path)
@@ -380,7 +380,7 @@ def test_a_page_that_moved_to_https_replaces_its_file(site: WebServer, tmp_path:
     assert run(site.url(), output=tmp_path) == [first]
 
 
-def test_two_runs_at_once_forget_nothing_of_each_other(site: WebServer, tmp_path: Path) -> None:
+def test_two_concurrent_runs_keep_each_others_state(site: WebServer, tmp_path: Path) -> None:
     site.pages |= {path: Versioned({"ETag": '"v1"'}) for path in ("/a", "/b", "/c")}
     slow = scrape([site.url("/a"), site.url("/b")], output=tmp_path, delay=0)
     assert next(slow).status == "written"
@@ -466,7 +466,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("url", WRONG)
-def test_what_is_no_address_is_wrong_usage(url: str, tmp_path: Path) -> None:
+def test_an_invalid_address_is_wrong_usage(url: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(command, [url, "--output", str(tmp_path)])
     assert result.exit_code == 2
     assert "write it with http:// or https://" in " ".join(result.stderr.split())
@@ -497,7 +497,7 @@ def test_the_command_prints_paths_and_reasons_apart(site: WebServer, tmp_path: P
     assert "\x1b" not in result.output
 
 
-def test_the_command_fails_when_not_one_page_could_be_had(site: WebServer, tmp_path: Path) -> None:
+def test_the_command_fails_if_no_page_can_be_fetched(site: WebServer, tmp_path: Path) -> None:
     arguments = ["scrape", site.url("/gone"), "--delay", "0", "--output", str(tmp_path)]
     result = CliRunner().invoke(cli, arguments)
     assert (result.exit_code, result.stdout) == (1, "")

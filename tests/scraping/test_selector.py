@@ -55,7 +55,7 @@ def test_a_page_without_a_match_is_skipped_and_its_links_are_followed(site: WebS
     assert pages[0].reason == pages[2].reason == "no text in it matches the selector .box"
 
 
-def test_what_is_no_html_is_kept_whole(site: WebServer, tmp_path: Path) -> None:
+def test_other_formats_than_html_are_kept_whole(site: WebServer, tmp_path: Path) -> None:
     site.pages["/notes"] = Reply("Two metres.\n", "text/plain")
     assert read(run(site.url("/notes"), output=tmp_path, selector=".box")[0])[1] == "\nTwo metres.\n"
 
@@ -72,7 +72,7 @@ def test_another_selector_fetches_an_unchanged_page_again(site: WebServer, tmp_p
 
 
 @pytest.mark.parametrize("selector", ["", "p[", ":no-such-thing", "a >", "!"])
-def test_what_is_no_selector_is_wrong_usage(site: WebServer, tmp_path: Path, selector: str) -> None:
+def test_an_invalid_selector_is_wrong_usage(site: WebServer, tmp_path: Path, selector: str) -> None:
     site.pages["/"] = Reply(article())
     result = CliRunner().invoke(command, [site.url(), "--selector", selector, "--output", str(tmp_path)])
     assert result.exit_code == 2
@@ -83,7 +83,7 @@ def test_what_is_no_selector_is_wrong_usage(site: WebServer, tmp_path: Path, sel
     assert site.requests == []
 
 
-def test_the_command_keeps_what_the_selector_matches(site: WebServer, tmp_path: Path) -> None:
+def test_the_command_keeps_the_selected_elements(site: WebServer, tmp_path: Path) -> None:
     site.pages["/"] = Reply(PAGE)
     result = CliRunner().invoke(command, [site.url(), "--selector", "h2", "--delay", "0", "--output", str(tmp_path)])
     assert result.exit_code == 0, result.output
