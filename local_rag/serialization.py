@@ -1,4 +1,4 @@
-"""Records as JSON and back."""
+"""Convert records to JSON and back."""
 
 import json
 import types
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def to_line(value: object) -> bytes:
-    """Write a value, records too, as one line of JSON."""
+    """Return a value, which may contain records, as one line of JSON."""
     return json.dumps(value, default=_fields).encode() + b"\n"
 
 
@@ -21,7 +21,7 @@ def _fields(value: object) -> Any:
 
 
 def from_plain(kind: Any, value: Any) -> Any:
-    """Make a record of the type `kind` from what JSON has made of it: records in records, tuples, unions with None."""
+    """Return a value of type `kind` from its JSON form: records, also nested, tuples, and unions with None."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is date and value is not None:
         return date.fromisoformat(value)

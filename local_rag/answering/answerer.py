@@ -1,8 +1,8 @@
-"""Answer a question from passages, citing them, or say that they do not hold the answer.
+"""Answer a question from passages with citations, or report that they do not contain the answer.
 
-A small model asked to refuse where it should refuses far too often, and one that is not asked invents. So the two are
-taken apart: the model is first asked whether the sources hold the answer, and the odds of its Yes are compared with a
-threshold; only then does it answer. Both prompts share the sources as their prefix, so that the check costs little.
+A small model that is told when to refuse refuses far too often, and one that is not told invents answers. The two steps
+are therefore separate: the model is first asked whether the sources contain the answer, and the odds of its Yes are
+compared with a threshold. Only then does it answer. Both prompts begin with the sources, so the check costs little.
 """
 
 import functools
@@ -28,19 +28,19 @@ from local_rag.verification.citations import CitationCheck, most_similar_source
 
 REFUSAL = "The documents do not answer this question."
 _CONTEXT_TOKENS = 8192
-_CLOSEST = 3  # passages that are named where there is no answer
+_CLOSEST = 3  # passages to name if there is no answer
 
 
 def answer_room(context_length: int, _sequences: int) -> int:
-    """Return the KV cells for the longest prompt and its answer."""
+    """Return the number of KV cells for the longest prompt and its answer."""
     return min(_CONTEXT_TOKENS, context_length)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSources:
-    """A question with the passages the model has read for it, as a prompt in tokens.
+    """A question with the passages that the model has read for it; `prefix` is the prompt in tokens.
 
-    `log_odds` are those of the sources holding the answer, None where there is none to read.
+    `log_odds` is the model's confidence that the sources contain the answer, None if there are no sources.
     """
 
     question: str
@@ -50,14 +50,14 @@ class ReadSources:
 
 
 class Answerer:
-    """Answer with a generator; below `threshold` log odds of its Yes a question counts as unanswered."""
+    """Answer with a generator; if the log odds of its Yes are below `threshold`, refuse."""
 
     def __init__(self, generator: Generator, threshold: float) -> None:
         self.generator, self.threshold = generator, threshold
 
     @functools.cached_property
     def usual_tokens(self) -> int:
-        """Return how many tokens of a prompt are read where nothing else is asked for, as found out once."""
+        """Return the default number of prompt tokens to read, measured once."""
         return reading_budget(self.generator)
 
     def answer(
@@ -71,7 +71,7 @@ class Answerer:
         on_text: Callable[[str], None] = lambda _text: None,
         before: Turn | None = None,
     ) -> Answer:
-        """Read, and then answer or refuse."""
+        """Read the passages, and then answer or refuse."""
         reading = self.read(question, passages, prompt_tokens=prompt_tokens, before=before)
         return self.conclude(reading, reranker=reranker, strict=strict, on_text=on_text)
 
@@ -84,10 +84,10 @@ class Answerer:
         excerpts: Excerpts = whole_texts,
         before: Turn | None = None,
     ) -> ReadSources:
-        """Read the best passages that fit, `passages` being ordered best first, and judge whether they hold the answer.
+        """Read the best passages that fit and judge whether they contain the answer; `passages` are ordered best first.
 
-        They fit into a prompt of `prompt_tokens`, or with None into all the model can read; of those that do the
-        `excerpts` are read. `before` is the turn that a follow-up follows.
+        The prompt has at most `prompt_tokens` tokens, or with None as many as the model can read. Only the `excerpts`
+        of the passages that fit are read. `before` is the turn before a follow-up.
         """
         room, model = self.generator.context_tokens, self.generator.model
         limit = min(prompt_tokens or room, room - MAX_ANSWER_TOKENS)
@@ -103,13 +103,13 @@ class Answerer:
         strict: bool = False,
         on_text: Callable[[str], None] = lambda _text: None,
     ) -> Answer:
-        """Answer where what was read holds the answer, as far as the model can tell, or `anyway`; else refuse."""
+        """Answer if the model judges that the sources contain the answer, or if `anyway` is set; else refuse."""
         if reading.log_odds is not None and (anyway or reading.log_odds >= self.threshold):
             return self._write(reading, reranker=reranker, strict=strict, on_text=on_text)
         return self._refuse(reading, on_text)
 
     def _refuse(self, reading: ReadSources, on_text: Callable[[str], None]) -> Answer:
-        """Return the answer of a question that the documents do not answer, with the passages that come closest."""
+        """Return a refusal with the closest passages."""
         on_text(REFUSAL)
         return Answer(
             reading.question,
@@ -126,23 +126,23 @@ class Answerer:
     def _write(
         self, reading: ReadSources, *, reranker: Reranker | None, strict: bool, on_text: Callable[[str], None]
     ) -> Answer:
-        """Answer from what was read, and check the answer against it.
+        """Answer from the sources, and check the answer against them.
 
-        `on_text` is given the answer piece by piece; the pieces make up `Answer.text`, but for citations that the check
-        by `reranker` changes afterwards. `strict` leaves out sentences that nothing supports, and tells the text when
-        all of it is checked.
+        `on_text` receives the answer piece by piece. Joined, the pieces are `Answer.text`, except for citations that
+        the check with the `reranker` changes afterwards. With `strict` unsupported sentences are left out, and the text
+        is passed on only after the check.
         """
         used = reading.passages
         check, text = CitationCheck(len(used)), ""
-        tell = (lambda _text: None) if strict else on_text
+        emit = (lambda _text: None) if strict else on_text
         for piece in check(write_answer(reading.question, reading.prefix, self.generator)):
             text += piece
-            tell(piece)
+            emit(piece)
         cited = check.cited
         if not cited and (similar := most_similar_source(text, used)):
             cited = [similar]
             text += f" [{similar}]"
-            tell(f" [{similar}]")
+            emit(f" [{similar}]")
         removed = list(zip(check.removed_at, check.removed, strict=True))
         checked = check_support(reading.question, text, used, reranker, removed)
         text = checked.strict_text() if strict else checked.text
@@ -170,11 +170,11 @@ class Answerer:
         )
 
     def log_odds(self, question: str, prefix: Sequence[int]) -> float:
-        """Return the log odds that the model says Yes when asked whether the sources hold the answer."""
+        """Return the log odds that the model replies Yes when asked whether the sources contain the answer."""
         model = self.generator.model
         log_probabilities = self.generator.log_probabilities(prefix, closing_prompt(check_prompt(question), model))
 
-        def chance(words: Sequence[str]) -> float:
+        def probability(words: Sequence[str]) -> float:
             return sum(math.exp(log_probabilities[model.tokenize(word)[0]]) for word in words)
 
-        return math.log(chance(["Yes", "yes", " Yes", " yes"]) / chance(["No", "no", " No", " no"]))
+        return math.log(probability(["Yes", "yes", " Yes", " yes"]) / probability(["No", "no", " No", " no"]))

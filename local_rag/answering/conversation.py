@@ -1,4 +1,4 @@
-"""A conversation: each question is searched and answered in the light of those before it on the same subject."""
+"""A conversation: each question is searched and answered together with the earlier ones on the same subject."""
 
 import re
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _REPLIES = {
 
 
 def reply_to_greeting(text: str) -> str | None:
-    """Return the fixed reply to a greeting or thanks, for which nothing is searched; None to anything else."""
+    """Return the fixed reply to a greeting or thanks, which needs no search; None for any other text."""
     words = " ".join(re.findall(r"\w+", text.lower())) if len(text) < max(map(len, _REPLIES)) * 2 else ""
     return _REPLIES.get(words)
 
@@ -29,7 +29,7 @@ def _ignore(_text: str) -> None: ...
 
 
 class Ask(Protocol):
-    """Answer a question, as `Library.ask` does."""
+    """Answer a question like `Library.ask`."""
 
     def __call__(
         self, question: str, options: AskOptions, /, *, earlier: tuple[Turn, ...], on_text: Callable[[str], None]
@@ -38,10 +38,9 @@ class Ask(Protocol):
 
 
 class Conversation:
-    """A conversation with a library, made by `Library.chat()`; `options` hold for whatever is asked from then on.
+    """A conversation with a library, created by `Library.chat()`; `options` apply to the questions that follow.
 
-    It is kept in the library's history from its first question on. What was asked before on the same subject stands in
-    `turns`.
+    The library's history stores it from the first question on. `turns` holds the earlier questions on the same subject.
     """
 
     def __init__(self, ask: Ask, history: History) -> None:
@@ -52,9 +51,9 @@ class Conversation:
         self.last: Answer | None = None
 
     def ask(self, question: str, *, on_text: Callable[[str], None] = _ignore) -> Answer:
-        """Ask a question as `Library.ask` does; a greeting is answered without searching.
+        """Ask a question like `Library.ask`; a greeting is answered without a search.
 
-        What is to be answered `anyway` takes the place of the question before where that was the same, and refused.
+        With `anyway` in the options, a question that repeats the previous one replaces its turn.
         """
         if reply := reply_to_greeting(question):
             on_text(reply)
@@ -69,41 +68,41 @@ class Conversation:
         return answer
 
     def new_subject(self) -> None:
-        """Let the next question stand alone."""
+        """Start a new subject: the next question is not a follow-up."""
         self.turns = []
 
     @property
     def id(self) -> int | None:
-        """Return the number under which the conversation is kept, None before its first question."""
+        """Return the number of the stored conversation, None before its first question."""
         return self._id
 
     @property
     def citations(self) -> tuple[Citation, ...]:
-        """Return what the last answer cites."""
+        """Return the citations of the last answer."""
         return self.last.citations if self.last else ()
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """Return what was read for the last answer."""
+        """Return the passages read for the last answer."""
         return self.last.read if self.last else ()
 
     def kept(self) -> list[KeptConversation]:
-        """Return the conversations of the library that are kept, the latest first."""
+        """Return the stored conversations of the library, latest first."""
         return self._history.conversations()
 
     def questions(self) -> list[str]:
-        """Return whatever was asked in any conversation that is kept."""
+        """Return all questions of the stored conversations."""
         return self._history.questions()
 
     def switch(self, conversation: int) -> None:
-        """Go on with another conversation, where it ended; raise LibraryError where none has this number."""
+        """Continue another conversation; raise LibraryError if none has this number."""
         kept = self._history.turns(conversation)
-        opening = max(place for place, turn in enumerate(kept) if turn.opens or not place)
+        opening = max(index for index, turn in enumerate(kept) if turn.opens or not index)
         self._id, self.last = conversation, None
         self.turns = [Turn(turn.question, turn.answer.text) for turn in kept[opening:]]
 
     def forget(self, conversation: int | None = None) -> None:
-        """Delete a conversation, or with None this one, of which nothing is left then."""
+        """Delete a conversation completely, or with None this one."""
         if conversation is None and self._id is None:
             return
         self._history.forget(self._id if conversation is None else conversation)  # type: ignore[arg-type]
@@ -120,22 +119,22 @@ class Conversation:
 
 
 def conversation_as_markdown(turns: list[KeptTurn]) -> str:
-    """Write questions as headings, answers below them, and quoted below those what they cite.
+    """Write questions as headings with the answers and the quoted citations below them.
 
-    Nothing in a document or an answer can pass for markup of the page.
+    Nothing in a document or an answer can act as HTML.
     """
     blocks = []
     for turn in turns:
-        blocks.append(f"## {_plain(' '.join(turn.question.split()))}")
-        blocks.append(_plain(turn.answer.text))
+        blocks.append(f"## {_escaped(' '.join(turn.question.split()))}")
+        blocks.append(_escaped(turn.answer.text))
         for one in turn.answer.citations:
             url = one.passage.provenance.url
-            place = _plain(" ".join(f"{one.passage.location}{f', {url}' if url else ''}".split()))
-            quoted = [f"> {line}" for line in _plain(one.passage.text).strip().splitlines()]
-            blocks.append("\n".join([f"> [{one.number}] {place}", ">", *quoted]))
+            location = _escaped(" ".join(f"{one.passage.location}{f', {url}' if url else ''}".split()))
+            quoted = [f"> {line}" for line in _escaped(one.passage.text).strip().splitlines()]
+            blocks.append("\n".join([f"> [{one.number}] {location}", ">", *quoted]))
     return "\n\n".join(["# Conversation", *blocks]) + "\n"
 
 
-def _plain(text: str) -> str:
-    """Keep a text from being HTML where the page is shown."""
+def _escaped(text: str) -> str:
+    """Escape HTML in a text."""
     return text.replace("&", "&amp;").replace("<", "&lt;")

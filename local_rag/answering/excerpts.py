@@ -1,4 +1,4 @@
-"""Take from passages the lines that most likely carry the answer: reading is most of the time that an answer takes."""
+"""Choose the lines of passages that most likely contain the answer, because reading takes most of an answer's time."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,33 +9,34 @@ from local_rag.verification.sentences import split_sentences
 
 LINES, LINES_OF_SEVERAL = 5, 10
 _LEFT_OUT = "\n\u2026\n"
-_BEGINS = re.compile(r"[^\S\n]*(?:[-*\u2022>#|]|\d{1,3}[.)])")  # a line that continues no other one
-_ALONE = re.compile(r"[^\S\n]*[#|]")  # a line that no other one continues
+_BEGINS = re.compile(r"[^\S\n]*(?:[-*\u2022>#|]|\d{1,3}[.)])")  # a line that does not continue the one before it
+_ALONE = re.compile(r"[^\S\n]*[#|]")  # a line that the one after it does not continue
 _ROW = "|"
 
-Span = tuple[int, int]
+TextSpan = tuple[int, int]  # start and end in a text
 
 
 def excerpts(
     question: str, passages: Sequence[Passage], *, reranker: Reranker, lines: int, of_each: bool = False
 ) -> list[tuple[Passage, str]]:
-    """Return passages with their most likely sentences and lines and the neighbours of these; others are left out.
+    """Return passages with their most likely sentences and lines and the neighbours of these, without the others.
 
-    `lines` are taken of all together, those that the cross-encoder scores highest; with `of_each` first the best of
-    each passage. A row of a table brings the head of its table. A passage that stands for a whole document stays whole.
+    The `lines` with the highest cross-encoder scores are chosen from all passages, with `of_each` at first the best one
+    of each passage. A table row includes the header of its table. A passage that represents a whole document stays
+    whole.
     """
     found = [[] if passage.kind == "document" else split_lines(passage.text) for passage in passages]
-    places = [(number, place) for number, spans in enumerate(found) for place in range(len(spans))]
-    texts = [_with_headings(passages[number], found[number][place]) for number, place in places]
+    positions = [(number, index) for number, spans in enumerate(found) for index in range(len(spans))]
+    texts = [_with_headings(passages[number], found[number][index]) for number, index in positions]
     scores = reranker.score(question, texts) if texts else []
-    best = [place for _, place in sorted(zip(scores, places, strict=True), key=lambda one: -one[0])]
+    best = [position for _, position in sorted(zip(scores, positions, strict=True), key=lambda one: -one[0])]
     if of_each:
         firsts = dict(reversed(best))
         best.sort(key=lambda one: firsts[one[0]] != one[1])
     best = best[:lines]
     read = list[tuple[Passage, str]]()
     for number, (passage, spans) in enumerate(zip(passages, found, strict=True)):
-        chosen = [place for other, place in best if other == number]
+        chosen = [index for other, index in best if other == number]
         if chosen:
             read.append((passage, _excerpt(passage.text, spans, chosen)))
         elif passage.kind == "document":
@@ -43,59 +44,59 @@ def excerpts(
     return read
 
 
-def split_lines(text: str) -> list[Span]:
-    """Return where the sentences, rows of tables and items of lists of a text begin and end."""
-    spans = list[Span]()
-    for begun, end in _blocks(text):
-        block = text[begun:end]
-        # Lines that only the width of a page divides are one; a space is as long as a line break.
+def split_lines(text: str) -> list[TextSpan]:
+    """Return the spans of the sentences, table rows and list items of a text."""
+    spans = list[TextSpan]()
+    for start, end in _blocks(text):
+        block = text[start:end]
+        # Lines that are only wrapped belong together; a space is as long as a line break.
         whole = block.lstrip().startswith(_ROW)
-        place = begun
+        position = start
         for part in [block] if whole else split_sentences(block.replace("\n", " ")):
-            first, length = place + len(part) - len(part.lstrip()), len(part.strip())
+            first, length = position + len(part) - len(part.lstrip()), len(part.strip())
             if length:
                 spans.append((first, first + length))
-            place += len(part)
+            position += len(part)
     return spans
 
 
-def _blocks(text: str) -> Iterator[Span]:
-    """Yield where paragraphs, items, headings and rows begin and end."""
-    begun = place = 0
-    apart = False
+def _blocks(text: str) -> Iterator[TextSpan]:
+    """Yield the spans of paragraphs, list items, headings and table rows."""
+    start = position = 0
+    alone = False
     for line in text.splitlines(keepends=True):
-        if (apart or not line.strip() or _BEGINS.match(line)) and place > begun:
-            yield begun, place
-            begun = place
-        apart = bool(_ALONE.match(line))
-        place += len(line)
-    yield begun, place
+        if (alone or not line.strip() or _BEGINS.match(line)) and position > start:
+            yield start, position
+            start = position
+        alone = bool(_ALONE.match(line))
+        position += len(line)
+    yield start, position
 
 
-def _with_headings(passage: Passage, span: Span) -> str:
+def _with_headings(passage: Passage, span: TextSpan) -> str:
     headings = heading_path(passage.title, tuple(dict.fromkeys(passage.headings)))
     return f"{headings}\n{' '.join(passage.text[slice(*span)].split())}"
 
 
-def _excerpt(text: str, spans: Sequence[Span], chosen: Sequence[int]) -> str:
-    kept = {near for place in chosen for near in (place - 1, place, place + 1) if 0 <= near < len(spans)}
-    kept |= {_head(text, spans, place) for place in chosen}
-    runs = list[Span]()
+def _excerpt(text: str, spans: Sequence[TextSpan], chosen: Sequence[int]) -> str:
+    kept = {near for index in chosen for near in (index - 1, index, index + 1) if 0 <= near < len(spans)}
+    kept |= {_header_row(text, spans, index) for index in chosen}
+    runs = list[TextSpan]()
     last = -2
-    for place in sorted(kept):
-        begun, end = spans[place]
-        if place == last + 1:
+    for index in sorted(kept):
+        start, end = spans[index]
+        if index == last + 1:
             runs[-1] = runs[-1][0], end
         else:
-            runs.append((begun, end))
-        last = place
+            runs.append((start, end))
+        last = index
     return _LEFT_OUT.join(text[slice(*run)] for run in runs)
 
 
-def _head(text: str, spans: Sequence[Span], place: int) -> int:
-    """Return the place of the first row of the table that a row stands in, of anything else its own."""
-    while place and all(text[begun] == _ROW for begun, _ in spans[place - 1 : place + 1]):
-        if "\n\n" in text[spans[place - 1][1] : spans[place][0]]:
+def _header_row(text: str, spans: Sequence[TextSpan], index: int) -> int:
+    """Return the index of the first row of the table that contains a row; for other lines return `index`."""
+    while index and all(text[start] == _ROW for start, _ in spans[index - 1 : index + 1]):
+        if "\n\n" in text[spans[index - 1][1] : spans[index][0]]:
             break
-        place -= 1
-    return place
+        index -= 1
+    return index

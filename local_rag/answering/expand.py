@@ -1,6 +1,6 @@
-"""Ask a question in other words too: what the answer model writes is searched beside it, and all lists are fused.
+"""Expand a question: also search for rephrasings that the answer model writes, and fuse all lists.
 
-Off by default: published figures and our own say that it hurts where search is strong and the model small.
+Off by default because published results and our own show that it hurts if search is strong and the model small.
 """
 
 import re
@@ -13,12 +13,12 @@ from local_rag.retrieval.fusion import reciprocal_rank_fusion
 _SYSTEM = "You rewrite questions for a search engine."
 _REQUEST = "Write three other ways to ask this, one a line, with the same names and numbers and other words."
 _MOST, MOST_WORDS, _MAX_TOKENS = 3, 40, 120
-OWN_WEIGHT = 2.0  # of the question as it was asked, against each rephrasing
+OWN_WEIGHT = 2.0  # of the original question, against each rephrasing
 _LABEL = re.compile(r"\s*(?:[-*\u2022]|\d+[.)]|question\s*:)\s*", re.IGNORECASE)
 
 
 def rephrase(question: str, generator: Generator) -> list[str]:
-    """Return at most three other ways to ask a question."""
+    """Return other ways to ask a question, at most _MOST."""
     model = generator.model
     head, tail = model.chat_frame(_SYSTEM)
     prefix = [*model.tokenize(head, special=True), *model.tokenize(f"Question: {' '.join(question.split())}\n")]
@@ -29,13 +29,13 @@ def rephrase(question: str, generator: Generator) -> list[str]:
 
 
 def questions_in(text: str) -> list[str]:
-    """Return the questions that a model has written one a line, each once, without labels and quotation marks."""
+    """Return the questions that a model wrote one per line, without duplicates, labels and quotation marks."""
     found = dict.fromkeys(_LABEL.sub("", line, count=1).strip(" \"'") for line in text.splitlines())
     return [line for line in found if line]
 
 
 def fuse_passages(lists: Sequence[Sequence[Passage]], weights: Sequence[float], *, k: int) -> list[Passage]:
-    """Fuse what was found for a question, which comes first, and for other ways to put it."""
+    """Fuse the results for a question, which come first, with those for its rephrasings."""
     passages = {passage.chunk_id: passage for found in reversed(lists) for passage in found}
     rankings = {str(number): [passage.chunk_id for passage in found] for number, found in enumerate(lists)}
     named = dict(zip(rankings, weights, strict=True))

@@ -1,4 +1,4 @@
-"""Write an answer from what was read: where several things are asked for, each by itself, all from the same sources."""
+"""Generate an answer from the sources; the parts of a compound question are answered separately."""
 
 import codecs
 from collections.abc import Iterator, Sequence
@@ -11,17 +11,17 @@ from local_rag.verification.sentences import split_sentences
 
 
 def write_answer(question: str, prefix: Sequence[int], generator: Generator) -> Iterator[str]:
-    """Yield the text of an answer to a question that stands at the end of a prompt, piece by piece.
+    """Yield the text of an answer piece by piece; `prefix` is the prompt up to and including the question.
 
-    The first thing that is asked for is told as it is generated. The others are generated beside it and follow, without
-    what was said before.
+    The answer to the first part of the question is passed on as it is generated. The other parts are generated in the
+    same batch and follow without sentences that repeat an earlier one.
     """
     model = generator.model
     requests = [
         Request(str(number), prefix, closing_prompt(request, model), MAX_ANSWER_TOKENS)
         for number, request in enumerate(answer_requests(question))
     ]
-    # A token may end in the midst of a character.
+    # A token may end within a character.
     decoders = [codecs.getincrementaldecoder("utf-8")("replace") for _ in requests]
     texts = [""] * len(requests)
     for event in generator.stream(requests):

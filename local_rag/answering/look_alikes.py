@@ -1,4 +1,4 @@
-"""Notice that an answer may be about the wrong one of two documents that are much alike."""
+"""Detect that an answer may be about the wrong one of two similar documents."""
 
 import math
 import re
@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 from local_rag.records import Citation, Passage, heading_path
 
-_ALIKE = 0.7  # cosine of the words of two passages
+_SIMILAR = 0.7  # cosine of the word counts of two passages
 _WORD = re.compile(r"\w+")
 
 
 def look_alikes(question: str, citations: Sequence[Citation], read: Sequence[Passage]) -> tuple[Passage, ...]:
-    """Return passages of other documents that read much like what an answer cites, though it cites none of theirs.
+    """Return passages that are similar to a cited one, from documents that the answer does not cite.
 
-    There are none where the question names which of the documents it means: by a word that the heading of what is cited
-    has and the other one's has not.
+    A passage is left out if the question names the document it means, with a word that occurs in the heading of the
+    cited passage but not in that of the other.
     """
     cited = [citation.passage for citation in citations]
     asked, documents = _words(question).keys(), {passage.path for passage in cited}
     found = []
     for passage in read:
-        alike = [one for one in cited if passage.path not in documents and likeness(one.text, passage.text) >= _ALIKE]
+        alike = [one for one in cited if passage.path not in documents and likeness(one.text, passage.text) >= _SIMILAR]
         if alike and not any(asked & (_names(one) - _names(passage)) for one in alike):
             found.append(passage)
     return tuple(found)
@@ -40,5 +40,5 @@ def _words(text: str) -> Counter[str]:
 
 
 def _names(passage: Passage) -> set[str]:
-    """Return the words that say what a passage is about."""
+    """Return the words of a passage's title, headings and file name."""
     return set(_words(f"{heading_path(passage.title, passage.headings)} {passage.path.rpartition('/')[2]}"))

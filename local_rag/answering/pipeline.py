@@ -1,4 +1,4 @@
-"""Ask: find passages, select what to read of them, and answer from that or say that they do not hold the answer."""
+"""Answer a question: find passages, select what to read of them, and answer from that or refuse."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,33 +19,33 @@ from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Passage, Turn
 from local_rag.retrieval.search import Trace
 from local_rag.retrieval.whole_documents import asks_for_documents
 
-SEVERAL = 1.5  # times as much is read for a question that asks for several things
-WIDER = 4  # times as far below the best may score what only lines are read of
+SEVERAL = 1.5  # factor for the tokens to read if a question asks for several things
+WIDER = 4  # factor for `near` if only lines of a passage are read
 
 
 class Search(Protocol):
-    """Search for a question or a part of it, and with how many others to share what one search may cost.
+    """Search for a question or a part of it.
 
-    `alone` it is searched without any weight of the questions before it.
+    `share` is the number of searches that share the cost of one. With `alone`, earlier questions have no weight.
     """
 
     def __call__(self, question: str, share: int, /, *, alone: bool = False) -> Trace:
-        """Return what was found."""
+        """Return the result of the search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What was found for a question and for each of its parts, and the turn that it follows, if any."""
+    """The passages found for a question and for each of its parts, and the turn before it if it is a follow-up."""
 
     lists: Sequence[Sequence[Passage]]
     before: Turn | None = None
 
 
 class AnswerPipeline:
-    """Answer questions with a search and a model, which is opened once something was found.
+    """Answer questions with a search and a model, which is opened only after the search.
 
-    `earlier` are the turns that a question may follow. `near` is as in records.InstalledModel, of the `reranker`; both
-    are left out where there is no cross-encoder. `rrf_k` is the constant of reciprocal rank fusion.
+    `earlier` are the turns that a question may follow. `near` is the setting of the `reranker` in records.ModelUse;
+    both are omitted without a cross-encoder. `rrf_k` is the constant of reciprocal rank fusion.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class AnswerPipeline:
         self._reranker, self._near, self._rrf_k = reranker, near, rrf_k
 
     def require_rewriter(self) -> None:
-        """Raise ModelError where the model that answers is too small to write questions anew."""
+        """Raise ModelError if the answer model is too small to rewrite questions."""
         require_rewriter(self._open_answerer().generator.model)
 
     def find(self, question: str) -> Candidates:
@@ -85,9 +85,9 @@ class AnswerPipeline:
         return Candidates(found, self._earlier[-1] if self._earlier and first.follows else None)
 
     def read(self, question: str, found: Candidates) -> ReadSources:
-        """Read the likely lines of the likely sources; for steps, which are many lines, all of the likeliest sources.
+        """Read the likely lines of the likely sources; for how-to questions, read the likeliest sources whole.
 
-        With `passages` in the options the model reads those passages whole.
+        If the options set `passages`, the model reads that many passages whole.
         """
         answerer, whole = self._open_answerer(), self._options.passages is not None
         several = asks_for_several(question) or asks_for_documents(question)

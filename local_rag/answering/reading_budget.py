@@ -1,4 +1,4 @@
-"""Decide how many tokens of sources a model reads: as many as this machine reads in about ten seconds."""
+"""Decide how many tokens of sources a model reads: as many as this machine reads in _SECONDS seconds."""
 
 import contextlib
 import time
@@ -14,10 +14,10 @@ _TRIAL_TOKENS = 256
 
 
 def reading_budget(generator: Generator) -> int:
-    """Return the tokens of a prompt, as measured when the model was first asked on this machine.
+    """Return the number of prompt tokens, measured when the model is first used on this machine.
 
-    It is kept as a count, and taken from the processor's time, which other programs do not change, so that a question
-    is always answered from the same sources.
+    The number is stored, and measured in processor time, which does not depend on other programs, so that a question is
+    always answered from the same sources.
     """
     path = generator.model.path
     with contextlib.suppress(OSError):
@@ -31,7 +31,7 @@ def reading_budget(generator: Generator) -> int:
 
 def _tokens_per_second(generator: Generator) -> float:
     tokens = (generator.model.tokenize(TIMED_TEXT) * _TRIAL_TOKENS)[: 2 * _TRIAL_TOKENS]
-    generator.log_probabilities(tokens[:_TRIAL_TOKENS], tokens[-1:])  # loads what is read first
+    generator.log_probabilities(tokens[:_TRIAL_TOKENS], tokens[-1:])  # the first run also loads the model's pages
     started = time.process_time()
     generator.log_probabilities(tokens, tokens[-1:])
     return _TRIAL_TOKENS * physical_cores() / (time.process_time() - started)

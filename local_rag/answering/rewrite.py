@@ -1,7 +1,7 @@
-"""Write a follow-up anew, so that it can be understood alone; it is searched beside the question as it was asked.
+"""Rewrite a follow-up as a question that stands alone, and search for it in addition to the original question.
 
-Small models make other questions of it: published figures, and what `--expand` does with them, say so. Hence one of 3B
-or more is asked for, and the plain question, with the weight of those before it, always counts as much.
+Small models change the meaning, as published results and our own with `--expand` show. Rewriting therefore requires a
+model of 3B or more, and the original question, combined with the earlier ones, always has the same weight.
 """
 
 from collections.abc import Sequence
@@ -16,21 +16,21 @@ _REQUEST = (
     "Write the last question anew so that it can be understood without what stands before it: put in the names and "
     "things that it leaves out, and keep its meaning. Reply with that question only."
 )
-_FEWEST_PARAMETERS = 2.8e9  # what is called a model of 3B has a little more or less
+_FEWEST_PARAMETERS = 2.8e9  # a model called 3B may have a little less than 3 billion
 _TURNS, _MOST_CHARACTERS, _MAX_TOKENS = 3, 300, 80
 
 
 def require_rewriter(model: Vocabulary) -> None:
-    """Raise ModelError for a model that is too small to write questions anew."""
+    """Raise ModelError for a model that is too small to rewrite questions."""
     if model.parameters < _FEWEST_PARAMETERS:
         raise ModelError(
-            f"--rewrite needs an answer model of 3 billion parameters or more and {model.path.name} has "
-            f"{model.parameters / 1e9:.1f} billion; leave it away, or name a larger model with `--answer-model`."
+            f"--rewrite needs an answer model of 3 billion parameters or more, but {model.path.name} has "
+            f"{model.parameters / 1e9:.1f} billion; remove it, or name a larger model with `--answer-model`."
         )
 
 
 def rewrite(question: str, earlier: Sequence[Turn], generator: Generator) -> str | None:
-    """Return a follow-up as a question that stands alone, None where nothing else than the question came of it."""
+    """Return a follow-up as a question that stands alone, or None if the model wrote nothing usable or no change."""
     model = generator.model
     require_rewriter(model)
     head, tail = model.chat_frame(_SYSTEM)
@@ -45,5 +45,5 @@ def rewrite(question: str, earlier: Sequence[Turn], generator: Generator) -> str
 
 
 def _line(text: str) -> str:
-    """Fold what was said into one line of bounded length."""
+    """Return a text as one line of limited length."""
     return " ".join(text.split())[:_MOST_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Select from the passages that were found those worth reading: what a model reads is most of the time of an answer."""
+"""Select the passages worth reading, because reading takes most of the time of an answer."""
 
 import itertools
 import re
@@ -9,18 +9,18 @@ from local_rag.answering.look_alikes import likeness
 from local_rag.records import Passage
 
 _FEWEST = 2
-_SAME = 0.9  # share of words in a row that two copies of a text have in common
-_GAP = 2  # characters between two chunks of one document that follow each other
-_DIVERSITY = 0.3  # weight of being unlike what was chosen before, against the place in the ranking
+_SAME = 0.9  # the share of word triples that two copies of a text have in common
+_GAP = 2  # characters between two adjacent chunks of a document
+_DIVERSITY = 0.3  # weight of the difference from passages chosen before, against the rank
 _WORD = re.compile(r"\w+")
 
 
 def select(
     lists: Sequence[Sequence[Passage]], *, near: float, several: bool = False, diverse: bool = False
 ) -> list[Passage]:
-    """Return the passages worth reading, best first, from what was found for a question and for each part of it.
+    """Return the passages worth reading, best first, from the results for a question and for each of its parts.
 
-    Of a question that asks for `several` things none is left out as unlikely, and the documents take turns.
+    If the question asks for `several` things, no passage is dropped as unlikely and the documents take turns.
     """
     if several:
         found = drop_copies(take_turns([take_turns(_by_document(passages)) for passages in lists]))
@@ -37,50 +37,50 @@ def _by_document(passages: Sequence[Passage]) -> list[list[Passage]]:
 
 
 def likely_sources(passages: Sequence[Passage], near: float) -> list[Passage]:
-    """Leave out passages whose score by the reranker is further than `near` below the best; with 0 all stay.
+    """Drop passages whose reranker score is further than `near` below the best; with 0 keep all.
 
-    The order stays, and so do the first two. Where nothing was reranked all stay.
+    The order does not change, and the first passages (_FEWEST) are always kept. Without reranking all are kept.
     """
     scores = [next((hit.score for hit in passage.hits if hit.list_name == "rerank"), None) for passage in passages]
     best = max((score for score in scores if score is not None), default=None)
     return [
         passage
-        for place, (passage, score) in enumerate(zip(passages, scores, strict=True))
-        if not near or best is None or place < _FEWEST or (score is not None and score >= best - near)
+        for index, (passage, score) in enumerate(zip(passages, scores, strict=True))
+        if not near or best is None or index < _FEWEST or (score is not None and score >= best - near)
     ]
 
 
 def drop_copies(passages: Sequence[Passage]) -> list[Passage]:
-    """Keep the first of passages that say the same in nearly the same words; it names where the others stand."""
+    """Keep the first of several passages with nearly the same words, and add the locations of the others to it."""
     kept: list[tuple[frozenset[tuple[str, ...]], Passage]] = []
     for passage in passages:
-        runs = _runs(passage.text)
-        for place, (others, first) in enumerate(kept):
-            if len(runs & others) >= _SAME * len(runs | others):
+        triples = _word_triples(passage.text)
+        for index, (others, first) in enumerate(kept):
+            if len(triples & others) >= _SAME * len(triples | others):
                 if passage.path != first.path and passage.location not in first.also_in:
-                    kept[place] = others, replace(first, also_in=(*first.also_in, passage.location))
+                    kept[index] = others, replace(first, also_in=(*first.also_in, passage.location))
                 break
         else:
-            kept.append((runs, passage))
+            kept.append((triples, passage))
     return [passage for _, passage in kept]
 
 
-def _runs(text: str) -> frozenset[tuple[str, ...]]:
-    """Return all three words in a row."""
+def _word_triples(text: str) -> frozenset[tuple[str, ...]]:
+    """Return all sequences of three words."""
     words = _WORD.findall(text.lower())
     return frozenset(zip(words, words[1:], words[2:], strict=False)) or frozenset([tuple(words)])
 
 
 def join_neighbours(passages: Sequence[Passage]) -> list[Passage]:
-    """Make one source of passages that follow each other in a document, at the place of the first of them."""
+    """Join passages that are adjacent in a document, at the rank of the first of them."""
     joined = list[Passage]()
     for passage in passages:
-        place = next((place for place, other in enumerate(joined) if _adjoin(other, passage)), None)
-        if place is None:
+        index = next((index for index, other in enumerate(joined) if _adjoin(other, passage)), None)
+        if index is None:
             joined.append(passage)
         else:
-            joined[place] = _join(joined[place], passage)
-    # What was joined may in turn adjoin a third.
+            joined[index] = _join(joined[index], passage)
+    # A joined passage may be adjacent to a third one.
     return joined if len(joined) == len(passages) else join_neighbours(joined)
 
 
@@ -107,7 +107,7 @@ def _join(one: Passage, other: Passage) -> Passage:
 
 
 def take_turns(lists: Sequence[Sequence[Passage]]) -> list[Passage]:
-    """Take the best of each list, then the second best, and so on; a passage counts once."""
+    """Take the best passage of each list, then the second best, and so on; each passage only once."""
     taken: dict[int, Passage] = {}
     for turn in itertools.zip_longest(*lists):
         for passage in filter(None, turn):
@@ -116,7 +116,7 @@ def take_turns(lists: Sequence[Sequence[Passage]]) -> list[Passage]:
 
 
 def diversify(passages: Sequence[Passage]) -> list[Passage]:
-    """Order by maximal marginal relevance: fitting, and unlike those before (Carbonell and Goldstein, 1998)."""
+    """Order passages by maximal marginal relevance (Carbonell and Goldstein, 1998)."""
     left, chosen = list(enumerate(passages)), list[Passage]()
     while left:
 

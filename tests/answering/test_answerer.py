@@ -113,7 +113,7 @@ def test_only_the_passages_that_fit_are_read() -> None:
 
 
 def test_an_endless_question_is_not_taken_for_one_without_answer() -> None:
-    with pytest.raises(QuestionError, match="leaves no room for passages; ask in fewer words"):
+    with pytest.raises(QuestionError, match="leaves no room for passages; shorten it"):
         ask(says("Yes [1]."), passage("It leaves at seven."), question="When? " * 2000)
 
 

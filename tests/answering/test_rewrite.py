@@ -82,6 +82,6 @@ def test_a_model_below_3b_is_refused(parameters: int, refused: bool) -> None:
         require_rewriter(model)
         return
     with pytest.raises(
-        ModelError, match=r"^--rewrite needs .* and small.gguf has \d.\d billion; .*`--answer-model`\.$"
+        ModelError, match=r"^--rewrite needs .* but small.gguf has \d.\d billion; .*`--answer-model`\.$"
     ):
         require_rewriter(model)
