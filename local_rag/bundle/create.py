@@ -25,7 +25,7 @@ from local_rag.files import folder_bytes
 from local_rag.keys import key_of
 from local_rag.llama.probe import run_probe
 from local_rag.machine import free_bytes
-from local_rag.models.load import prepare
+from local_rag.models.load import make_onnx_copies
 from local_rag.models.registry import ModelEntry, default_models_directory, load_registry
 from local_rag.settings import Settings
 from local_rag.store.copying import copy_library
@@ -97,7 +97,7 @@ def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> 
         if any(role in of_model for of_model in roles.values()):
             if fetching:
                 for entry in contents.entries:
-                    prepare(entry, step)
+                    make_onnx_copies(entry, step)
             copies = plan.copy_items(settings, role)
             if not fetching and copies is None:  # packing makes it
                 copies = []

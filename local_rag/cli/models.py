@@ -18,7 +18,7 @@ from local_rag.display import printable_json
 from local_rag.errors import ModelError
 from local_rag.llama.optimize import damaged_gguf_copies
 from local_rag.llama.optimize import optimize as optimize_model
-from local_rag.models.load import prepare
+from local_rag.models.load import make_onnx_copies
 from local_rag.models.onnx import damaged_onnx_copies
 from local_rag.models.pull import pull as pull_model
 from local_rag.models.registry import ModelEntry, Registry, default_models_directory, load_registry, missing_files
@@ -83,7 +83,7 @@ def pull(names: tuple[str, ...], directory: Path | None) -> None:
                 path = pull_model(entry, models_directory=directory, progress=progress)
             click.echo(f"{entry.name}: {path} ({entry.licence})")
             if directory == default_models_directory():
-                prepare(entry, lambda text: click.echo(text, err=True))
+                make_onnx_copies(entry, lambda text: click.echo(text, err=True))
     except KeyboardInterrupt:
         click.echo("Stopped; run the same command to resume.", err=True)
         sys.exit(130)

