@@ -14,7 +14,7 @@ import numpy as np
 from local_rag.errors import ReadError, StoppedError
 from local_rag.index.protocol import Allowed, Contents, DocumentRows
 from local_rag.indexing.contextualize import ContextJob
-from local_rag.indexing.work import EmbeddingJob, LocalWorkers, Note, WrittenContext
+from local_rag.indexing.work import EmbeddingJob, LocalWorkers, OnNote, WrittenContext
 from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Token, never
@@ -179,7 +179,7 @@ class ReadsHere(LocalWorkers):
 class QuickWorkers(LocalWorkers):
     """Workers that read for real, embed with the fake, and write contexts at once and always alike."""
 
-    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Generator[WrittenContext]:
+    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Generator[WrittenContext]:
         """Take some jobs at once and end them in another order, as the engine does."""
         waiting = iter(jobs)
         while batch := list(itertools.islice(waiting, _IN_FLIGHT)):
@@ -200,12 +200,12 @@ def journaling(workers: type[LocalWorkers], journal: Callable[[str, Iterable[str
     """
 
     class JournalingWorkers(workers):  # type: ignore[valid-type,misc]
-        def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Generator[WrittenContext]:
+        def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Generator[WrittenContext]:
             for written in super().write_contexts(jobs, expected, note):
                 yield written
                 journal("contexts", [written.key])
 
-        def embed(self, jobs: Iterable[EmbeddingJob], note: Note) -> Generator[tuple[Sequence[str], np.ndarray]]:
+        def embed(self, jobs: Iterable[EmbeddingJob], note: OnNote) -> Generator[tuple[Sequence[str], np.ndarray]]:
             for keys, vectors in super().embed(jobs, note):
                 yield keys, vectors
                 journal("vectors", keys)

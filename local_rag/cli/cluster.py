@@ -132,7 +132,7 @@ def copy(library: Path, back: bool, as_json: bool, **settings: Any) -> None:
                 "qdrant:https://10.0.0.5:6333/handbook."
             )
         with opened.writing(progress, here=back) as (store, indexer):
-            indexer.publish(anew=True)
+            indexer.publish(rebuild=True)
             documents, chunks = len(store.documents()), indexer.report.chunks
     target = str(opened.folder) if back else engine
     if as_json:

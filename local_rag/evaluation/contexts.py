@@ -74,7 +74,7 @@ def measure_gain(library: Library, dataset: Path | None, *, count: int, parts: P
             copy_store(store, Path(folder))
         with Library(folder, parts=parts, **settings) as plain:
             with plain.writing(progress) as (_, indexer):
-                indexer.publish(anew=True)
+                indexer.publish(rebuild=True)
             pair = [_ask(one, questions, chunks, progress) for one in (library, plain)]
     compared = compare_reports(pair[0], pair[1])["stages"]
     stage = list(compared)[-1]

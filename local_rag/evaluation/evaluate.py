@@ -28,7 +28,7 @@ from local_rag.evaluation.answers import compare_answers, measure_answers, summa
 from local_rag.evaluation.dataset import Dataset, DatasetDocument, GoldenLines, GoldenSpan, Part, Question
 from local_rag.evaluation.metrics import METRICS, by_question, confidence_interval, golden_ranks, measure, paired_test
 from local_rag.evaluation.plots import new_figure, save_figure
-from local_rag.indexing.changes import Found, compare_documents
+from local_rag.indexing.changes import ScannedFile, compare_documents
 from local_rag.indexing.summaries import document_rows
 from local_rag.library import Library
 from local_rag.models.choice import chosen
@@ -196,11 +196,11 @@ def find_golden_files(dataset: Dataset, library: Library) -> tuple[Dataset, dict
     return replace(dataset, questions=tuple(questions)), chunks
 
 
-def _found(document: DatasetDocument, split_key: str) -> Found:
+def _found(document: DatasetDocument, split_key: str) -> ScannedFile:
     """Describe a document for `compare_documents`; it has no modification time, so its content decides."""
     content = [document.document.title, document.document.kind, document.document.text, list(document.chunks.items())]
     sha256 = hashlib.sha256(json.dumps(content).encode()).hexdigest()
-    return Found(document.document.path, len(document.document.text), -1, split_key, lambda: sha256)
+    return ScannedFile(document.document.path, len(document.document.text), -1, split_key, lambda: sha256)
 
 
 def rows_of_documents(dataset: Dataset, library: Library) -> dict[int, str]:

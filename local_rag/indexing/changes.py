@@ -15,7 +15,7 @@ from local_rag.store.database import Store, StoredDocument
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ScannedFile:
     """A document as it is now; `sha256` hashes it when it is asked, which is only where size and time do not tell."""
 
     path: Path
@@ -33,28 +33,28 @@ class Changes:
     counted once, and then `gone`. `touched` are unchanged but for their time, `resplit` but for how they are split.
     """
 
-    new: tuple[Found, ...] = ()
-    changed: tuple[Found, ...] = ()
-    resplit: tuple[Found, ...] = ()
-    moved: Mapping[Found, StoredDocument] = field(default_factory=dict)
+    new: tuple[ScannedFile, ...] = ()
+    changed: tuple[ScannedFile, ...] = ()
+    resplit: tuple[ScannedFile, ...] = ()
+    moved: Mapping[ScannedFile, StoredDocument] = field(default_factory=dict)
     gone: tuple[StoredDocument, ...] = ()
-    touched: tuple[tuple[StoredDocument, Found], ...] = ()
+    touched: tuple[tuple[StoredDocument, ScannedFile], ...] = ()
     unchanged: int = 0
 
     @property
-    def to_read(self) -> tuple[Found, ...]:
+    def to_read(self) -> tuple[ScannedFile, ...]:
         """Return what must be read, in the order of the paths."""
         return tuple(sorted((*self.new, *self.moved, *self.changed, *self.resplit), key=lambda found: found.path.parts))
 
 
 def compare_documents(
     known: Mapping[str, StoredDocument],
-    found: Iterable[Found],
+    found: Iterable[ScannedFile],
     may_be_gone: Callable[[StoredDocument], bool],
     may_be_replaced: Callable[[StoredDocument], bool] = lambda _stored: False,
 ) -> Changes:
     """Compare documents found with those known by their paths; of the others those are gone that may be."""
-    kinds: dict[str, list[Found]] = {"new": [], "changed": [], "resplit": []}
+    kinds: dict[str, list[ScannedFile]] = {"new": [], "changed": [], "resplit": []}
     touched, unchanged, seen = [], 0, set()
     for one in found:
         seen.add(str(one.path))
@@ -79,7 +79,7 @@ def compare_documents(
     )
 
 
-def _kind(stored: StoredDocument, found: Found) -> str:
+def _kind(stored: StoredDocument, found: ScannedFile) -> str:
     if (stored.size, stored.modified_ns) != (found.size, found.modified_ns):
         try:
             if stored.sha256 != found.sha256():
@@ -91,7 +91,7 @@ def _kind(stored: StoredDocument, found: Found) -> str:
     return "unchanged" if stored.split_key == found.split_key else "resplit"
 
 
-def _moved(new: Sequence[Found], missing: Sequence[StoredDocument]) -> dict[Found, StoredDocument]:
+def _moved(new: Sequence[ScannedFile], missing: Sequence[StoredDocument]) -> dict[ScannedFile, StoredDocument]:
     """Match each document that is missing with at most one new one of the same content."""
     left: dict[int, list[StoredDocument]] = {}
     for stored in missing:
@@ -120,7 +120,7 @@ def compare_folders(store: Store, given: Sequence[Path], split_key: str | None) 
             continue
         stored = known.get(str(item))
         key = split_key if split_key is not None else stored.split_key if stored else ""
-        files.append(Found(item, *size_and_time(item), key, partial(document_sha256, item)))
+        files.append(ScannedFile(item, *size_and_time(item), key, partial(document_sha256, item)))
     return compare_documents(known, files, roots.may_be_gone, roots.is_out_of_reach), skipped, roots
 
 

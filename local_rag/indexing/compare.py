@@ -1,31 +1,41 @@
-"""Compare documents with the others of a library: which of their chunks can be mistaken, and what sets them apart.
+"""Compare documents with the others of a library: what sets them apart, and which of their chunks can be mistaken.
 
-A document is compared once, with those that are there then. What was said of it is kept with it, and goes with its
-content when its file is moved, and with its file as long as all of it still stands there.
+A document is compared once, with the documents that the library holds then. Its distinction is stored with it. A moved
+file keeps it, and so does a changed file that still contains all of it.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.index.protocol import Index
-from local_rag.indexing.distinction import APART, TUNING, Terms, Told, distinguishing, needs, opening_of, terms_of
+from local_rag.indexing.distinction import (
+    APART,
+    TUNING,
+    Distinction,
+    Terms,
+    context_needs,
+    distinguishing_terms,
+    opening_of,
+    terms_of,
+)
 from local_rag.keys import key_of
 from local_rag.records import Chunk
 from local_rag.store.database import Store, StoredDocument
 
-_NEAREST = 16  # chunks that are looked at for each chunk
-_COUNTED = 3  # of them for which a document counts as alike
-_LIKE_DOCUMENTS = 16  # with which terms are compared, those with the most near chunks first
-_OTHER_DOCUMENTS = 48  # and from all over the library, which show how rare a term is
-_REMEMBERED = 256  # documents whose terms are kept while others are compared
+_NEAREST = 16  # chunks to compare each chunk with
+_COUNTED = 3  # of these, how many make their documents count as similar
+_SIMILAR_DOCUMENTS = 16  # to compare terms with, those with the most near chunks first
+_OTHER_DOCUMENTS = 48  # from the whole library, to find how rare a term is
+_REMEMBERED = 256  # documents whose terms are kept in memory
 
-APART_PLAN = key_of("plan", APART)  # of contexts that no model writes
+APART_PLAN = key_of("plan", APART)  # of contexts that are made without a model
 
 
-def compare(store: Store, index: Index, documents: Sequence[StoredDocument]) -> Iterator[tuple[StoredDocument, Told]]:
-    """Compare documents, all of them in a published index; keep what is said of each, and yield it."""
+def compare(store: Store, index: Index, documents: Sequence[StoredDocument]) -> Iterator[None]:
+    """Compare documents that are in a published index and store the distinction of each; yield after each."""
     index.open()
     live = store.documents()
     by_id = {document.id: document for document in live}
@@ -36,32 +46,33 @@ def compare(store: Store, index: Index, documents: Sequence[StoredDocument]) -> 
 
     for document in documents:
         chunks = [stored.chunk for stored in store.chunks(document.id)]
-        said, same = store.earlier_distinction(document)
-        told = Told.from_json(said)
+        earlier, same = store.earlier_distinction(document)
+        distinction = Distinction.from_json(earlier)
         if not same:
-            likenesses, alike = _look_round(store, index, document)
-            if not told.holds_for(document.title, store.document_text(document.id)):
-                near = [one for one in alike if one in by_id][:_LIKE_DOCUMENTS]
+            similarities, similar = _most_similar(store, index, document)
+            if not distinction.holds_for(document.title, store.document_text(document.id)):
+                near = [one for one in similar if one in by_id][:_SIMILAR_DOCUMENTS]
                 spread = [one for one in live[:: len(live) // _OTHER_DOCUMENTS + 1] if one.sha256 != document.sha256]
                 others = [terms(one.id) for one in spread if one.id not in near]
-                found = distinguishing(terms(document.id), [terms(one) for one in near], others)
-                told = Told(tuple(found), _opening(store, document) if found else "")
-            told = Told(told.terms, told.opening, needs(chunks, document.title, told.terms, likenesses))
-        store.put_distinction(document.id, told.as_json())
-        yield document, told
+                found = distinguishing_terms(terms(document.id), [terms(one) for one in near], others)
+                distinction = Distinction(tuple(found), _opening(store, document) if found else "")
+            needed = context_needs(chunks, document.title, distinction.terms, similarities)
+            distinction = replace(distinction, needed=needed)
+        store.put_distinction(document.id, distinction.as_json())
+        yield
 
 
-def _look_round(store: Store, index: Index, document: StoredDocument) -> tuple[list[float], list[int]]:
-    """Return how like each chunk its likest one of another document is, and those documents, the likest first.
+def _most_similar(store: Store, index: Index, document: StoredDocument) -> tuple[list[float], list[int]]:
+    """Return, for each chunk, its highest similarity to a chunk of another document, and those documents by similarity.
 
-    The likeness is the cosine, or the share of words in common where that is more: vectors in the index lean to the
-    contexts that other documents have already.
+    The similarity is the cosine, or the share of common words if that is higher: the vectors of other documents may be
+    shifted by their contexts.
     """
-    likenesses, alike = list[float](), Counter[int]()
+    similarities, similar = list[float](), Counter[int]()
     for stored, vector in zip(list(store.chunks(document.id)), store.vectors_of(document.id), strict=True):
         nearest = index.dense(vector, _NEAREST) if vector is not None else []
         owners = store.owners_of([chunk for chunk, _ in nearest])
-        # A copy of the same document is not what it can be mistaken for.
+        # A chunk cannot be mistaken for its copy in an identical document.
         others = {
             chunk: score
             for chunk, score in nearest
@@ -70,47 +81,46 @@ def _look_round(store: Store, index: Index, document: StoredDocument) -> tuple[l
         words = set(keyword_tokens(stored.chunk.text))
         for chunk, other in store.chunks_by_id(list(others)[:_COUNTED]).items():
             others[chunk] = max(others[chunk], shared_words(words, set(keyword_tokens(other.chunk.text))))
-        likenesses.append(max(others.values(), default=0.0))
-        alike.update(owners[chunk][0] for chunk in list(others)[:_COUNTED] if others[chunk] >= TUNING.alike)
-    return likenesses, [owner for owner, _ in alike.most_common()]
+        similarities.append(max(others.values(), default=0.0))
+        similar.update(owners[chunk][0] for chunk in list(others)[:_COUNTED] if others[chunk] >= TUNING.alike)
+    return similarities, [owner for owner, _ in similar.most_common()]
 
 
 def shared_words(one: Collection[str], other: Collection[str]) -> float:
-    """Return the share of words that two sets have in common, by Dice."""
+    """Return the share of words that two sets have in common (Dice coefficient)."""
     return 2 * len({*one} & {*other}) / max(1, len(one) + len(other))
 
 
 def _opening(store: Store, document: StoredDocument) -> str:
-    """Return how a document begins; the first lines of code are licences and imports, which say nothing."""
+    """Return the opening of a document; empty for code, which begins with licences and imports."""
     return "" if store.document_kind(document.id) == "code" else opening_of(store.document_text(document.id))
 
 
 def situate(store: Store, document: StoredDocument) -> int:
-    """Give the chunks of a compared document that need one their context, without a model; return how many do."""
-    told = Told.from_json(store.distinction(document.id))
-    says = told.says
+    """Give the chunks of a compared document their contexts without a model; return how many chunks need one."""
+    distinction = Distinction.from_json(store.distinction(document.id))
     keys = []
     for stored in store.rows(document.id):
-        said = says if stored.kind == "chunk" and stored.chunk.position in told.needed else ""
-        keys.append((stored.id, apart_key(said)))
-    for said in {says, ""} if told.needed else {""}:
-        store.put_context(apart_key(said), said, "apart" if said else "unneeded")
+        needs_it = stored.kind == "chunk" and stored.chunk.position in distinction.needed
+        keys.append((stored.id, apart_key(distinction.context if needs_it else "")))
+    for context in {distinction.context, ""} if distinction.needed else {""}:
+        store.put_context(apart_key(context), context, "apart" if context else "unneeded")
     store.plan_contexts(document.id, APART_PLAN, keys)
-    return len(told.needed)
+    return len(distinction.needed)
 
 
 def most_needed_first(store: Store, documents: Sequence[StoredDocument]) -> list[StoredDocument]:
-    """Order documents by how much their chunks need contexts; those that do not keep their order."""
-    need = {one.id: sum(Told.from_json(store.distinction(one.id)).needed.values()) for one in documents}
+    """Sort documents by how much their chunks need contexts; equal ones keep their order."""
+    need = {one.id: sum(Distinction.from_json(store.distinction(one.id)).needed.values()) for one in documents}
     return sorted(documents, key=lambda one: -need[one.id])
 
 
-def apart_key(says: str) -> str:
-    """Return the key of a context that no model writes, made of all that it is."""
-    return key_of(APART, says)
+def apart_key(context: str) -> str:
+    """Return the key of a context that is made without a model."""
+    return key_of(APART, context)
 
 
-def told_to(store: Store, document: StoredDocument, chunks: Sequence[Chunk]) -> list[str]:
-    """Return for each chunk what stands before the sentence that a model writes, empty for most."""
-    told = Told.from_json(store.distinction(document.id))
-    return [told.says if chunk.position in told.needed else "" for chunk in chunks]
+def distinctions_of(store: Store, document: StoredDocument, chunks: Sequence[Chunk]) -> list[str]:
+    """Return, for each chunk, the text to put before the sentence that a model writes; empty for most."""
+    distinction = Distinction.from_json(store.distinction(document.id))
+    return [distinction.context if chunk.position in distinction.needed else "" for chunk in chunks]

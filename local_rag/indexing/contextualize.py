@@ -1,9 +1,9 @@
-"""Write a sentence that situates each chunk in its document: prompts, windows, and what to do with a bad sentence.
+"""Write a sentence that situates each chunk in its document: prompts, windows, and the repair of bad sentences.
 
-After Anthropic, "Contextual Retrieval" (2024), with one difference. A chunk is not repeated behind its document: its
-prompt is the document, or a window of a long one, cut off where the chunk ends, so that the chunk is the last thing the
-model has read. All prompts of a window begin alike, and the engine evaluates the window once; a chunk's own cost is the
-question behind it and its answer.
+After Anthropic, "Contextual Retrieval" (2024), with one difference: a chunk is not repeated after its document. Its
+prompt is the document, or a window of a long one, cut off at the end of the chunk, so the chunk is the last text that
+the model reads. All prompts of a window begin with the same tokens, which the engine evaluates once. A single chunk
+costs only the evaluation of the instruction and the generation of the answer.
 """
 
 import functools
@@ -18,29 +18,29 @@ from local_rag.keys import key_of
 from local_rag.llama.generator import Generator, Request, Vocabulary
 from local_rag.records import Chunk, ContextKind
 
-# Windows of 1,024, 1,536 and 4,096 tokens made passages equally easy to find. Attention over longer ones costs more,
-# and shorter ones repeat title and outline more often.
+# Measured from 1,024 to 4,096 tokens: passages were equally easy to find. Attention over longer windows costs more, and
+# shorter ones repeat title and outline more often.
 WINDOW_TOKENS = 1536
 MAX_TOKENS = 80
 _OUTLINE_CHARACTERS = 800
 
 _SYSTEM = "You write short notes that help a search engine find passages of documents."
-# Half as long an instruction made contexts a fifth shorter, and chunks a little harder to find: docs/results.md.
+# An instruction of half the length made contexts shorter and chunks slightly harder to find: docs/results.md.
 _INSTRUCTION = (
     "Please give a short succinct context to situate the last chunk within the overall document for the purposes of "
     "improving search retrieval of the chunk. Answer only with the succinct context, in one sentence, and nothing else."
 )
 _OPENING = "This chunk"
 _CHUNK_START, _CHUNK_END = "\n<chunk>\n", "\n</chunk>\n"
-_SUFFIX_TOKENS = 128  # what stands behind a chunk, with any model's chat template
-# What a context depends on beside its model, its window and the limits above; 2: how windows are cut and contexts
-# mended, to be raised whenever that code would make another context of the same answer.
+_SUFFIX_TOKENS = 128  # of the instruction after a chunk, with any model's chat template
+# What a context depends on apart from its model, its window and the limits above. The number stands for the code that
+# cuts windows and repairs contexts: raise it when that code makes another context of the same answer.
 PROMPT = key_of("context", 2, _SYSTEM, _INSTRUCTION, _OPENING, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The prefix of chunks `first` to `last - 1` of a document: a head, and a text for each chunk."""
+    """The common prefix of chunks `first` to `last - 1` of a document: a head, and a text for each chunk."""
 
     head: str
     pieces: tuple[str, ...]
@@ -50,16 +50,16 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class ContextJob:
-    """A context to be written: its key in the store, and its chunk as the number of a piece in a window.
+    """A context to write: its key in the store, and its chunk as the number of a piece in a window.
 
-    `told` is what sets its document apart from others, for a chunk that can be mistaken: it begins the context.
-    `instruction` asks for it behind that piece, and `opening` is how the answer begins.
+    `distinction` sets the document of a chunk that can be mistaken apart from others: the context begins with it.
+    `instruction` is the prompt after that piece, and `opening` the beginning of the answer.
     """
 
     key: str
     window: Window
     piece: int
-    told: str = ""
+    distinction: str = ""
     instruction: str = _INSTRUCTION
     opening: str = _OPENING
 
@@ -69,9 +69,9 @@ def make_windows(
 ) -> list[Window]:
     """Cut a document into windows of at most `limit` tokens of text, on section boundaries where there are some.
 
-    Each window of a document that needs several begins with the title and the outline, so that every chunk is seen with
-    both. A window is never smaller than one chunk, but of what is longer than two windows it has the beginning only.
-    What overlapping chunks share stands in the first of them only.
+    If a document needs several windows, each begins with its title and outline. A window holds at least one chunk, but
+    only the beginning of a chunk that is longer than two windows. Text that overlapping chunks share is only in the
+    first of them.
     """
     starts = [0, *(chunk.start for chunk in chunks[1:]), len(text)]
     texts = (_quotable(text[start:end]).strip("\n") for start, end in itertools.pairwise(starts))
@@ -112,31 +112,37 @@ def _outline(chunks: Sequence[Chunk]) -> str:
 
 
 def _shorten(text: str, limit: int, count_tokens: Callable[[str], int]) -> str:
-    """Return as much of the beginning of a text as has at most `limit` tokens: a rare character can have four."""
+    """Cut a text to at most `limit` tokens; in a loop, because a rare character can be several tokens."""
     while (size := count_tokens(text)) > limit:
         text = text[: len(text) * limit // size]
     return text
 
 
 def _quotable(text: str) -> str:
-    """Keep text from ending the quotation it stands in, and fold blank space, which can be endless."""
+    """Keep a text from closing the tags that it is quoted in, and shorten blank space."""
     text = re.sub(r"<(/?)(?=document\b|chunk\b)", r"<\1 ", text, flags=re.IGNORECASE)
     text = re.sub(r"\n(?:[ \t]*\n)+", "\n\n", text)
-    # What stands between two chunks has no limit of its own: a line may hold a million spaces.
+    # The space between two chunks is not limited: a line may hold a million spaces.
     return re.sub(r"([^\S\n])[^\S\n]{15,}", lambda run: run[1] * 16, text)
 
 
 def context_plan(model_identity: str) -> str:
-    """Name everything that decides which context a chunk gets, apart from the document itself."""
+    """Name everything that decides which context a chunk gets, apart from the document."""
     return json.dumps([model_identity, PROMPT, WINDOW_TOKENS, MAX_TOKENS])
 
 
 def plan_contexts(
-    title: str, text: str, chunks: Sequence[Chunk], *, vocabulary: Vocabulary, plan: str, told: Sequence[str] = ()
+    title: str,
+    text: str,
+    chunks: Sequence[Chunk],
+    *,
+    vocabulary: Vocabulary,
+    plan: str,
+    distinctions: Sequence[str] = (),
 ) -> list[ContextJob]:
-    """Return one job for each chunk of a document, keyed by all that its context can depend on.
+    """Return one job for each chunk of a document, under a key of everything that its context depends on.
 
-    `told` is what each chunk's context begins with, empty for most, none for all of them.
+    `distinctions` holds the beginning of each chunk's context, empty for most; by default no chunk has one.
     """
     limit = min(WINDOW_TOKENS, vocabulary.context_length // 2)
     jobs = []
@@ -144,41 +150,41 @@ def plan_contexts(
         seen = hashlib.sha256(json.dumps([plan, window.head]).encode())
         for piece, content in enumerate(window.pieces):
             seen.update(json.dumps(content).encode())
-            said = told[window.first + piece] if told else ""
+            distinction = distinctions[window.first + piece] if distinctions else ""
             key = seen.copy()
-            key.update(json.dumps({"told": said}).encode() if said else b"")
-            jobs.append(ContextJob(key.hexdigest(), window, piece, said))
+            key.update(json.dumps({"distinction": distinction}).encode() if distinction else b"")
+            jobs.append(ContextJob(key.hexdigest(), window, piece, distinction))
     return jobs
 
 
 def context_room(context_length: int, sequences: int) -> int:
-    """Return the KV cells for two windows and their outlines, and for as many contexts as are written at a time."""
+    """Return the KV cells for two windows with their outlines, and for the contexts that are written at a time."""
     window = min(WINDOW_TOKENS, context_length // 2) + 512
     return 2 * window + sequences * (_SUFFIX_TOKENS + MAX_TOKENS)
 
 
 def write_contexts(jobs: Iterable[ContextJob], generator: Generator) -> Iterator[tuple[str, str, ContextKind]]:
-    """Yield key, context and kind of each job as it is finished.
+    """Yield key, context and kind of each finished job.
 
-    The context of kind `headings` is empty: title and headings, which stand before every chunk, are all it gets.
+    The context of kind `headings` is empty: such a chunk has only the title and headings that every chunk has.
     """
     begun: dict[str, tuple[str, str]] = {}
 
     def noted() -> Iterator[ContextJob]:
         for job in jobs:
-            begun[job.key] = job.told, job.opening
+            begun[job.key] = job.distinction, job.opening
             yield job
 
     for key, tokens, whole in generator.complete(prompt_requests(noted(), generator.model)):
-        told, opening = begun.pop(key)
+        distinction, opening = begun.pop(key)
         text, kind = repair_context(f"{opening}{generator.model.detokenize(tokens)}", whole)
-        if told:
-            text, kind = (f"{told.rstrip('.')}. {text}", kind) if text else (told, "apart")
+        if distinction:
+            text, kind = (f"{distinction.rstrip('.')}. {text}", kind) if text else (distinction, "apart")
         yield key, text, kind
 
 
 def prompt_requests(jobs: Iterable[ContextJob], model: Vocabulary) -> Iterator[Request]:
-    """Yield the prompt of each job under its key; jobs of one window cut the same prefix at different places."""
+    """Yield the prompt of each job under its key; jobs of one window cut the same prefix at different positions."""
     before, after = model.chat_frame(_SYSTEM)
     start, end = model.tokenize(_CHUNK_START), model.tokenize(_CHUNK_END)
     head = model.tokenize(f"{before}<document>\n", special=True)
@@ -201,8 +207,8 @@ def prompt_requests(jobs: Iterable[ContextJob], model: Vocabulary) -> Iterator[R
 def repair_context(text: str, whole: bool) -> tuple[str, ContextKind]:
     """Return a usable context and its kind.
 
-    A context cut off at the limit is cut back to its last full sentence, one that repeats itself to what comes before
-    the repetition; one with nothing left, or too short to say anything, is dropped in favour of the headings.
+    A context that reached the token limit is cut back to its last full sentence, one that repeats itself to the text
+    before the repetition. If too little is left, the chunk has only its headings.
     """
     text = " ".join(text.split("\n\n", maxsplit=1)[0].split()).strip(" \"'`")
     kept = _before_repetition(text)

@@ -1,9 +1,9 @@
-"""Predict which chunks can be mistaken for one of another document, and say what sets their own document apart.
+"""Find what sets a document apart from others, and predict which chunks can be mistaken for those of another document.
 
-Forms, minutes, contracts and manuals of one kind read alike, and say once in many pages which site, year or product
-they are about. A chunk of one can be mistaken that is near a chunk of another document and holds hardly any of the
-terms that set its own document apart. It gets these terms as its context, without any model. What was said of a
-document in the light of others is fixed when it is first said: another file changes nothing of it.
+Forms, minutes, contracts and manuals of one kind are alike, and name their site, year or product once in many pages. A
+chunk can be mistaken if it is similar to a chunk of another document and contains few of the terms that set its own
+document apart. Such a chunk gets these terms as its context, without a model. The distinction of a document is fixed
+when it is first made: adding another file does not change it.
 """
 
 import json
@@ -20,13 +20,13 @@ from local_rag.records import Chunk, heading_path
 
 
 @dataclass(frozen=True, slots=True)
-class NeedTuning:
-    """What counts as alike, and how much is said: chosen on the halves for choosing, see docs/results.md.
+class DistinctionTuning:
+    """Thresholds of the comparison and sizes of contexts, chosen by measurement: see docs/results.md.
 
-    A chunk needs a context whose likeness to another document's chunk, the cosine of their vectors, is at least
-    `alike`, less `said` times the share of the terms that it holds itself, and more by `dangling` if it begins by
-    referring to something before it. Where that is more than `majority` of a document, all its chunks get the context:
-    those without would fall behind. A context has at most so many `terms` and characters of the document's `opening`.
+    A chunk's need for a context is its similarity to the nearest chunk of another document, minus `said` times the
+    share of the document's terms that it contains, plus `dangling` if it begins by referring to something before it. It
+    needs one from `alike` on. If more than the share `majority` of the chunks need one, all chunks get it, since those
+    without would be ranked lower. A context has at most `terms` terms and `opening` characters of the opening.
     """
 
     alike: float = 0.75
@@ -37,12 +37,12 @@ class NeedTuning:
     opening: int = 200
 
 
-TUNING = NeedTuning()
-# A number for the code below: to be raised whenever it would say something else of the same documents.
+TUNING = DistinctionTuning()
+# The number stands for the code below: raise it when that code makes other contexts of the same documents.
 APART = key_of("apart", 1, *asdict(TUNING).values())
 _READ_CHARACTERS = 60_000  # of a document, at each end
 _TERM_CHARACTERS = 60
-_MOST_COMMON = 0.5  # the largest share of documents that may have a term
+_MOST_COMMON = 0.5  # the largest share of documents that may contain a term
 _NAME_WEIGHT, _YEAR_WEIGHT = 2.0, 3.0
 
 _PIECE = r"[^\W_](?:[\w'\u2019.-]*\w)?"
@@ -53,10 +53,10 @@ _DANGLING = re.compile(r"\W*(?:it|its|this|that|these|those|they|their|he|his|sh
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What was said of a document when it was first compared with others, and which chunks need it.
+class Distinction:
+    """What sets a document apart, found when it was first compared with others.
 
-    `needed` has the positions of these chunks, each with how much it needs the context.
+    `needed` maps the positions of the chunks that need it as their context to how much they need it.
     """
 
     terms: tuple[str, ...] = ()
@@ -64,36 +64,36 @@ class Told:
     needed: Mapping[int, float] = field(default_factory=dict)
 
     @property
-    def says(self) -> str:
-        """Return the context: terms and opening as one text, of a length that does not grow with the document."""
+    def context(self) -> str:
+        """Return the context of the chunks that need it: terms and opening as one text."""
         return ". ".join(part for part in (", ".join(self.terms), self.opening) if part)
 
     def holds_for(self, title: str, text: str) -> bool:
-        """Say whether all of it still stands in a document that has changed."""
+        """Say whether a changed document still contains all of it."""
         folded = " ".join(f"{title}\n{text}".split()).lower()
         return bool(self.terms) and all(part.lower() in folded for part in (*self.terms, self.opening))
 
     def as_json(self) -> str:
-        """Write it as the store keeps it."""
+        """Return the form in which the store keeps it."""
         return json.dumps([self.terms, self.opening, list(self.needed.items())], ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> "Told":
-        """Read what the store keeps; nothing was said where that is empty."""
+    def from_json(cls, text: str) -> "Distinction":
+        """Read what the store keeps; an empty text stands for a document that was not compared."""
         terms, opening, needed = json.loads(text) if text else ((), "", ())
         return cls(tuple(terms), opening, dict(needed))
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a document by their keys: how each is first written, in the order of the text, and its weight."""
+    """The terms of a document by key: the first spelling of each, in the order of the text, and its weight."""
 
     written: Mapping[str, str]
     weights: Mapping[str, float]
 
 
 def terms_of(title: str, text: str) -> Terms:
-    """Find names, years and words in a document: a run of words with capitals, digits or inner marks is one name."""
+    """Find names, years and words in a document; successive words with capitals, digits or inner marks are one name."""
     if len(text) > 2 * _READ_CHARACTERS:
         text = f"{text[:_READ_CHARACTERS]}\n{text[-_READ_CHARACTERS:]}"
     written: dict[str, str] = {}
@@ -109,7 +109,7 @@ def terms_of(title: str, text: str) -> Terms:
 
 @lru_cache(maxsize=1 << 16)
 def _stems(word: str) -> str:
-    """Return the keyword tokens of a word; the words of a library are few and come again and again."""
+    """Return the keyword tokens of a word; cached, because the same words occur again and again."""
     return " ".join(keyword_tokens(word))
 
 
@@ -118,7 +118,7 @@ def _terms(text: str) -> Iterator[tuple[str, float]]:
         run: list[str] = []
         for token in (*match[0].replace(" & ", " &").split(" "), ""):
             word = token.removeprefix("&")
-            # A capital, or a digit among letters; a number alone belongs to the name before or behind it.
+            # A capital, or a digit among letters; a number alone belongs to the name before or after it.
             if word and (word != word.lower() or word[0].isdigit()):
                 run.append(token)
                 continue
@@ -129,7 +129,7 @@ def _terms(text: str) -> Iterator[tuple[str, float]]:
 
 
 def _name(run: list[str]) -> Iterator[tuple[str, float]]:
-    """Yield the name that a run of words is, without the article or other small word that begins it, and its years."""
+    """Yield the name that consecutive words form, without a leading article or other stop word, and its years."""
     while run and not run[0][0].isdigit() and len(run[0]) <= _TERM_CHARACTERS and not _stems(run[0]):
         run = run[1:]
     name = " ".join(run).replace(" &", " & ")
@@ -139,28 +139,28 @@ def _name(run: list[str]) -> Iterator[tuple[str, float]]:
         yield year, _YEAR_WEIGHT
 
 
-def distinguishing(
-    own: Terms, alike: Sequence[Terms], others: Sequence[Terms] = (), tuning: NeedTuning = TUNING
+def distinguishing_terms(
+    own: Terms, alike: Sequence[Terms], others: Sequence[Terms] = (), tuning: DistinctionTuning = TUNING
 ) -> list[str]:
-    """Return the names and years of a document that the fewest have of those alike and others, as the text has them.
+    """Return the names and years of a document that the fewest similar and other documents contain, in text order.
 
-    No more than half of either has one of them. Where there are too few, words make up for them.
+    A term may occur in at most half of either group. Words fill up the list if there are too few names and years.
     """
     if not alike:
         return []
     near = Counter(key for other in alike for key in other.written.keys() & own.written.keys())
     others = [*alike, *others]
     spread = Counter(key for other in others for key in other.written.keys() & own.written.keys())
-    places = {key: place for place, key in enumerate(own.written)}
+    positions = {key: position for position, key in enumerate(own.written)}
     shares = ((near, len(alike)), (spread, len(others)))
     rare = [key for key in own.written if all(counts[key] <= _MOST_COMMON * count for counts, count in shares)]
     score = {key: own.weights[key] * math.log((1 + len(others)) / (1 + spread[key])) for key in rare}
-    best = sorted(rare, key=lambda key: (own.weights[key] == 1, -score[key], places[key]))[: tuning.terms]
-    return [own.written[key] for key in sorted(best, key=places.__getitem__)]
+    best = sorted(rare, key=lambda key: (own.weights[key] == 1, -score[key], positions[key]))[: tuning.terms]
+    return [own.written[key] for key in sorted(best, key=positions.__getitem__)]
 
 
 def opening_of(text: str, characters: int = TUNING.opening) -> str:
-    """Return the beginning of a document's first paragraph that is no heading, cut between words."""
+    """Return the beginning of a document's first paragraph that is not a heading, cut between words."""
     for paragraph in re.split(r"\n[ \t]*\n", text[:_READ_CHARACTERS]):
         line = " ".join(paragraph.split())
         if line and not line.startswith("#"):
@@ -168,21 +168,25 @@ def opening_of(text: str, characters: int = TUNING.opening) -> str:
     return ""
 
 
-def needs(
-    chunks: Sequence[Chunk], title: str, terms: Sequence[str], likenesses: Sequence[float], tuning: NeedTuning = TUNING
+def context_needs(
+    chunks: Sequence[Chunk],
+    title: str,
+    terms: Sequence[str],
+    similarities: Sequence[float],
+    tuning: DistinctionTuning = TUNING,
 ) -> dict[int, float]:
-    """Return the positions of the chunks of a document that need a context, each with how much it does.
+    """Return the positions of the chunks that need a context, each with how much it needs it.
 
-    `likenesses` has for each chunk its cosine with the nearest one of another document.
+    `similarities` holds, for each chunk, its highest similarity to a chunk of another document.
     """
     if not terms:
         return {}
     wanted = [f" {' '.join(keyword_tokens(term))} " for term in terms]
     need = {}
-    for chunk, likeness in zip(chunks, likenesses, strict=True):
+    for chunk, similarity in zip(chunks, similarities, strict=True):
         known = f" {' '.join(keyword_tokens(f'{heading_path(title, chunk.headings)} {chunk.text}'))} "
         said = sum(term in known for term in wanted) / len(wanted)
         dangling = tuning.dangling if _DANGLING.match(chunk.text) else 0
-        need[chunk.position] = round(likeness - tuning.said * said + dangling, 3)
+        need[chunk.position] = round(similarity - tuning.said * said + dangling, 3)
     mistakable = {position: value for position, value in need.items() if value >= tuning.alike}
     return need if len(mistakable) > tuning.majority * len(need) else mistakable

@@ -13,7 +13,7 @@ from local_rag.index.protocol import DocumentRows, index_recipe
 from local_rag.index.scoring import KEYWORDS
 from local_rag.index.vector_index import VECTORS
 from local_rag.indexing.vectors import chunk_tokens, embedded_text, embedder_identity, vector_keys
-from local_rag.indexing.work import EmbeddingJob, Note, Workers
+from local_rag.indexing.work import EmbeddingJob, OnNote, Workers
 from local_rag.keys import key_of
 from local_rag.records import SITUATED, WRITTEN, InstalledModel, heading_path
 from local_rag.settings import Settings
@@ -44,7 +44,7 @@ class Embedding:
         self._wanted_by: dict[str, list[int]] = {}
         self._done: list[int] = []
 
-    def make(self, documents: Iterable[int], note: Note) -> Iterator[int]:
+    def make(self, documents: Iterable[int], note: OnNote) -> Iterator[int]:
         """Plan documents and have their vectors made; yield how many vectors each batch holds."""
         with closing(self._workers.embed(self._jobs(documents), note)) as results:
             for keys, vectors in results:

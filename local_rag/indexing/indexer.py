@@ -1,8 +1,8 @@
 """Bring a library up to date with its folders: read -> split -> contextualize -> embed -> publish.
 
-Every stage skips what is already stored, so that a second run costs nothing and a stopped one is resumed by the same
-command. A first generation, whose contexts are title and headings, is published before any context is generated, and
-again as contexts come in: `ask` never has to wait for the last one.
+Every stage skips what is already stored: a second run costs nothing, and the same command resumes a stopped one. A
+first generation, with title and headings as its contexts, is published before any context is generated. Further ones
+follow while contexts are written, so `ask` need not wait for the last context.
 """
 
 import json
@@ -19,13 +19,11 @@ import numpy as np
 from local_rag.errors import LibraryError
 from local_rag.files import file_sha256
 from local_rag.index.protocol import Contents, Indexes
-from local_rag.indexing.changes import Changes, Found, compare_folders, size_and_time
-from local_rag.indexing.compare import APART_PLAN, compare, most_needed_first, situate, told_to
+from local_rag.indexing.changes import Changes, ScannedFile, compare_folders, size_and_time
+from local_rag.indexing.compare import APART_PLAN, compare, distinctions_of, most_needed_first, situate
 from local_rag.indexing.contextualize import ContextJob, context_plan, plan_contexts
 from local_rag.indexing.embedding import Embedding
 from local_rag.indexing.fingerprint import make_fingerprint
-from local_rag.indexing.given_up import notes_of
-from local_rag.indexing.pace import until_publish
 from local_rag.indexing.summaries import document_plan, document_rows, is_summary, with_summary
 from local_rag.indexing.vectors import chunk_tokens
 from local_rag.indexing.work import Workers
@@ -46,17 +44,19 @@ from local_rag.store.embedding_plans import (
 )
 from local_rag.store.inspection import count_missing_contexts, purge_superseded
 
-_FEW_CONTEXTS = 20  # not worth publishing a first generation without them
+_FEW_CONTEXTS = 20  # so few are written before the first generation is published
 _MANIFEST_FORMAT = 3
 _TOGETHER, _TOGETHER_CHUNKS = 32, 1024  # documents that are stored in one commit, unless they are large
-_LONGEST_WAIT = 2.0  # seconds until what was read is stored
+_LONGEST_WAIT = 2.0  # seconds until documents that were read are stored
+_PUBLISHING_SHARE = 0.04  # of the time that contexts are written in
+_FREE_SECONDS = 1.0  # of the processor: publishing a small library takes less
 
 OpenVocabulary = Callable[[Path], AbstractContextManager[Vocabulary]]
 
 
 @dataclass(slots=True)
 class IndexReport:
-    """What a run of `index` did."""
+    """What a run of `index` has done."""
 
     added: int = 0
     changed: int = 0
@@ -96,9 +96,9 @@ class Indexer:
         self._open_vocabulary, self._progress = open_vocabulary, progress
         self._plan = document_plan(context_model.identity) if context_model else APART_PLAN
         self._embedding = Embedding(store, workers, settings, embed_model, self._plan)
-        self._asked = set[str]()  # contexts that are being written
-        self._publishing = 0.0  # seconds that the last publish took
-        self._computed = 0.0  # seconds of the processor that all publishes took
+        self._asked = set[str]()  # keys of the contexts that are being written
+        self._publishing = 0.0  # seconds of the last publish
+        self._computed = 0.0  # processor seconds of all publishes
         self.report = IndexReport()
 
     def run(self, roots: Sequence[Path], *, renew_contexts: bool = False) -> IndexReport:
@@ -113,7 +113,7 @@ class Indexer:
         return self.report
 
     def complete(self) -> None:
-        """Write, embed and publish what the stored documents still lack."""
+        """Write the contexts and make the vectors that the stored documents lack, and publish them."""
         self._compare()
         self._find_known_contexts()
         pending = self._contexts_to_write()
@@ -121,18 +121,18 @@ class Indexer:
             self.publish()
         begun, spent = time.monotonic(), self._publishing
         while self._contexts_to_write():
-            wait = until_publish(time.monotonic() - begun, spent, self._publishing, self._computed)
+            wait = seconds_until_publish(time.monotonic() - begun, spent, self._publishing, self._computed)
             self._contextualize(time.monotonic() + max(self._settings.publish_seconds, wait))
             self.publish()
             spent += self._publishing
 
     def _read_folders(self, given: Sequence[Path]) -> None:
-        """Read and split what is new or changed; drop what is gone."""
+        """Read and split new and changed files; supersede the documents of missing files."""
         splitting = self.splitting()
         split_key = self.split_key(splitting)
         changes, skipped, roots = compare_folders(self._store, given, split_key)
         known_bad = self._store.skipped()
-        unread, waiting = list[Skipped](), dict[Path, Found]()
+        unread, waiting = list[Skipped](), dict[Path, ScannedFile]()
         for found in changes.to_read:
             before = known_bad.get(str(found.path))
             if before and before[:3] == (found.size, found.modified_ns, split_key):
@@ -160,21 +160,21 @@ class Indexer:
         report.unreachable = sorted(roots.unreachable)
 
     def _embeds_at_once(self, files: int) -> bool:
-        """Say whether chunks are embedded while further files are read, since no context must come first."""
+        """Say whether chunks are embedded while further files are read: if they need not wait for a context."""
         return self._settings.context != "llm" or (files > _FEW_CONTEXTS and not self._store.has_contexts())
 
     def _read(
         self,
-        waiting: Mapping[Path, Found],
+        waiting: Mapping[Path, ScannedFile],
         changes: Changes,
         splitting: Splitting,
         split_key: str,
         unread: list[Skipped],
     ) -> Iterator[int]:
-        """Read and store what is new or changed, yield the id of each document; tell `unread` what cannot be read."""
+        """Read and store new and changed files; yield the id of each document and add unreadable files to `unread`."""
         moved = {found.path for found in changes.moved}
         changed = {found.path for found in (*changes.changed, *changes.resplit)}
-        read, since = list[tuple[Found, ReadFile]](), time.monotonic()
+        read, since = list[tuple[ScannedFile, ReadFile]](), time.monotonic()
         with closing(self._workers.read(list(waiting), splitting)) as results:
             for number, (path, result) in enumerate(results, start=1):
                 self._progress(Progress("read", number, len(waiting), path.name))
@@ -192,8 +192,8 @@ class Indexer:
                     read, since = [], time.monotonic()
         yield from self._put(read, split_key)
 
-    def _put(self, read: Sequence[tuple[Found, ReadFile]], split_key: str) -> list[int]:
-        """Store what was read, in one commit; return the ids of the documents."""
+    def _put(self, read: Sequence[tuple[ScannedFile, ReadFile]], split_key: str) -> list[int]:
+        """Store documents with their rows in one commit; return their ids."""
         with self._store.transaction():
             ids = self._store.put_documents(
                 (one.document, one.chunks, (found.size, found.modified_ns, one.sha256, split_key))
@@ -205,7 +205,7 @@ class Indexer:
         return ids
 
     def splitting(self) -> Splitting:
-        """Return how documents are split; raise LibraryError where the embedder cannot take such chunks."""
+        """Return how documents are split; raise LibraryError if the embedder cannot take such chunks."""
         room = input_tokens(self._embed_model)
         most_tokens = chunk_tokens(self._settings, self._embed_model)
         if most_tokens > room:
@@ -222,7 +222,7 @@ class Indexer:
 
     @staticmethod
     def split_key(splitting: Splitting) -> str:
-        """Return what shapes the chunks, as one string."""
+        """Return everything that shapes the chunks, as one string."""
         tokenizer = file_sha256(splitting.tokenizer)[:16]
         return json.dumps([splitting.chunker, splitting.max_tokens, splitting.overlap, tokenizer, READING_VERSION])
 
@@ -230,7 +230,7 @@ class Indexer:
         return count_missing_contexts(self._store, self._plan) if self._context_model else 0
 
     def _contextualize(self, deadline: float) -> None:
-        """Write missing contexts until the deadline, storing each the moment it is finished."""
+        """Write missing contexts until the deadline; store each one as soon as it is finished."""
         assert self._context_model is not None
         total, done, started = self._contexts_to_write(), 0, time.monotonic()
         counts, report = self._workers.counts, self.report
@@ -251,17 +251,26 @@ class Indexer:
         self._note_given_up()
 
     def _machines(self) -> str:
-        """Say how many machines are at work, where this is not the only one."""
+        """Return how many machines are working, empty if only this one is."""
         count = self._workers.machines
         return f"{count} {'machine' if count == 1 else 'machines'}, " if count else ""
 
     def _note_given_up(self) -> None:
-        """Tell of which documents a context or a vector could not be made."""
+        """Add a note for each document with a context or vector that could not be made."""
         given_up, self._workers.given_up = self._workers.given_up, {}
-        self.report.notes += notes_of(given_up, lambda key: documents_wanting(self._store, key))
+        reasons: dict[str, list[str]] = {}
+        for key, reason in given_up.items():
+            for path in documents_wanting(self._store, key):
+                reasons.setdefault(path, []).append(reason)
+        self.report.notes += [
+            Note(
+                Path(path), f"{len(several)} of its chunks were left out because they ended every worker ({several[0]})"
+            )
+            for path, several in reasons.items()
+        ]
 
     def _compare(self) -> None:
-        """Compare new documents with all others, once they can be found; situate them where no model does."""
+        """Compare new documents with all others, which must be published first; situate them if no model does."""
         if self._settings.context not in SITUATED:
             return
         if new := self._store.documents_to_compare(self._plan):
@@ -279,7 +288,7 @@ class Indexer:
         return lambda remark: self._progress(Progress(stage, 0, total, remark))
 
     def _find_known_contexts(self) -> None:
-        """Plan the contexts of documents that are new, or read anew: those of a moved file are there already."""
+        """Plan the contexts of new and changed documents, to find those that are stored: those of a moved file are."""
         documents = self._store.documents_without_a_plan(self._plan) if self._context_model else []
         if self._context_model and documents and self._store.has_contexts():
             with self._open_vocabulary(self._context_model.path) as vocabulary:
@@ -287,19 +296,21 @@ class Indexer:
                     self._plan_document(document, vocabulary)
 
     def _plan_document(self, document: StoredDocument, vocabulary: Vocabulary) -> list[ContextJob]:
-        """Record which context each chunk and the row of a document want; return the jobs that would write them."""
+        """Record which contexts the chunks and the row of a document want; return the jobs that would write them."""
         assert self._context_model is not None
         rows, text = list(self._store.rows(document.id)), self._store.document_text(document.id)
         parts, plan = [row.chunk for row in rows if row.kind == "chunk"], context_plan(self._context_model.identity)
-        told = told_to(self._store, document, parts)
-        jobs = with_summary(plan_contexts(document.title, text, parts, vocabulary=vocabulary, plan=plan, told=told))
-        # In the order of the rows, of which that of the whole document comes first.
+        distinctions = distinctions_of(self._store, document, parts)
+        jobs = with_summary(
+            plan_contexts(document.title, text, parts, vocabulary=vocabulary, plan=plan, distinctions=distinctions)
+        )
+        # In the order of the rows: the row of the whole document comes first.
         keys = [(row.id, job.key) for row, job in zip(rows, sorted(jobs, key=is_summary, reverse=True), strict=True)]
         self._store.plan_contexts(document.id, self._plan, keys)
         return jobs
 
     def _jobs(self, vocabulary: Vocabulary, deadline: float) -> Iterator[ContextJob]:
-        """Plan the contexts of each document as the workers get to it; yield those not written yet, each once."""
+        """Plan the contexts of each document when the workers get to it; yield the missing ones, each once."""
         self._asked.clear()
         for document in most_needed_first(self._store, self._store.documents_without_contexts(self._plan)):
             for job in self._plan_document(document, vocabulary):
@@ -309,18 +320,18 @@ class Indexer:
                     if time.monotonic() > deadline:
                         return
 
-    def publish(self, *, anew: bool = False) -> None:
-        """Embed what has no vector yet and publish a generation; only `anew` if the live one is already the same."""
+    def publish(self, *, rebuild: bool = False) -> None:
+        """Make missing vectors and publish a generation, if it differs from the live one or `rebuild` all of it."""
         self._embed()
         started, computed = time.monotonic(), time.process_time()
         documents, versions = embedded_versions(self._store, self._embedding.plan)
         manifest = self._manifest(documents, versions)
         self.report.chunks = manifest["chunks"]
-        live = None if anew else self._indexes.live()
+        live = None if rebuild else self._indexes.live()
         if live and live.manifest.get("content") == manifest["content"]:
             return
         self._progress(Progress("publish", 0, 1))
-        self._indexes.publish(Contents(documents, versions, self._embedding.rows), manifest, anew=anew)
+        self._indexes.publish(Contents(documents, versions, self._embedding.rows), manifest, anew=rebuild)
         self.report.published = True
         self._progress(Progress("publish", 1, 1))
         self._publishing = time.monotonic() - started
@@ -343,7 +354,7 @@ class Indexer:
         }
 
     def _embed(self) -> None:
-        """Make vectors that are missing, and show how far it is."""
+        """Make missing vectors and report progress."""
         documents = documents_to_embed(self._store, self._embedding.plan)
         total = count_chunks(self._store, documents)
         done, started = 0, time.monotonic()
@@ -352,3 +363,15 @@ class Indexer:
             speed = f"{self._machines()}{done / (time.monotonic() - started):.0f} chunks/s"
             self._progress(Progress("embed", done, total, speed))
         self._note_given_up()
+
+
+def seconds_until_publish(elapsed: float, spent: float, last: float, computed: float) -> float:
+    """Return for how many seconds to write contexts before the next publish, so publishing takes a small share of time.
+
+    `spent` of the `elapsed` seconds went into publishing so far, and a publish takes `last` seconds now. `computed` are
+    the processor seconds of all publishes. The first ones are free, so a small library is published often, also on a
+    busy machine.
+    """
+    if computed < _FREE_SECONDS:
+        return 0.0
+    return max(0.0, (spent + last) / _PUBLISHING_SHARE - elapsed)

@@ -45,7 +45,7 @@ WORTH_TUNING = 200  # contexts to write: these take minutes, tuning takes second
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 OpenEngine = Callable[..., AbstractContextManager[Generator]]
-Note = Callable[[str], None]  # is told in a few words what is going on before the first result
+OnNote = Callable[[str], None]  # is told in a few words what is going on before the first result
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ class Workers(Protocol):
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
         """Read and split files, each within limits of time and memory."""
 
-    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Stream[WrittenContext]:
+    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Stream[WrittenContext]:
         """Write contexts; `jobs` are asked for as they can be taken, `expected` is about how many there will be."""
 
-    def embed(self, jobs: Iterable[EmbeddingJob], note: Note) -> Stream[tuple[Sequence[str], np.ndarray]]:
+    def embed(self, jobs: Iterable[EmbeddingJob], note: OnNote) -> Stream[tuple[Sequence[str], np.ndarray]]:
         """Yield keys with their vectors, float32 of shape (len(keys), dimension)."""
 
 
@@ -122,7 +122,7 @@ class LocalWorkers:
             with closing(_ahead(partial(_read, free), paths, stop, len(readers))) as read:
                 yield from read
 
-    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Stream[WrittenContext]:
+    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Stream[WrittenContext]:
         """Write many contexts at a time, in batches fitted to this machine where there are many to write."""
         assert self._context_model is not None
         with open_writer(self._context_model, expected, note, self._open_engine) as engine:
@@ -130,7 +130,7 @@ class LocalWorkers:
             for key, text, kind in write_contexts(jobs, engine):
                 yield WrittenContext(key, text, kind)
 
-    def embed(self, jobs: Iterable[EmbeddingJob], note: Note) -> Stream[tuple[Sequence[str], np.ndarray]]:
+    def embed(self, jobs: Iterable[EmbeddingJob], note: OnNote) -> Stream[tuple[Sequence[str], np.ndarray]]:
         """Embed in batches; the model is loaded for the first one and freed after the last."""
         waiting, neighbours = iter(jobs), Neighbours()
         embedder = None
@@ -148,7 +148,7 @@ class LocalWorkers:
 
 
 @contextmanager
-def open_writer(model: InstalledModel, expected: int, note: Note, open_engine: OpenEngine) -> Iterator[Generator]:
+def open_writer(model: InstalledModel, expected: int, note: OnNote, open_engine: OpenEngine) -> Iterator[Generator]:
     """Open what writes contexts, fitted to this machine where there are many to write."""
     note(f"loading {model.name}")
     many = expected >= WORTH_TUNING

@@ -92,7 +92,7 @@ def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Rem
         )
     store.remove(removal.documents, removal.roots, removal.excluded)
     if indexer:
-        indexer.publish(anew=erase)
+        indexer.publish(rebuild=erase)
     purge_superseded(store, indexes)
     if erase:
         drop(

@@ -69,7 +69,7 @@ def repair_index(store: Store, indexes: Indexes, indexer: Indexer) -> list[str]:
             done.append(f"{len(damaged[name]):,} damaged {name} dropped: {mending}.")
     problems = _index_problems(indexes)
     if (problems or any(damaged.values())) and count_rows(store)["documents"]:
-        indexer.publish(anew=True)
+        indexer.publish(rebuild=True)
         done += [f"{problem}: the index was built again." for problem in problems]
     elif problems:
         (store.folder / "CURRENT").unlink(missing_ok=True)

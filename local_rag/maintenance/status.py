@@ -10,7 +10,7 @@ from local_rag.errors import DamagedLibraryError, ModelError
 from local_rag.files import folder_bytes
 from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Indexes
-from local_rag.indexing.changes import Changes, Found, compare_folders
+from local_rag.indexing.changes import Changes, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN
 from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.indexing.summaries import document_plan
@@ -144,7 +144,7 @@ def _usable(settings: Settings, role: Role) -> InstalledModel | None:
 def _changed_files(changes: Changes, unread: Mapping[str, tuple[int, int, str, str]]) -> list[Stale]:
     """Say which files differ from what was read; those that could not be read as they are now are no news."""
 
-    def is_news(one: Found) -> bool:
+    def is_news(one: ScannedFile) -> bool:
         return unread.get(str(one.path), (0, 0))[:2] != (one.size, one.modified_ns)
 
     found = {

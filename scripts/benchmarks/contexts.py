@@ -41,7 +41,7 @@ from local_rag.evaluation.dataset import Dataset, Part, Question, load_dataset
 from local_rag.evaluation.evaluate import POOL, compare_reports, evaluate, index_dataset, stage_values
 from local_rag.evaluation.metrics import recall
 from local_rag.index.keyword_index import keyword_tokens
-from local_rag.indexing.distinction import Told
+from local_rag.indexing.distinction import Distinction
 from local_rag.indexing.summaries import document_plan
 from local_rag.keys import key_of
 from local_rag.library import Parts
@@ -106,9 +106,11 @@ def most_needed(library: Library, share: float) -> dict[int, str]:
     with library.reading() as store:
         found = []
         for document in store.documents():
-            told = Told.from_json(store.distinction(document.id))
-            need = {stored.id: told.needed.get(stored.chunk.position, 0.0) for stored in store.chunks(document.id)}
-            found += [(value, key, told.says) for key, value in need.items()]
+            distinction = Distinction.from_json(store.distinction(document.id))
+            need = {
+                stored.id: distinction.needed.get(stored.chunk.position, 0.0) for stored in store.chunks(document.id)
+            }
+            found += [(value, key, distinction.context) for key, value in need.items()]
     found.sort(key=lambda one: (-one[0], one[1]))
     return {key: says for value, key, says in found[: round(share * len(found))] if value}
 

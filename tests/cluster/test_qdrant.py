@@ -216,11 +216,11 @@ def test_a_library_is_copied_into_the_engine_and_back(tmp_path: Path, many: Path
         with pytest.raises(ClusterError, match="cluster copy"):
             there.search("ferry")
         with there.writing() as (_, indexer):
-            indexer.publish(anew=True)
+            indexer.publish(rebuild=True)
         assert ranked(there, "ferry captain")["keyword"] == wanted["keyword"]
         (tmp_path / "one" / "CURRENT").unlink()
         with there.writing(here=True) as (_, indexer):
-            indexer.publish(anew=True)
+            indexer.publish(rebuild=True)
     with Library(tmp_path / "one", parts=QUICK) as local:
         assert ranked(local, "ferry captain") == wanted
 

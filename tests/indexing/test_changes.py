@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.indexing.changes import Changes, Found, compare_documents, compare_folders, size_and_time
+from local_rag.indexing.changes import Changes, ScannedFile, compare_documents, compare_folders, size_and_time
 from local_rag.records import Document
 from local_rag.store.database import Store, StoredDocument
 
@@ -20,22 +20,22 @@ def stored(path: str, content: str = "text", *, modified_ns: int = 1, split_key:
     return StoredDocument(0, path, len(content), modified_ns, f"sha256 of {content}", path, split_key)
 
 
-def found(path: str, content: str = "text", *, modified_ns: int = 1, split_key: str = "k") -> Found:
-    return Found(Path(path), len(content), modified_ns, split_key, lambda: f"sha256 of {content}")
+def found(path: str, content: str = "text", *, modified_ns: int = 1, split_key: str = "k") -> ScannedFile:
+    return ScannedFile(Path(path), len(content), modified_ns, split_key, lambda: f"sha256 of {content}")
 
 
-def unreadable(path: str) -> Found:
+def unreadable(path: str) -> ScannedFile:
     def fail() -> str:
         raise OSError("vanished")
 
     return replace(found(path, modified_ns=2), sha256=fail)
 
 
-def compare(before: Sequence[StoredDocument], now: Sequence[Found], *, may_be_gone: bool = True) -> Changes:
+def compare(before: Sequence[StoredDocument], now: Sequence[ScannedFile], *, may_be_gone: bool = True) -> Changes:
     return compare_documents({one.path: one for one in before}, now, lambda _document: may_be_gone)
 
 
-def paths(documents: Iterable[Found]) -> list[str]:
+def paths(documents: Iterable[ScannedFile]) -> list[str]:
     return [str(one.path) for one in documents]
 
 

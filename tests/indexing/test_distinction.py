@@ -1,7 +1,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.indexing.distinction import TUNING, Told, distinguishing, needs, opening_of, terms_of
+from local_rag.indexing.distinction import (
+    TUNING,
+    Distinction,
+    context_needs,
+    distinguishing_terms,
+    opening_of,
+    terms_of,
+)
 from local_rag.records import Chunk
 
 FORM = "This agreement is about the lifts at {}. It was made in {} with {}. The Contractor keeps the lifts in order."
@@ -13,23 +20,23 @@ VALUES = (
 SITES = [FORM.format(*values) for values in VALUES]
 
 
-def told(text: str, *others: str) -> list[str]:
-    return distinguishing(terms_of("Agreement", text), [terms_of("Agreement", other) for other in others])
+def distinguishing_of(text: str, *others: str) -> list[str]:
+    return distinguishing_terms(terms_of("Agreement", text), [terms_of("Agreement", other) for other in others])
 
 
 def test_names_and_years_that_others_lack_set_a_document_apart() -> None:
-    assert told(SITES[0], *SITES[1:])[:3] == ["Harrow Court", "2017", "Tolland & Pike"]
-    assert told(SITES[1], SITES[0], SITES[2])[:3] == ["6 Mere Street", "2018", "Ascendra"]
-    assert "Contractor" not in told(SITES[0], *SITES[1:])
+    assert distinguishing_of(SITES[0], *SITES[1:])[:3] == ["Harrow Court", "2017", "Tolland & Pike"]
+    assert distinguishing_of(SITES[1], SITES[0], SITES[2])[:3] == ["6 Mere Street", "2018", "Ascendra"]
+    assert "Contractor" not in distinguishing_of(SITES[0], *SITES[1:])
 
 
 def test_a_document_is_not_set_apart_from_none_or_from_its_like() -> None:
-    assert told(SITES[0]) == []
-    assert told(SITES[0], SITES[0]) == []
+    assert distinguishing_of(SITES[0]) == []
+    assert distinguishing_of(SITES[0], SITES[0]) == []
 
 
 def test_words_make_up_for_missing_names() -> None:
-    assert told("it speaks of herons", "it speaks of reeds", "it speaks of geese") == ["herons"]
+    assert distinguishing_of("it speaks of herons", "it speaks of reeds", "it speaks of geese") == ["herons"]
 
 
 def test_marks_within_a_word_make_it_a_name_and_articles_are_left_away() -> None:
@@ -39,7 +46,7 @@ def test_marks_within_a_word_make_it_a_name_and_articles_are_left_away() -> None
 
 @given(st.text(max_size=400), st.lists(st.text(max_size=200), max_size=3))
 def test_what_is_said_is_bounded_and_stands_in_the_document(text: str, others: list[str]) -> None:
-    found = told(text, *others)
+    found = distinguishing_of(text, *others)
     assert len(found) <= TUNING.terms
     assert all(len(term) <= 60 for term in found)
     folded = " ".join(f"Agreement\n{text}".split())
@@ -66,27 +73,29 @@ def test_a_chunk_needs_what_it_does_not_say_where_another_document_is_near() -> 
     terms = ["Harrow Court", "2017"]
     both = chunks("The fee is due.", "Harrow Court, 2017.", "Bees.", "Moths.", "Wasps.")
     near = TUNING.alike + 0.1
-    assert set(needs(both, "", terms, [near, near, 0.2, 0.2, 0.2])) == {0}
-    assert needs(both, "", terms, [0.2] * 5) == {}
-    assert needs(both, "Harrow Court 2017", terms, [near] * 5) == {}
-    assert needs(both, "", [], [1.0] * 5) == {}
+    assert set(context_needs(both, "", terms, [near, near, 0.2, 0.2, 0.2])) == {0}
+    assert context_needs(both, "", terms, [0.2] * 5) == {}
+    assert context_needs(both, "Harrow Court 2017", terms, [near] * 5) == {}
+    assert context_needs(both, "", [], [1.0] * 5) == {}
 
 
 def test_a_beginning_that_refers_to_something_before_needs_more() -> None:
-    plain, dangling = (needs(chunks(text), "", ["Harrow"], [0.9])[0] for text in ("The fee is due.", "It is due."))
+    plain, dangling = (
+        context_needs(chunks(text), "", ["Harrow"], [0.9])[0] for text in ("The fee is due.", "It is due.")
+    )
     assert dangling > plain
 
 
 def test_where_most_of_a_document_can_be_mistaken_all_of_it_gets_the_context() -> None:
     three = chunks("The fee is due.", "The keys hang here.", "Harrow, Lindum, Pellow.")
-    assert set(needs(three, "", ["Harrow", "Lindum", "Pellow"], [0.9, 0.9, 0.9])) == {0, 1, 2}
+    assert set(context_needs(three, "", ["Harrow", "Lindum", "Pellow"], [0.9, 0.9, 0.9])) == {0, 1, 2}
 
 
 def test_what_was_told_is_kept_as_it_was() -> None:
-    said = Told(("Harrow Court", "2017"), "This is it.", {0: 0.9, 3: 0.8})
-    assert Told.from_json(said.as_json()) == said
-    assert Told.from_json("") == Told()
-    assert said.says == "Harrow Court, 2017. This is it."
+    said = Distinction(("Harrow Court", "2017"), "This is it.", {0: 0.9, 3: 0.8})
+    assert Distinction.from_json(said.as_json()) == said
+    assert Distinction.from_json("") == Distinction()
+    assert said.context == "Harrow Court, 2017. This is it."
     assert said.holds_for("Harrow Court", "This is\nit. In 2017 nothing happened.")
     assert not said.holds_for("Harrow Court", "This is it. In 2018 nothing happened.")
-    assert not Told().holds_for("any", "text")
+    assert not Distinction().holds_for("any", "text")

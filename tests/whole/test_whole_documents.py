@@ -11,7 +11,7 @@ import pytest
 from local_rag import Library
 from local_rag.display import passage_as_dict, passage_as_lines
 from local_rag.indexing.contextualize import ContextJob
-from local_rag.indexing.work import Note, WrittenContext
+from local_rag.indexing.work import OnNote, WrittenContext
 from local_rag.records import AskOptions, Filters, Passage
 from local_rag.store.database import Store
 from local_rag.verification.check import check_support
@@ -25,7 +25,7 @@ ASKED, PLAIN = "Which document deals with zeppelins?", "When does the boat leave
 class SummingUp(QuickWorkers):
     """Write of every document that it deals with zeppelins, in so many sheds."""
 
-    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Generator[WrittenContext]:
+    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Generator[WrittenContext]:
         for job in jobs:
             whole = job.opening == "This document"
             yield WrittenContext(

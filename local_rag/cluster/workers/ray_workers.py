@@ -18,7 +18,7 @@ from local_rag.cluster.workers.ray_pool import RayWorkerPool
 from local_rag.cluster.workers.worker import Fitting, facts_of
 from local_rag.errors import ClusterError, ReadError
 from local_rag.indexing.contextualize import ContextJob
-from local_rag.indexing.work import EmbeddingJob, Note, OpenEngine, Workers, WrittenContext
+from local_rag.indexing.work import EmbeddingJob, OnNote, OpenEngine, Workers, WrittenContext
 from local_rag.llama.generator import Counts
 from local_rag.llama.open import open_engine
 from local_rag.models.embedder import Embedder
@@ -81,7 +81,7 @@ class RayWorkers:
                     yield from ((Path(key), Skipped(Path(key), reason, lasting=True)) for key in done.keys)
         yield from ((skipped.path, skipped) for skipped in unread)
 
-    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Stream[WrittenContext]:
+    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Stream[WrittenContext]:
         """Write contexts. A chunk that crashes every worker gets none but its headings; `given_up` holds the reason."""
         note("connecting to the cluster")
         with self._driving("write", expected=expected) as (driver, slots):
@@ -96,7 +96,7 @@ class RayWorkers:
                 else:
                     yield WrittenContext(done.keys[0], *done.value)
 
-    def embed(self, jobs: Iterable[EmbeddingJob], note: Note) -> Stream[tuple[Sequence[str], np.ndarray]]:
+    def embed(self, jobs: Iterable[EmbeddingJob], note: OnNote) -> Stream[tuple[Sequence[str], np.ndarray]]:
         """Embed. A text that crashes every worker gets a vector of zeros, which is similar to no question."""
         waiting = iter(jobs)
         first = next(waiting, None)

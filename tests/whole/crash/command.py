@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable
 
 from local_rag.cli.main import main
 from local_rag.indexing.contextualize import ContextJob
-from local_rag.indexing.work import LocalWorkers, Note, WrittenContext
+from local_rag.indexing.work import LocalWorkers, OnNote, WrittenContext
 from local_rag.library import Parts
 from tests.fakes import FakeEmbedder, QuickWorkers, journaling, quick_vocabulary
 
@@ -19,7 +19,7 @@ from tests.fakes import FakeEmbedder, QuickWorkers, journaling, quick_vocabulary
 class SlowWorkers(QuickWorkers):
     """Write contexts slowly."""
 
-    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: Note) -> Generator[WrittenContext]:
+    def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Generator[WrittenContext]:
         """Sleep before each context."""
         for written in super().write_contexts(jobs, expected, note):
             time.sleep(float(os.environ["CRASH_SLOW"]))
