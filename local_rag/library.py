@@ -1,4 +1,4 @@
-"""The library: open a folder, then index(), search() and ask(). The command line and a notebook both call this."""
+"""The library: open a folder, then index(), search() and ask(). The command line and notebooks use this interface."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -62,7 +62,7 @@ def _ignore(_event: object) -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a library is put together from: tests give fakes, `serve` keeps the vectors of questions."""
+    """The replaceable parts of a library: tests pass fakes, and `serve` keeps the vectors of questions."""
 
     load_embedder: Callable[[InstalledModel], Embedder] = load_embedder
     load_reranker: Callable[[InstalledModel], Reranker] = load_reranker
@@ -75,14 +75,14 @@ class Parts:
 class Library:
     """A folder of indexed documents.
 
-    Settings given here win over the environment, which wins over what the library was last indexed with. Models are
-    loaded when first needed and kept, so that a second question is quick.
+    Settings given here take precedence over the environment, and that over the settings of the last `index`. Models are
+    loaded when first needed and kept, so a second question is fast.
 
-    Threads may share a library. Its models answer one question at a time, and callbacks are called in the midst of it:
-    one that takes long holds up all other threads. One thread can index at a time, while the others ask.
+    Threads may share a library. Its models answer one question at a time and call callbacks meanwhile, so a slow
+    callback delays all other threads. One thread at a time can index while the others ask.
 
-    `sealed` closes the network to the whole process and its children, as commands do, until the process ends: whatever
-    code runs in it can connect to no other machine, and on Linux opens no socket but Unix ones. Nothing takes it back.
+    `sealed` blocks the network for the whole process and its children, like the commands do, until the process ends: no
+    code in it can connect to another machine, and on Linux it can open only Unix sockets. This cannot be undone.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Library:
         self._given = explicit_settings(**settings)
         self._parts = parts
         self._open = ExitStack()
-        self._one_at_a_time = RLock()  # models and store serve one thread at a time, whichever it is
+        self._one_at_a_time = RLock()  # models and store serve one thread at a time
         self._searcher: Searcher | None = None
         self._near = 0.0  # as in InstalledModel, of the reranker
         self._answerer: Answerer | None = None
@@ -119,11 +119,14 @@ class Library:
     def index(
         self, paths: Iterable[Path | str] = (), *, renew_contexts: bool = False, progress: OnProgress = _ignore
     ) -> IndexReport:
-        """Bring the library up to date with these files and folders, or with all; or compare documents anew too."""
+        """Bring the library up to date with these files and folders, or with all that were indexed before.
+
+        With `renew_contexts`, also recompute what distinguishes each document from the others.
+        """
         with locked_store(self.folder, create=True) as store:
-            roots = roots_to_index(store, paths)  # before the models: a mistyped path matters more than one not pulled
+            roots = roots_to_index(store, paths)  # before the models, so a mistyped path is reported first
             indexer = self._indexer(store, progress)
-            indexer.splitting()  # refuses what cannot be; only then are the settings remembered
+            indexer.splitting()  # raises for invalid settings before they are remembered
             store.remember(index_settings(self.settings, *find_for_index(self.settings)))
             store.add_roots(roots)
             store.include(roots)
@@ -133,12 +136,12 @@ class Library:
     def writing(
         self, progress: OnProgress = _ignore, *, create: bool = False, here: bool = False
     ) -> Iterator[tuple[Store, Indexer]]:
-        """Hold the lock; yield the library's store and an indexer over it, which publishes in the folder if `here`."""
+        """Hold the lock; yield the store and an indexer for it, which publishes in the library folder if `here`."""
         with locked_store(self.folder, create=create) as store:
             yield store, self._indexer(store, progress, self._generations if here else None)
 
     def _indexer(self, store: Store, progress: Callable[[Progress], None], indexes: Indexes | None = None) -> Indexer:
-        """Make an indexer over an open store, which may publish elsewhere; the caller holds the lock."""
+        """Return an indexer for an open store that publishes in `indexes`; the caller holds the lock."""
         embed_model, context_model = find_for_index(self.settings)
         workers = workers_of(self.settings, self._parts.make_workers)(
             embed_model, context_model, load_embedder=self._parts.load_embedder, open_engine=self._parts.open_engine
@@ -157,9 +160,9 @@ class Library:
     def remove(
         self, paths: Iterable[Path | str], *, erase: bool = False, dry_run: bool = False, progress: OnProgress = _ignore
     ) -> Removal:
-        """Take documents, or all below a folder, out of the library and publish an index without them.
+        """Remove documents, or all documents below a folder, and publish an index without them.
 
-        With `erase` nothing of them is left in any file of the library, neither contexts nor vectors.
+        With `erase` no trace of them stays in any file of the library, neither contexts nor vectors.
         """
         with locked_store(self.folder) as store:
             removal = find_documents(store, paths)
@@ -170,12 +173,12 @@ class Library:
             return removal
 
     def clean(self, *, dry_run: bool = False) -> Cleaning:
-        """Delete what nothing needs any more: older indexes, orphaned contexts and vectors, leftovers."""
+        """Delete what is no longer needed: old indexes, orphaned contexts and vectors, leftovers."""
         with locked_store(self.folder) as store:
             return clean(store, self._indexes, dry_run=dry_run)
 
     def repair(self, *, progress: Callable[[Progress], None] = _ignore) -> list[str]:
-        """Mend what a crash or a failing disk has left behind; return what was done, one sentence each."""
+        """Repair what a crash or a failing disk damaged; return one sentence for each repair."""
         with library_lock(self.folder):
             settings = remembered(self.folder, self._generations)
             done = repair_store(self.folder)
@@ -184,37 +187,37 @@ class Library:
                 return done + repair_index(store, self._indexes, self._indexer(store, progress))
 
     def status(self) -> Status:
-        """Say what the library holds, what shaped it, and what is stale and why."""
+        """Return what the library contains, how it was built, and what is stale and why."""
         with self.reading() as store:
             return collect_status(store, self._indexes, self.settings)
 
     def documents(self, *, filters: Filters = EVERYTHING) -> list[ListedDocument]:
-        """List the documents that pass the filters: what each is about, its state, dates and size."""
+        """Return the documents that match the filters: what each is about, its state, dates and size."""
         with self.reading() as store:
             return list_documents(store, self._indexes, filters)
 
     def roots(self) -> list[Root]:
-        """List the folders and files that were ever given to index(), and are not forgotten."""
+        """Return the folders and files that were given to index() and not removed since."""
         with self.reading() as store:
             return list_roots(store)
 
     def move_root(self, old: Path | str, new: Path | str) -> int:
-        """Record that an indexed folder lies elsewhere now; return how many documents went with it."""
+        """Record that an indexed folder has moved; return the number of its documents."""
         with locked_store(self.folder) as store:
             return move_root(store, old, new)
 
     def search(self, question: str, *, top: int | None = None, every: bool = False, **how: Any) -> list[Passage]:
-        """Return the best passages for a question, best first; `how` as in `Searcher.trace`."""
+        """Return the best passages for a question, best first; see `Searcher.trace` for `how`."""
         top = top or (self.settings.all_candidates if every else self.settings.passages)
         return self.trace(question, top=top, every=every, **how).passages
 
     def trace(self, question: str, *, top: int, **how: Any) -> Trace:
-        """Search, and keep the ranking and the time of every stage; `how` as in `Searcher.trace`."""
+        """Search, and record the ranking and the time of every stage; see `Searcher.trace` for `how`."""
         with self._one_at_a_time, storage_errors(self.folder):
             while True:
                 searcher = self._open_searcher()
                 trace = searcher.trace(question, top=top, **how)
-                # The store keeps every chunk of the live generation: if this is still the one, none was missing.
+                # The store keeps all chunks of the live generation, so if it is still live, no chunk was missing.
                 if self._indexes.live_stamp() == searcher.index.stamp:
                     return trace
 
@@ -229,12 +232,12 @@ class Library:
         counted: bool = True,
         stop: Callable[[], bool] = never,
     ) -> Answer:
-        """Answer a question from the documents, or say that they do not hold the answer.
+        """Answer a question from the documents, or report that they do not contain the answer.
 
-        A follow-up is searched with some weight of the questions in the `earlier` turns. `on_passages` sees the
-        passages that were found, `on_text` the answer as it is written, or all at once if it is strict. Once `stop`,
-        which is called between any two operations of the model, returns True, the answer ends with StoppedError.
-        status() counts the question if `counted`.
+        The search for a follow-up also uses the questions of the `earlier` turns. `on_passages` receives the passages
+        found, and `on_text` the answer as it is written, or all at once if the options are strict. `stop` is called
+        between operations of the model; when it returns True, the answer ends with StoppedError. status() counts the
+        question if `counted`.
         """
         with self._one_at_a_time:
             answer = self.pipeline(options, earlier).ask(question, stop=stop, on_text=on_text, on_passages=on_passages)
@@ -243,7 +246,7 @@ class Library:
             return answer
 
     def pipeline(self, options: AskOptions = DEFAULT_OPTIONS, earlier: Sequence[Turn] = ()) -> AnswerPipeline:
-        """Return what answers questions step by step, for one thread."""
+        """Return a pipeline that answers questions step by step, for one thread."""
         top = options.passages or self.settings.passages
         asked = [turn.question for turn in earlier]
 
@@ -267,16 +270,16 @@ class Library:
 
     @contextmanager
     def calibrating(self) -> Iterator[tuple[Store, Answerer, AnswerPipeline]]:
-        """Hold the library's lock; yield its store, what answers, and what asks it, to find a threshold with."""
+        """Hold the lock; yield the store, the answerer and the pipeline, to calibrate a threshold."""
         with locked_store(self.folder) as store:
             yield store, self._open_answerer(), self.pipeline()
 
     def chat(self) -> Conversation:
-        """Begin a conversation, which is kept in the library's history where the setting says so and it can be."""
+        """Start a conversation, which the library's history stores if the setting `history` allows it."""
         return Conversation(self.ask, History(self.folder, kept=self.settings.history))
 
     def load(self, *, answering: bool = False) -> None:
-        """Load what searching needs, or answering too, before the first question."""
+        """Load the models for searching, and with `answering` also for answering, before the first question."""
         with self._one_at_a_time, storage_errors(self.folder):
             self._open_searcher().load()
             if answering:
@@ -284,22 +287,22 @@ class Library:
 
     @contextmanager
     def reading(self) -> Iterator[Store]:
-        """Yield the store, opened for the caller alone, who can read in it while another thread asks."""
+        """Yield a store that only the caller uses, so it can read while another thread asks."""
         with storage_errors(self.folder), closing(Store(self.folder)) as store:
             yield store
 
     def manifest(self) -> Mapping[str, Any]:
-        """Return what shaped the live index."""
+        """Return the manifest of the live index."""
         with self._one_at_a_time:
             return self._open_searcher().index.manifest
 
     @property
     def reranks(self) -> bool:
-        """Say whether the profile has a cross-encoder."""
+        """Return whether the profile has a cross-encoder."""
         return "rerank" in chosen(self.settings)
 
     def _open_answerer(self) -> Answerer:
-        """Load the model that answers, unless it is loaded."""
+        """Load the answer model unless it is loaded."""
         if self._answerer is None:
             model = find(self.settings, "answer")
             generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
