@@ -1,4 +1,4 @@
-"""Compare documents as they are with those in the store: `index` applies what has changed, `status` shows it."""
+"""Compare files with the documents in the store: `index` applies the changes, `status` shows them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +16,7 @@ from local_rag.store.database import Store, StoredDocument
 
 @dataclass(frozen=True, slots=True)
 class ScannedFile:
-    """A document as it is now; `sha256` hashes it when it is asked, which is only where size and time do not tell."""
+    """A file as it is now; `sha256` hashes it on demand, which is needed only if size and time are not enough."""
 
     path: Path
     size: int
@@ -27,10 +27,11 @@ class ScannedFile:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What differs between what was found and what is stored.
+    """The differences between the files and the stored documents.
 
-    `moved` are new documents with the content of one that is gone or out of reach, whose place they take: each is
-    counted once, and then `gone`. `touched` are unchanged but for their time, `resplit` but for how they are split.
+    `moved` maps new files to the documents of the same content that they replace, which are missing or unreachable;
+    each such document is also in `gone`. Of `touched` files only the time has changed, of `resplit` ones only how they
+    are split.
     """
 
     new: tuple[ScannedFile, ...] = ()
@@ -43,20 +44,20 @@ class Changes:
 
     @property
     def to_read(self) -> tuple[ScannedFile, ...]:
-        """Return what must be read, in the order of the paths."""
-        return tuple(sorted((*self.new, *self.moved, *self.changed, *self.resplit), key=lambda found: found.path.parts))
+        """Return the files to read, by path."""
+        return tuple(sorted((*self.new, *self.moved, *self.changed, *self.resplit), key=lambda file: file.path.parts))
 
 
 def compare_documents(
     known: Mapping[str, StoredDocument],
-    found: Iterable[ScannedFile],
+    files: Iterable[ScannedFile],
     may_be_gone: Callable[[StoredDocument], bool],
     may_be_replaced: Callable[[StoredDocument], bool] = lambda _stored: False,
 ) -> Changes:
-    """Compare documents found with those known by their paths; of the others those are gone that may be."""
+    """Compare files with known documents by path; a document without a file is gone if it may be."""
     kinds: dict[str, list[ScannedFile]] = {"new": [], "changed": [], "resplit": []}
     touched, unchanged, seen = [], 0, set()
-    for one in found:
+    for one in files:
         seen.add(str(one.path))
         stored = known.get(str(one.path))
         kind = "new" if stored is None else _kind(stored, one)
@@ -84,7 +85,7 @@ def _kind(stored: StoredDocument, found: ScannedFile) -> str:
         try:
             if stored.sha256 != found.sha256():
                 return "changed"
-        except OSError:  # vanished, or made unreadable: reading it will say so
+        except OSError:  # vanished or no longer readable: reading it will report that
             return "changed"
         if stored.split_key == found.split_key:
             return "touched"
@@ -92,7 +93,7 @@ def _kind(stored: StoredDocument, found: ScannedFile) -> str:
 
 
 def _moved(new: Sequence[ScannedFile], missing: Sequence[StoredDocument]) -> dict[ScannedFile, StoredDocument]:
-    """Match each document that is missing with at most one new one of the same content."""
+    """Match each missing document with at most one new file of the same content."""
     left: dict[int, list[StoredDocument]] = {}
     for stored in missing:
         left.setdefault(stored.size, []).append(stored)
@@ -108,9 +109,9 @@ def _moved(new: Sequence[ScannedFile], missing: Sequence[StoredDocument]) -> dic
 
 
 def compare_folders(store: Store, given: Sequence[Path], split_key: str | None) -> tuple[Changes, list[Skipped], Roots]:
-    """Compare the files below some roots with the store, without a `split_key` as if each were split as it was.
+    """Compare the files below some roots with the store; without a `split_key`, no file counts as resplit.
 
-    Returns the changes, the files that are no documents, and the roots with what can be said of them.
+    Return the changes, the files that are not documents, and the state of the roots.
     """
     known = {document.path: document for document in store.documents()}
     roots, files, skipped = Roots(store, given, known), [], []
@@ -138,7 +139,7 @@ def file_state(document: StoredDocument) -> FileState:
     size, modified_ns = size_and_time(path)
     if (size, modified_ns) == (document.size, document.modified_ns):
         return "same"
-    with suppress(OSError):  # vanished, or not readable any more
+    with suppress(OSError):  # vanished or no longer readable
         if size == document.size and _sha256(document.path, size, modified_ns) == document.sha256:
             return "same"
     return "changed"
@@ -156,7 +157,7 @@ def _sha256(path: str, _size: int, _modified_ns: int) -> str:
 
 
 def size_and_time(path: Path) -> tuple[int, int]:
-    """Return a file's size in bytes and its time of change in nanoseconds; zeros if it has vanished."""
+    """Return the size of a file in bytes and its modification time in nanoseconds; zeros if it has vanished."""
     try:
         status = path.stat()
     except OSError:

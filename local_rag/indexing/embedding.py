@@ -1,7 +1,7 @@
-"""Find out which vectors the documents want, have those made that are not stored, and hand out what is published.
+"""Plan which vectors the documents want, have the missing ones made, and return the rows of the published index.
 
-What a document wants is planned once, and again when it has changed: `store/embedding_plans.py` remembers what is done.
-No step holds more than some documents at a time.
+A document is planned once, and again when it has changed: `store/embedding_plans.py` records what is done. No step
+holds more than a few documents in memory.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,12 +20,12 @@ from local_rag.settings import Settings
 from local_rag.store.database import Store, StoredChunk
 from local_rag.store.embedding_plans import EmbeddingPlan, mark_embedded, put_plans, vector_keys_of
 
-_TOGETHER = 64  # documents that are planned, or done, in one commit
+_TOGETHER = 64  # documents that are planned, or finished, in one commit
 _TOGETHER_CHUNKS = 1024
 
 
 class Embedding:
-    """Make the vectors of documents under the settings of a run; `plan` names all that decides about them."""
+    """Make the vectors of documents under the settings of a run; `plan` names everything that decides about them."""
 
     def __init__(
         self,
@@ -40,12 +40,12 @@ class Embedding:
         self._chunk_tokens = chunk_tokens(settings, embed_model)  # no chunk has more
         shaped = index_recipe(KEYWORDS, VECTORS)
         self.plan = key_of(embedder_identity(embed_model), embed_model.int8, settings.context, context_plan, shaped)
-        self._lacking: dict[int, set[str]] = {}  # vectors that are being made, by document
+        self._lacking: dict[int, set[str]] = {}  # keys of vectors that are being made, by document
         self._wanted_by: dict[str, list[int]] = {}
         self._done: list[int] = []
 
     def make(self, documents: Iterable[int], note: OnNote) -> Iterator[int]:
-        """Plan documents and have their vectors made; yield how many vectors each batch holds."""
+        """Plan documents and have their vectors made; yield the number of vectors in each batch."""
         with closing(self._workers.embed(self._jobs(documents), note)) as results:
             for keys, vectors in results:
                 self._store.put_vectors(keys, vectors)
@@ -53,7 +53,7 @@ class Embedding:
         self._mark()
 
     def _jobs(self, documents: Iterable[int]) -> Iterator[EmbeddingJob]:
-        """Plan some documents at a time; yield what is to be embedded, each text once."""
+        """Plan a few documents at a time; yield the texts to embed, each once."""
         planned, jobs = list[EmbeddingPlan](), list[EmbeddingJob]()
         for document in documents:
             one, missing = self._plan(document)
@@ -65,7 +65,7 @@ class Embedding:
         yield from self._planned(planned, jobs)
 
     def _planned(self, planned: Sequence[EmbeddingPlan], jobs: Iterable[EmbeddingJob]) -> Iterator[EmbeddingJob]:
-        """Store plans, before what they want is asked for."""
+        """Store plans, then return the jobs that they need and that are not under way yet."""
         put_plans(self._store, planned)
         wanted = {job.key: job for job in jobs}
         for one in planned:
@@ -83,7 +83,7 @@ class Embedding:
         return (job for key, job in wanted.items() if key in asked)
 
     def _plan(self, document: int) -> tuple[EmbeddingPlan, list[EmbeddingJob]]:
-        """Find out which vectors a document wants; return a job for each that is not stored."""
+        """Return which vectors a document wants, and a job for each that is not stored."""
         index_rows = list(self._store.rows(document))
         passages = []
         for stored in index_rows:
@@ -101,7 +101,7 @@ class Embedding:
         return planned, jobs
 
     def _finish(self, keys: Sequence[str]) -> int:
-        """Note which documents have all vectors now; return how many vectors there were."""
+        """Record which documents now have all vectors; return the number of vectors."""
         for key in keys:
             for document in self._wanted_by.pop(key, ()):
                 self._lacking[document].discard(key)
@@ -116,7 +116,7 @@ class Embedding:
         self._done.clear()
 
     def rows(self, documents: Sequence[int]) -> Iterator[DocumentRows]:
-        """Yield what documents that are made are found by: their chunks, or with its id negated what stands for one."""
+        """Yield the index rows of embedded documents: their chunks, for a negated id the row of all of it."""
         for document in documents:
             keys, wanted = vector_keys_of(self._store, abs(document)), "chunk" if document > 0 else "document"
             both = zip(self._store.rows(abs(document)), keys, strict=True)
@@ -129,7 +129,7 @@ class Embedding:
             )
 
     def _parts(self, stored: StoredChunk) -> tuple[str, str, str]:
-        """Return what a row is found by: its headings, its context and its text."""
+        """Return the parts of a row that are indexed: headings, context and text."""
         titled = self._settings.context != "none" or stored.kind == "document"
         headings = heading_path(stored.title, stored.chunk.headings) if titled else ""
         return headings, stored.context if self._situated else "", stored.chunk.text

@@ -1,4 +1,4 @@
-"""What shapes an index, written into its manifest and compared before a question is asked of it."""
+"""The fingerprint of everything that shapes an index: kept in its manifest and compared before each search."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from local_rag.settings import REMEMBERED, Settings
 def make_fingerprint(
     settings: Settings, embed_model: InstalledModel, context_model: InstalledModel | None
 ) -> dict[str, Any]:
-    """Name everything that shapes chunks, contexts, vectors and both indexes, which `keyword_tokens` stands for."""
+    """Name everything that shapes chunks, contexts, vectors and both indexes (`keyword_tokens`)."""
     return {
         "embedder": embedder_identity(embed_model),
         "embedder_name": embed_model.name,
@@ -30,7 +30,7 @@ def make_fingerprint(
 
 
 def differences(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Say what differs between two fingerprints; what one of them does not hold is not compared."""
+    """Say how two fingerprints differ; values that one of them lacks are not compared."""
     found = []
 
     def differ(name: str) -> bool:
@@ -49,27 +49,27 @@ def differences(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]
         if differ(name):
             found.append(f"the {title} ({made[name] or 'default'} then, {wanted[name] or 'default'} now)")
     if differ("prompt") and not differ("context"):
-        found.append("the words in which contexts are asked for")
+        found.append("the prompt for contexts")
     if differ("keyword_tokens"):
         found.append("how this version of local-rag builds its indexes")
     return found
 
 
 def obstacles(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Say what differs so much that questions do not fit; an index that was merely built otherwise can be searched."""
+    """Say which differences make an index unusable; one that another version has built can be searched."""
     return differences({name: value for name, value in made.items() if name != "keyword_tokens"}, wanted)
 
 
 def require_same(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Refuse a question under other settings than the index was made with; name what differs."""
+    """Raise LibraryError if the index was built with other settings, naming the differences."""
     if changes := obstacles(made, wanted):
         raise LibraryError(
-            f"The index was made otherwise: {', '.join(changes)}; run `local-rag index` with the same flags, which "
-            "makes again only what depends on that, or leave away the flags and LOCAL_RAG_ variables that ask for it."
+            f"The index was built with different settings ({', '.join(changes)}); drop the flags or LOCAL_RAG_ "
+            "variables that differ, or run `local-rag index` with them, which rebuilds only the affected parts."
         )
 
 
 def settings_of(manifest: Mapping[str, Any], settings: Settings, given: Collection[str]) -> Settings:
-    """Return the settings that an index was made with, except for those `given` by flags or the environment."""
+    """Return the settings that an index was built with, except those `given` by flags or the environment."""
     made = {name: value for name, value in manifest.get("settings", {}).items() if name in REMEMBERED}
     return settings.model_copy(update={name: value for name, value in made.items() if name not in given})

@@ -1,7 +1,8 @@
-"""Say which of the indexed files and folders can be reached, and to which of them a document belongs.
+"""Find which indexed files and folders can be reached, and which of them a document belongs to.
 
-A folder that held documents and is missing, or empty, or another disk with none of them, is not reachable: an unmounted
-drive looks just so. Its documents are not gone, then; only `remove` takes them out. A file is judged by its folder.
+A folder that held documents is unreachable if it is missing or empty, or if it is on another disk and holds none of
+them: that is exactly how an unmounted drive looks. Its documents are kept; only `remove` deletes them. A file is
+reachable if its folder is.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,7 @@ from local_rag.store.database import Store, StoredDocument
 
 
 class Roots:
-    """The roots that are looked at: those given, and every known one below them."""
+    """The roots of one run: those given, and every known one below them."""
 
     def __init__(self, store: Store, given: Iterable[Path], documents: Mapping[str, StoredDocument]) -> None:
         asked, self._documents, self._devices = set(given), documents, store.root_devices()
@@ -35,7 +36,7 @@ class Roots:
         }
 
     def root_of(self, document: Path) -> Path | None:
-        """Return the innermost root that holds a document."""
+        """Return the innermost root that contains a document."""
         if document in self._known:
             return document
         folder = document.parent
@@ -44,7 +45,7 @@ class Roots:
         return self._root_of_folder[folder]
 
     def may_be_gone(self, document: StoredDocument) -> bool:
-        """Say whether a document that is not found is gone: its root is looked at and can be reached."""
+        """Say whether a document that was not found is gone: its root is looked at and can be reached."""
         root = self.root_of(Path(document.path))
         return root in self.looked_at and root not in self.unreachable
 
@@ -53,7 +54,7 @@ class Roots:
         return self.root_of(Path(document.path)) in self.unreachable
 
     def devices(self) -> dict[Path, int]:
-        """Return the device of each root that is there."""
+        """Return the device of each root that exists."""
         return {path: device for path in self.present if (device := _device(self._folder(path))) is not None}
 
     def _was_file(self, root: Path) -> bool:
@@ -66,7 +67,7 @@ class Roots:
         folder = self._folder(root)
         device, before = _device(folder), self._devices.get(root)
         if device is None or _is_empty(folder):
-            # What lies in another root that is there, on the same disk, was deleted.
+            # Inside another root that exists, on the same disk: the folder was deleted.
             outer = next((path for path in root.parents if path in self._known), None)
             return outer is not None and before in (None, _device(outer)) and self._is_reachable(outer)
         return before in (None, device) or any(map(_exists, self._held.get(root, ())))
@@ -91,14 +92,14 @@ def _is_empty(folder: Path) -> bool:
 
 
 def roots_to_index(store: Store, paths: Iterable[Path | str]) -> list[Path]:
-    """Return what to index: the paths given, which exist or once did, or all that were ever given."""
+    """Return the roots to index: the given ones, which must exist or be known, or all known ones."""
     known = store.roots()
     roots = [Path(path).expanduser().resolve() for path in paths]
     if not roots and not known:
         raise LibraryError("The library has no documents yet; name a folder: `local-rag index FOLDER`.")
     for path in roots:
         if not is_utf8(str(path)):
-            raise LibraryError(f"The name of {path} is not UTF-8; rename it, since a library could not store it.")
+            raise LibraryError(f"The name of {path} is not UTF-8, which a library cannot store; rename it.")
     missing = [path for path in roots if not path.exists() and path not in known]
     documents = [Path(document.path) for document in store.documents()] if missing else []
     for path in missing:

@@ -1,7 +1,8 @@
-"""The row of the index that stands for a whole document: how it begins, how it is divided, what a model says of it.
+"""The row of the index that stands for a whole document: its first sentences, its parts, and a summary by a model.
 
-The summary is one more question behind the beginning of the document, which the contexts of its chunks have evaluated
-already. It is stored like a context, under a key of all that it depends on, and never passes for the document's words.
+The summary is one more instruction after the beginning of the document, which the engine has already evaluated for the
+contexts of its chunks. It is stored like a context, under a key of everything that it depends on, and is never shown as
+the document's own words.
 """
 
 import hashlib
@@ -14,8 +15,8 @@ from local_rag.indexing.contextualize import ContextJob, context_plan
 from local_rag.keys import key_of
 from local_rag.records import Chunk, Document
 
-POSITION = -1  # of the row: before the chunks of its document
-_BEGINNING = 4000  # characters of a document, of which it is made
+POSITION = -1  # of the row: before the chunks
+_BEGINNING = 4000  # characters of a document that the row is made from
 
 _INSTRUCTION = (
     "Please say in one or two short sentences what kind of document this is and what it is about, naming what it is "
@@ -32,14 +33,14 @@ _MARKS = re.compile(r"^\s*(?:[-*+>]\s+|\d+[.)]\s+)|\*\*|__|`")
 
 
 def document_plan(model_identity: str) -> str:
-    """Name everything that decides which contexts a document's chunks get, and which summary it gets."""
+    """Name everything that decides which contexts and which summary a document gets."""
     return json.dumps([context_plan(model_identity), SUMMARY])
 
 
 def with_summary(jobs: Sequence[ContextJob]) -> list[ContextJob]:
-    """Return the jobs of a document's chunks with that of its summary, right behind those that share its prefix.
+    """Add the job of a document's summary to those of its chunks, directly after the ones that share its prefix.
 
-    It is asked behind the first window: the whole of a short document, title, outline and beginning of a long one.
+    Its prompt is the first window: the whole of a short document; title, outline and beginning of a long one.
     """
     if not jobs:
         return []
@@ -51,12 +52,12 @@ def with_summary(jobs: Sequence[ContextJob]) -> list[ContextJob]:
 
 
 def is_summary(job: ContextJob) -> bool:
-    """Say whether a job is that of a summary."""
+    """Say whether a job writes a summary."""
     return job.opening == _OPENING
 
 
 def document_row(title: str, beginning: str, chunks: Sequence[Chunk]) -> Chunk:
-    """Return what stands for a whole document, at its beginning."""
+    """Return the row that stands for a whole document; its location is the beginning of the document."""
     parts = (heading for chunk in chunks for heading in chunk.headings[:2])
     first = chunks[0]
     text = describe(title, beginning, parts) or _cut(" ".join(beginning.split()), _LONGEST)
@@ -71,7 +72,7 @@ def document_rows(read: Iterable[tuple[int, Document, Sequence[Chunk]]]) -> Iter
 
 
 def describe(title: str, beginning: str, headings: Iterable[str]) -> str:
-    """Say what a document is about in its own words: its first sentences, and its parts where it has several."""
+    """Describe a document in its own words: its first sentences, and its parts if it has several."""
     sentences = islice(_sentences(beginning), _SENTENCES)
     about = _cut(" ".join(sentences), _LONGEST)
     parts = [heading for heading in dict.fromkeys(headings) if heading != title]
@@ -82,7 +83,7 @@ def describe(title: str, beginning: str, headings: Iterable[str]) -> str:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of the prose in a text, without headings, tables, code fences and marks of Markdown."""
+    """Yield the sentences of prose in a text, without headings, tables, code fences and Markdown marks."""
     for paragraph in re.split(r"\n\s*\n", text):
         lines = [_MARKS.sub("", line) for line in paragraph.splitlines() if not _NO_PROSE.match(line)]
         prose = " ".join(" ".join(lines).split())

@@ -1,4 +1,4 @@
-"""What is embedded of a chunk, and under which key its vector is stored."""
+"""The text of a chunk that is embedded, and the key under which its vector is stored."""
 
 import functools
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from local_rag.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingTuning:
-    """How much headings and contexts add to a chunk: chosen by measurement, see docs/results.md.
+    """The weight of headings and contexts beside a chunk, chosen by measurement: see docs/results.md.
 
-    `headings_tokens` are what title and headings may take beside a chunk. A context is embedded apart and added with
-    `context_weight`: in one text it would dilute what its chunk says itself.
+    Title and headings take at most `headings_tokens`. A context is embedded separately and added with `context_weight`,
+    because in one text it would dilute the chunk.
     """
 
     headings_tokens: int = 48
@@ -28,15 +28,15 @@ TUNING = EmbeddingTuning()
 
 
 def default_chunk_tokens(model: InstalledModel) -> int:
-    """Return how large chunks are by default: four sevenths of the input, 145 of MiniLM's 254 tokens, at most 256.
+    """Return the default size of chunks in tokens: a fixed share of the embedder's input, within a limit.
 
-    The rest leaves room for title and headings.
+    The rest of the input is for title and headings.
     """
     return min(256, input_tokens(model) * 4 // 7)
 
 
 def chunk_tokens(settings: Settings, model: InstalledModel) -> int:
-    """Return how large chunks are at most: as the settings say, or by default."""
+    """Return the largest size of chunks in tokens, from the settings or the default."""
     return settings.chunk_tokens or default_chunk_tokens(model)
 
 
@@ -48,10 +48,10 @@ def embedded_text(
     headings_tokens: int = TUNING.headings_tokens,
     text_tokens: int | None = None,
 ) -> str:
-    """Put headings before a chunk, cut so that the whole fits the embedder's input.
+    """Put headings before a chunk, cut so that both fit the embedder's input.
 
-    The chunk itself is never cut: the splitter keeps it within its share. `text_tokens` are the most that it may have,
-    where they are known: it is counted only where the headings might not fit beside so many.
+    The chunk is never cut: the splitter limits its size. `text_tokens` is that limit, if known: the tokens of the chunk
+    are counted only if the headings might not fit beside so many.
     """
     tokenizer, room = tokenizer_of(model), input_tokens(model)
     if text_tokens is None or text_tokens + headings_tokens > room:
@@ -68,7 +68,7 @@ def embed_with_contexts(
 ) -> np.ndarray:
     """Return a normalised vector for each passage and its context, shape (len(passages), dimension).
 
-    The two are embedded apart and added; an empty context adds nothing.
+    The two are embedded separately and added; an empty context adds nothing.
     """
     vectors = embedder.embed_passages([text for text, _ in passages])
     situated = [row for row, (_, context) in enumerate(passages) if context]
@@ -80,16 +80,16 @@ def embed_with_contexts(
 
 @functools.cache
 def embedder_identity(model: InstalledModel, tuning: EmbeddingTuning = TUNING) -> str:
-    """Return what two vectors must have in common to be comparable; 3: the code that puts the texts together."""
+    """Return what two vectors must have in common to be comparable; the number stands for the code above."""
     shaped = key_of("vector", 3, tuning.headings_tokens, tuning.context_weight)
     return key_of(model.identity, model.query_prefix, model.passage_prefix, model.pooling, shaped)
 
 
 def vector_keys(model: InstalledModel, passage: str, context: str) -> tuple[str, ...]:
-    """Return what a vector may be stored under, the key under which a new one is stored last.
+    """Return the keys under which a vector may be stored; the last is that of a new vector.
 
-    A key is made of all that a vector depends on. Of a model whose copy has int8 weights a vector that was made with
-    the weights as they are is as good; the reference and its float32 copy make the same, and share a key.
+    A key is made of everything that a vector depends on. The reference model and its float32 copy make the same vectors
+    and share a key. A copy with int8 weights has a key of its own, but a vector made with the full weights will do.
     """
     identity = embedder_identity(model)
     reference = key_of(identity, passage, context)

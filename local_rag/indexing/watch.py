@@ -1,8 +1,8 @@
-"""Wait until something changes below the indexed folders: told by the system where it does, else by looking.
+"""Wait until something changes below the indexed folders, by inotify or by polling.
 
-Linux tells of changes on a disk of its own through inotify, which costs nothing while nothing happens. What lies on a
-network drive, or on another system, is looked at from time to time. So is, everywhere, whether each folder is there:
-one that goes away and comes back counts as a change. What changes shortly after one another is one batch.
+Linux reports changes on local disks through inotify, at no cost while nothing happens. Network drives and other systems
+are polled. Everywhere it is polled whether each folder exists: a folder that disappears and comes back counts as a
+change. Changes in quick succession are one batch.
 """
 
 import ctypes
@@ -19,35 +19,35 @@ from time import monotonic
 
 from local_rag.machine import file_system, is_network
 
-QUIET_SECONDS, BATCH_SECONDS = 1.0, 30.0  # a batch ends when nothing has changed for so long, or has for so long
+QUIET_SECONDS, BATCH_SECONDS = 1.0, 30.0  # a batch ends when nothing changes for so long, or after so long
 POLL_SECONDS = 30.0
-_STEP_SECONDS = 5.0  # after which somebody who wants to stop is heard at the latest
+_STEP_SECONDS = 5.0  # the longest wait before `stop` is checked
 
 _CREATED, _DELETED, _WRITTEN, _MOVED, _SELF = 0x100, 0x200, 0x008, 0x0C0, 0xC00
 _MASK = _CREATED | _DELETED | _WRITTEN | _MOVED | _SELF
-_HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
+_HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the following name
 
 
 class Inotify:
-    """Be told by Linux of changes in folders; raises OSError where that cannot be had, or not for so many folders."""
+    """Changes in folders as Linux reports them; raises OSError if inotify is missing or its limit is reached."""
 
     def __init__(self) -> None:
         if not sys.platform.startswith("linux"):
-            raise OSError(errno.ENOSYS, "there is no inotify here")
+            raise OSError(errno.ENOSYS, "inotify is missing")
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._descriptor = self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
         if self._descriptor < 0:
             raise OSError(ctypes.get_errno(), "inotify cannot be used")
 
     def add(self, folder: Path) -> None:
-        """Be told of a folder too; one that has vanished is passed over."""
+        """Watch another folder; skip one that has vanished."""
         if self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _MASK) < 0:
             code = ctypes.get_errno()
             if code not in {errno.ENOENT, errno.EACCES, errno.ENOTDIR}:
                 raise OSError(code, os.strerror(code), str(folder))
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a change at most so long; say whether there was one, in anything that is not hidden."""
+        """Wait for a change for at most so long; say whether anything that is not hidden has changed."""
         if not select.select([self._descriptor], [], [], seconds)[0]:
             return False
         changed = False
@@ -57,49 +57,49 @@ class Inotify:
         return changed
 
     def close(self) -> None:
-        """End being told."""
+        """Stop watching."""
         os.close(self._descriptor)
 
 
 def _names(events: bytes) -> Iterator[bytes]:
-    """Yield the name that each event is about, empty for the folder itself, or where some were lost."""
-    place = 0
-    while place < len(events):
-        length = _HEAD.unpack_from(events, place)[3]
-        place += _HEAD.size + length
-        yield events[place - length : place].rstrip(b"\0")
+    """Yield the name in each event; empty for the folder itself and if events were lost."""
+    end = 0
+    while end < len(events):
+        length = _HEAD.unpack_from(events, end)[3]
+        end += _HEAD.size + length
+        yield events[end - length : end].rstrip(b"\0")
 
 
 class Watch:
-    """Watch what lies below some roots, but not the library's own folder."""
+    """Watch the files below some roots, except the library's own folder."""
 
     def __init__(self, library: Path, *, poll_seconds: float = POLL_SECONDS) -> None:
         self._library, self._poll_seconds = library, poll_seconds
-        self._told: Inotify | None = None
+        self._inotify: Inotify | None = None
         with suppress(OSError):
-            self._told = Inotify()
+            self._inotify = Inotify()
         self._roots: tuple[Path, ...] = ()
         self._polled: list[Path] = []
         self._seen: object = None
         self._looked = monotonic()
 
     def close(self) -> None:
-        """End watching."""
-        if self._told:
-            self._told.close()
+        """Stop watching."""
+        if self._inotify:
+            self._inotify.close()
 
     def look(self, roots: Sequence[Path]) -> None:
-        """Watch these roots, with whatever folders are below them now, and take them as they are."""
+        """Watch these roots with all folders now below them; changes count from now on."""
         self._roots, self._polled = tuple(roots), []
         for root in roots:
-            if not (self._told and self._be_told_of(root, self._told)):
+            if not (self._inotify and self._watches(root, self._inotify)):
                 self._polled.append(root)
         self._seen, self._looked = self._state(), monotonic()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a change at most so long; say whether there was one."""
-        if self._told:
-            changed = self._told.wait(seconds)
+        """Wait for a change for at most so long; say whether there was one."""
+        if self._inotify:
+            changed = self._inotify.wait(seconds)
         else:
             Event().wait(seconds)
             changed = False
@@ -108,14 +108,14 @@ class Watch:
             changed = before != self._seen
         return changed
 
-    def _be_told_of(self, root: Path, told: Inotify) -> bool:
-        """Ask to be told of a root; return whether that could be had."""
+    def _watches(self, root: Path, inotify: Inotify) -> bool:
+        """Watch a root by inotify; return whether that is possible."""
         top = root.parent if root.is_file() else root
         if is_network(file_system(top)):
             return False
         try:
             for folder in [top] if top != root else self._folders(root):
-                told.add(folder)
+                inotify.add(folder)
         except OSError:  # more folders than the system allows
             return False
         return True
@@ -127,7 +127,7 @@ class Watch:
             yield Path(folder)
 
     def _state(self) -> object:
-        """Return what differs as soon as a root goes or comes, or what is below a polled one is another."""
+        """Return a value that changes when a root appears or disappears, or files below a polled root change."""
         present = tuple(map(_is_there, self._roots))
         files = []
         for root in self._polled:
@@ -141,7 +141,7 @@ class Watch:
 
 
 def _is_there(root: Path) -> bool:
-    """Say whether a root is a file, or a folder that holds anything."""
+    """Say whether a root is a file, or a folder that is not empty."""
     with suppress(OSError):
         return next(root.iterdir(), None) is not None if root.is_dir() else root.exists()
     return False
@@ -150,9 +150,9 @@ def _is_there(root: Path) -> bool:
 def batches(
     watch: Watch, roots: Callable[[], Sequence[Path]], stop: Event, *, quiet_seconds: float = QUIET_SECONDS
 ) -> Iterator[None]:
-    """Yield whenever something has changed and nothing more does, and once at the beginning, until `stop` is set.
+    """Yield once at the beginning and then after each batch of changes, until `stop` is set.
 
-    What changes while a batch is dealt with makes the next one.
+    Changes during the processing of a batch belong to the next one.
     """
     watch.look(roots())
     while not stop.is_set():
@@ -161,7 +161,7 @@ def batches(
         watch.look(watched)
         while not stop.is_set() and not watch.wait(_STEP_SECONDS):
             pass
-        # New folders are watched at once: what is put into them belongs to the same batch.
+        # Watch new folders at once: files put into them belong to the same batch.
         watch.look(watched)
         ends = monotonic() + BATCH_SECONDS
         while monotonic() < ends and not stop.is_set() and watch.wait(quiet_seconds):

@@ -1,7 +1,7 @@
-"""The units of work that an index is made of, and who does them: this process, or the machines of a cluster.
+"""The units of work of an index, and the workers that do them: this process, or the machines of a cluster.
 
-A unit of work is a pure function of what it is given, and its result is stored under a key made of everything it
-depends on: whoever does it may fail, and do it again.
+A unit of work is a pure function of its input. Its result is stored under a key of everything that it depends on, so a
+worker may fail and the work may be repeated.
 """
 
 import gc
@@ -38,19 +38,19 @@ from local_rag.reading.split import Splitting
 from local_rag.records import ContextKind, InstalledModel, Skipped
 
 EMBED_BATCH = 256
-_AHEAD = 3  # files that each reader reads before they are asked for: each may be large
-_LONGEST_PAUSE = 1.0  # seconds between two batches, while others work
+_AHEAD = 3  # files that each reader reads in advance: each may be large
+_LONGEST_PAUSE = 1.0  # seconds between two batches while other processes work
 WORTH_TUNING = 200  # contexts to write: these take minutes, tuning takes seconds
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 OpenEngine = Callable[..., AbstractContextManager[Generator]]
-OnNote = Callable[[str], None]  # is told in a few words what is going on before the first result
+OnNote = Callable[[str], None]  # receives a remark on what is done before the first result
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingJob:
-    """A vector to be made: its key in the store, what is embedded of a chunk, and its context."""
+    """A vector to make: its key in the store, the text of the chunk, and its context."""
 
     key: str
     text: str
@@ -67,10 +67,10 @@ class WrittenContext:
 
 
 class Workers(Protocol):
-    """Whoever does the work; each method yields finished things in any order.
+    """The workers; each method yields finished results in any order.
 
-    `counts` are the tokens that contexts have cost so far. `given_up` holds keys of contexts and vectors that could not
-    be made, and why: they were yielded empty. `machines` are those at work now, 0 where this is the only one.
+    `counts` are the tokens of all contexts so far. `given_up` maps the keys of contexts and vectors that could not be
+    made, and were yielded empty, to the reason. `machines` counts the machines now working, 0 if only this one is.
     """
 
     counts: Counts
@@ -78,20 +78,20 @@ class Workers(Protocol):
 
     @property
     def machines(self) -> int:
-        """Count the machines at work."""
+        """Return the number of machines now working."""
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
         """Read and split files, each within limits of time and memory."""
 
     def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Stream[WrittenContext]:
-        """Write contexts; `jobs` are asked for as they can be taken, `expected` is about how many there will be."""
+        """Write contexts; take from `jobs` what can be processed, about `expected` in total."""
 
     def embed(self, jobs: Iterable[EmbeddingJob], note: OnNote) -> Stream[tuple[Sequence[str], np.ndarray]]:
         """Yield keys with their vectors, float32 of shape (len(keys), dimension)."""
 
 
 class LocalWorkers:
-    """Do the work in this process, one heavy model in memory at a time; files are read in another one."""
+    """Do the work in this process, with one large model in memory at a time; other processes read files."""
 
     def __init__(
         self,
@@ -108,10 +108,10 @@ class LocalWorkers:
         self.machines = 0
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
-        """Read as many files at a time as there are cores, a few ahead of whoever asks for them, each in a process."""
+        """Read as many files at a time as there are cores, each in a process of its own, a few in advance."""
         with ExitStack() as stack:
             readers = [stack.enter_context(IsolatedReader(splitting)) for _ in range(physical_cores())]
-            free = LifoQueue[IsolatedReader]()  # a few files start no more processes than they need
+            free = LifoQueue[IsolatedReader]()  # last in, first out: a few files start no more processes than they need
             for reader in readers:
                 free.put(reader)
 
@@ -123,7 +123,7 @@ class LocalWorkers:
                 yield from read
 
     def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Stream[WrittenContext]:
-        """Write many contexts at a time, in batches fitted to this machine where there are many to write."""
+        """Write several contexts at a time, with the engine tuned to this machine if there are many."""
         assert self._context_model is not None
         with open_writer(self._context_model, expected, note, self._open_engine) as engine:
             engine.counts = self.counts
@@ -140,16 +140,16 @@ class LocalWorkers:
                 embedder = self._load_embedder(self._embed_model)
             started = time.monotonic()
             yield [job.key for job in batch], embed_with_contexts(embedder, [(job.text, job.context) for job in batch])
-            if neighbours.threads() < physical_cores():  # somebody searches, perhaps: they wait, and this does not
+            if neighbours.threads() < physical_cores():  # perhaps somebody searches and waits
                 time.sleep(min(_LONGEST_PAUSE, time.monotonic() - started))
-        # The context model is loaded next: only one heavy model at a time.
+        # The context model is loaded next: only one large model at a time.
         del embedder
         gc.collect()
 
 
 @contextmanager
 def open_writer(model: InstalledModel, expected: int, note: OnNote, open_engine: OpenEngine) -> Iterator[Generator]:
-    """Open what writes contexts, fitted to this machine where there are many to write."""
+    """Open the engine that writes contexts, tuned to this machine if there are many to write."""
     note(f"loading {model.name}")
     many = expected >= WORTH_TUNING
 
@@ -177,7 +177,7 @@ def _read(free: "Queue[IsolatedReader]", path: Path) -> tuple[Path, ReadFile | S
 def _ahead(
     function: Callable[[_Item], _Result], items: Iterable[_Item], stop: Callable[[], None], threads: int = 1
 ) -> Stream[_Result]:
-    """Yield the results of a function in order, called in threads a few items ahead; `stop` ends all calls at once."""
+    """Yield the results of a function in order, calling it in threads a few items ahead; `stop` aborts all calls."""
     thread = ThreadPoolExecutor(threads)
     called = deque[Future[_Result]]()
     try:

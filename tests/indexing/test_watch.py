@@ -33,9 +33,9 @@ def watch(root: Path) -> Iterator[Watch]:
 def polling(root: Path) -> Iterator[Watch]:
     """A watch that is told nothing, as on a network drive."""
     with closing(Watch(root / "library", poll_seconds=0.05)) as watch:
-        if watch._told:
-            watch._told.close()
-        watch._told = None
+        if watch._inotify:
+            watch._inotify.close()
+        watch._inotify = None
         watch.look([root])
         yield watch
 

@@ -118,7 +118,7 @@ def test_another_context_model_costs_contexts_and_vectors_once(folder: Path, tmp
 def test_another_prompt_costs_contexts(folder: Path) -> None:
     chunks = make().status().chunks
     made_with_another_prompt()
-    assert any("the words in which contexts are asked for" in reason for reason in stale(make()))
+    assert any("the prompt for contexts" in reason for reason in stale(make()))
     contexts, _, report = cost(make())
     assert (contexts, report.unchanged) == (chunks + 4, 4)
     assert stale(make()) == {}
@@ -189,7 +189,7 @@ def test_another_chunker_or_context_given_with_the_question_is_named(
 
 def test_another_prompt_is_named(folder: Path) -> None:
     made_with("prompt", "other")
-    with pytest.raises(LibraryError, match=r"the words in which contexts are asked for.*`local-rag index`"):
+    with pytest.raises(LibraryError, match=r"the prompt for contexts.*`local-rag index`"):
         plain().search("boat")
     made_with("prompt", PROMPT)
     assert plain().search("boat")
