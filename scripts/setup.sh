@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make .venv with everything local-rag needs, at the versions in constraints.txt. Run again, it does nothing.
+# Create .venv with everything that local-rag needs, in the versions of constraints.txt. A second run does nothing.
 # PYTHON names the interpreter to use (3.11 or later).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,18 +10,18 @@ if [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then exit 0; fi
 
 python=${PYTHON:-python3}
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-    echo "local-rag needs Python 3.11 or later and '$python' is not; name one with PYTHON=/path/to/python3.11." >&2
+    echo "local-rag needs Python 3.11 or later, and '$python' is older or missing; name one with PYTHON=/path/to/python3.11." >&2
     exit 1
 fi
 if ! command -v c++ >/dev/null; then
-    echo "llama.cpp is compiled here and there is no C++ compiler; install one (Debian: apt-get install g++)." >&2
+    echo "There is no C++ compiler to compile llama.cpp; install one (Debian: apt-get install g++)." >&2
     exit 1
 fi
 
 # llama.cpp for this processor, without its AMX kernels: a native build with them crashes in the first decode
 # (ggml-org/llama.cpp#20824), and naming the instruction sets one by one leaves them out.
 llama_arguments() {
-    # Neither the image models nor llama.cpp's own tools are needed.
+    # Without the image models and tools of llama.cpp.
     echo "-DLLAVA_BUILD=OFF"
     if [ "$(uname -s)-$(uname -m)" != Linux-x86_64 ]; then return; fi
     local flags=" $(grep -m1 '^flags' /proc/cpuinfo | cut -d: -f2) "
@@ -34,19 +34,19 @@ llama_arguments() {
     echo "-DGGML_AVX512_BF16=$(has avx512_bf16)"
 }
 
-echo "Setting up .venv (about five minutes, most of them compiling llama.cpp) ..." >&2
+echo "Setting up .venv (about five minutes, mostly to compile llama.cpp) ..." >&2
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 pip() { .venv/bin/python -m pip --disable-pip-version-check "$@"; }
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 compiler=
 if ! .venv/bin/python -c 'import llama_cpp' 2>/dev/null; then
-    # Compiled while all else is fetched. No cache: pip's cached wheel may have been compiled with other arguments.
+    # Compile while everything else is downloaded, without pip's cache, whose wheel may have other arguments.
     CMAKE_ARGS="$(llama_arguments | tr '\n' ' ')" pip wheel --quiet --no-cache-dir --no-deps \
         --constraint constraints.txt --wheel-dir "$build" llama-cpp-python &
     compiler=$!
 fi
-# The pinned torch first: any other version, asked for by a later package, would bring gigabytes of CUDA.
+# Install the pinned torch first: another version, required by a later package, would bring gigabytes of CUDA.
 pip install --quiet --constraint constraints.txt torch
 .venv/bin/python - > "$build/others.txt" <<'END'
 import tomllib
@@ -60,8 +60,8 @@ if [ "$compiler" ]; then
     pip install --quiet --constraint constraints.txt "$build"/llama_cpp_python-*.whl
 fi
 pip install --quiet --constraint constraints.txt --editable '.[dev]'
-# Large, and for few: without them all but the tests of clusters runs.
+# These packages are large and only the tests of clusters need them, so a failure is not an error.
 if ! pip install --quiet --constraint constraints.txt --editable '.[cluster-test]' 2> "$build/cluster.txt"; then
-    echo "Ray and Qdrant are not installed, so that the tests of clusters are skipped: $(tail -n 1 "$build/cluster.txt")" >&2
+    echo "Ray and Qdrant are not installed, so the tests of clusters are skipped: $(tail -n 1 "$build/cluster.txt")" >&2
 fi
 echo "$wanted" > $stamp
