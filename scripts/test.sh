@@ -9,11 +9,13 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh
 PATH="$PWD/.venv/bin:$PATH"
 # What was skipped is printed with its reason, the browser's tests among it, and what took longest.
-tests() { pytest --numprocesses 2 --dist worksteal -rs --durations=20 "$@"; }
+tests() { pytest --numprocesses 2 --dist "$by" -rs --durations=20 "$@"; }
+by=worksteal
 
 local-rag models pull tiny
 if [ "${1-}" = --rest ]; then
     scripts/fetch_axe.sh
+    by=loadfile # one browser, one cluster
     tests -m "rest and not integration" "${@:2}"
     exec scripts/airgap_test.sh tiny
 fi
