@@ -23,6 +23,7 @@ from local_rag.llama.optimize import (
 )
 from local_rag.models.registry import resolve
 from local_rag.records import InstalledModel
+from tests.support.tiny_models import save_model
 
 
 @pytest.fixture
@@ -33,6 +34,13 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InstalledModel:
     shutil.copy(model.path, folder / model.name)
     monkeypatch.setenv("LOCAL_RAG_MODELS", str(folder))
     return resolve("smollm2-135m-instruct", "context")
+
+
+@pytest.fixture
+def smaller(tiny: InstalledModel) -> InstalledModel:
+    """A model of random weights under the name of the tiny one: a copy of it is written at once."""
+    save_model(tiny.path, "llama")
+    return tiny
 
 
 def reads_a_copy(times: float) -> Callable[[Path], tuple[float, float]]:
@@ -68,19 +76,19 @@ def test_a_faster_copy_is_kept_used_and_verified(tiny: InstalledModel) -> None:
     assert fastest_file(tiny) == tiny.path
 
 
-def test_a_copy_that_is_not_faster_is_not_kept(tiny: InstalledModel) -> None:
-    assert optimize(tiny, rates=reads_a_copy(1.05)).copy is None
-    assert list(optimized_copy(tiny).parent.iterdir()) == []
-    assert fastest_file(tiny) == tiny.path
+def test_a_copy_that_is_not_faster_is_not_kept(smaller: InstalledModel) -> None:
+    assert optimize(smaller, rates=reads_a_copy(1.05)).copy is None
+    assert list(optimized_copy(smaller).parent.iterdir()) == []
+    assert fastest_file(smaller) == smaller.path
 
 
-def test_before_many_contexts_the_copy_is_tried_once(tiny: InstalledModel) -> None:
+def test_before_many_contexts_the_copy_is_tried_once(smaller: InstalledModel) -> None:
     notes = list[str]()
-    assert file_for_many(tiny, notes.append, rates=reads_a_copy(1.05)) == tiny.path
-    assert file_for_many(tiny, notes.append, rates=reads_a_copy(3)) == tiny.path, "known not to be faster here"
+    assert file_for_many(smaller, notes.append, rates=reads_a_copy(1.05)) == smaller.path
+    assert file_for_many(smaller, notes.append, rates=reads_a_copy(3)) == smaller.path, "known not to be faster here"
     assert len(notes) == 1
-    other = replace(tiny, path=tiny.path.with_name("other.gguf"), identity="other")
-    shutil.copy(tiny.path, other.path)
+    other = replace(smaller, path=smaller.path.with_name("other.gguf"), identity="other")
+    shutil.copy(smaller.path, other.path)
     assert file_for_many(other, notes.append, rates=reads_a_copy(3)) == optimized_copy(other)
     assert file_for_many(other, notes.append) == optimized_copy(other)
     assert len(notes) == 2
