@@ -24,6 +24,10 @@ class LibraryError(LocalRagError):
     """Report a library that is missing, locked, damaged or built with other settings."""
 
 
+class MissingError(LibraryError):
+    """Report a document or passage that the library does not hold any more."""
+
+
 class DamagedLibraryError(LibraryError):
     """Report a damaged store or index; `reason` is the damage without the remedy."""
 

@@ -25,12 +25,24 @@ from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.llama.generator import never
 from local_rag.llama.open import open_engine, open_vocabulary
 from local_rag.maintenance.clean import Cleaning, Removal, clean, find_documents, remove
+from local_rag.maintenance.contents import (
+    Contents,
+    IndexedDocument,
+    IndexProgress,
+    Location,
+    WholeDocument,
+    find_passage,
+    index_progress,
+    indexed_documents,
+    locate,
+    whole_document,
+)
 from local_rag.maintenance.documents import ListedDocument, list_documents
 from local_rag.maintenance.repair import repair_index, repair_store
 from local_rag.maintenance.roots import Root, list_roots, move_root
 from local_rag.maintenance.status import Status, collect_status
 from local_rag.models.choice import chosen, find, find_for_index, threshold_of
-from local_rag.models.embedder import Embedder, RememberingEmbedder
+from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.reranker import Reranker
 from local_rag.offline import close, set_switches
@@ -46,9 +58,10 @@ from local_rag.records import (
     Turn,
 )
 from local_rag.retrieval.follow_ups import FollowUpTuning
+from local_rag.retrieval.keyword_search import search_keywords
 from local_rag.retrieval.search import Searcher, Trace
 from local_rag.settings import Settings, explicit_settings, index_settings, resolve_settings
-from local_rag.store.connect import remembered
+from local_rag.store.connect import is_library, remembered
 from local_rag.store.database import Store
 from local_rag.store.history import History, count_use
 from local_rag.store.lock import library_lock, locked_store
@@ -62,14 +75,13 @@ def _ignore(_event: object) -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The replaceable parts of a library: tests pass fakes, and `serve` keeps the vectors of questions."""
+    """The replaceable parts of a library; tests pass fakes."""
 
     load_embedder: Callable[[InstalledModel], Embedder] = load_embedder
     load_reranker: Callable[[InstalledModel], Reranker] = load_reranker
     open_engine: OpenEngine = open_engine
     open_vocabulary: OpenVocabulary = open_vocabulary
     make_workers: Callable[..., Workers] = LocalWorkers
-    keep_vectors: bool = False
 
 
 class Library:
@@ -191,10 +203,60 @@ class Library:
         with self.reading() as store:
             return collect_status(store, self._indexes, self.settings)
 
-    def documents(self, *, filters: Filters = EVERYTHING) -> list[ListedDocument]:
-        """Return the documents that match the filters: what each is about, its state, dates and size."""
+    def documents(
+        self, *, filters: Filters = EVERYTHING, after: str = "", most: int | None = None
+    ) -> list[ListedDocument]:
+        """Return the documents that match the filters: what each is about, its state, dates and size.
+
+        They are ordered by path: the first `most` whose path comes after `after`, or all.
+        """
         with self.reading() as store:
-            return list_documents(store, self._indexes, filters)
+            return list_documents(store, self._indexes, filters, after=after, most=most)
+
+    def document(self, document_id: int, *, with_text: bool = True) -> WholeDocument:
+        """Return a document as it was indexed, or without its text and passages what is known of its file."""
+        with self.reading() as store:
+            return whole_document(store, document_id, with_text=with_text)
+
+    def passage(self, chunk_id: int) -> Passage:
+        """Return the passage with this number; raise LibraryError if there is none any more."""
+        with self.reading() as store:
+            return find_passage(store, chunk_id)
+
+    def locate(self, passages: Sequence[Passage]) -> list[Location]:
+        """Return the document that each passage leads to, and whether its file has changed."""
+        if not self._has_store:
+            return [Location() for _ in passages]
+        with self.reading() as store:
+            return locate(store, passages)
+
+    def contents(self) -> Contents:
+        """Return the paths of the documents with their ids, and the roots."""
+        if self._has_store:
+            with self.reading() as store:
+                return Contents({one.path: one.id for one in store.documents()}, tuple(store.roots()))
+        catalogue = own_passages(live_index(self._indexes, self.settings, self.folder))
+        assert catalogue is not None
+        return Contents({one.path: one.id for one in catalogue.facts()}, tuple(catalogue.roots()))
+
+    def indexed_documents(self, *, start: int, count: int) -> tuple[list[IndexedDocument], list[tuple[str, str]]]:
+        """Return how far `count` documents from `start` on are indexed, and as many unreadable files with reasons."""
+        with self.reading() as store:
+            skipped = [(path, fields[3]) for path, fields in sorted(store.skipped().items())[:count]]
+            return indexed_documents(store, start=start, count=count), skipped
+
+    def index_progress(self) -> IndexProgress:
+        """Return how far the library is indexed, perhaps by another process."""
+        with self.reading() as store:
+            return index_progress(store, self.settings.context)
+
+    def search_keywords(self, question: str, *, top: int, filters: Filters = EVERYTHING) -> list[Passage]:
+        """Return the best passages for the words of a question; no model is loaded, and any thread may call it."""
+        with storage_errors(self.folder), ExitStack() as opened:
+            index = live_index(self._indexes, self.settings, self.folder)
+            index.open()
+            passages = own_passages(index) or opened.enter_context(closing(Store(self.folder)))
+            return search_keywords(question, index, passages, top=top, filters=filters)
 
     def roots(self) -> list[Root]:
         """Return the folders and files that were given to index() and not removed since."""
@@ -288,8 +350,18 @@ class Library:
     @contextmanager
     def reading(self) -> Iterator[Store]:
         """Yield a store that only the caller uses, so it can read while another thread asks."""
+        if not self._has_store:
+            raise LibraryError(
+                f"Only the index of this library is here, in {self.settings.search_engine}; whole documents are on the "
+                "machine that indexed them."
+            )
         with storage_errors(self.folder), closing(Store(self.folder)) as store:
             yield store
+
+    @property
+    def _has_store(self) -> bool:
+        """Whether the documents are here, and not only an index in a search engine."""
+        return not self.settings.search_engine or is_library(self.folder)
 
     def manifest(self) -> Mapping[str, Any]:
         """Return the manifest of the live index."""
@@ -340,7 +412,5 @@ class Library:
         self._near, weak = (rerank_model.near, rerank_model.weak_below) if rerank_model else (0.0, None)
         load_reranker = partial(self._parts.load_reranker, rerank_model) if rerank_model else None
         embedder = self._parts.load_embedder(embed_model)
-        if self._parts.keep_vectors and self.settings.answer_cache:
-            embedder = RememberingEmbedder(embedder, embed_model, self.folder)
         follow_ups = FollowUpTuning(new_subject_below=embed_model.new_subject_below)
         return Searcher(index, shelf, self.settings, embedder, load_reranker, weak, follow_ups)

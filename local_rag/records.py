@@ -6,6 +6,8 @@ from datetime import date
 from pathlib import Path
 from typing import Literal
 
+from local_rag.errors import QuestionError
+
 DocumentKind = Literal["markdown", "text", "code"]
 # The context of each chunk. `auto`: what distinguishes its document from similar ones; `llm`: also a written sentence;
 # `headings`: only title and headings; `none`: not even those.
@@ -17,6 +19,7 @@ RowKind = Literal["chunk", "document"]
 # rejected, so the headings are used; `apart`: what distinguishes the document, written without a model; `unneeded`:
 # the document needs no context.
 ContextKind = Literal["llm", "repaired", "headings", "apart", "unneeded"]
+BY_MODEL = frozenset({"llm", "repaired"})  # the kinds that a model wrote
 WRITTEN = frozenset({"llm", "repaired", "apart"})  # the kinds with a text
 Role = Literal["context", "answer", "embed", "rerank"]
 Stage = Literal["read", "compare", "contextualize", "embed", "publish", "ask", "answer", "draft", "check"]
@@ -115,6 +118,32 @@ class Filters:
     def __bool__(self) -> bool:
         """Return whether any limit is set."""
         return bool(self.within or self.types or self.since or self.before or self.tags)
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        within: Sequence[str] = (),
+        types: Sequence[str] = (),
+        since: str | None = None,
+        before: str | None = None,
+        tags: Sequence[str] = (),
+    ) -> "Filters":
+        """Return the filters that texts name, without empty ones; raise QuestionError for a text that is not a day."""
+
+        def texts(given: Sequence[str]) -> tuple[str, ...]:
+            return tuple(text.strip() for text in given if text.strip())
+
+        return cls(texts(within), texts(types), _day("since", since), _day("before", before), texts(tags))
+
+
+def _day(name: str, text: str | None) -> date | None:
+    if not (given := (text or "").strip()):
+        return None
+    try:
+        return first_day(given)
+    except ValueError:
+        raise QuestionError(f"{name} is {given[:20]!r}; give a date such as 2024-05-01, 2024-05 or 2024.") from None
 
 
 EVERYTHING = Filters()

@@ -1,6 +1,7 @@
 """Fixtures: fakes for logic, the tiny models for model paths."""
 
 import gc
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -104,3 +105,12 @@ def folder(documents: Path) -> Path:
     library = documents.parent / "lib"
     served.index(documents, library)
     return library
+
+
+@pytest.fixture
+def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A runtime directory of the user, of which a socket's path may not be long."""
+    place = tmp_path_factory.mktemp("run")
+    place.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", os.fspath(place))
+    return place

@@ -6,12 +6,20 @@ from typing import Any
 
 import click
 
-from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option, open_library
-from local_rag.cli.running import ask_server, require_question
+from local_rag.cli.options import (
+    Command,
+    ask_options,
+    json_option,
+    library_options,
+    model_option,
+    open_library,
+    require_question,
+)
 from local_rag.cli.search import NO_MATCHING_DOCUMENT, location_as_text, passage_as_text
 from local_rag.display import answer_as_dict, changed_citations, display_path, one_line, printable, printable_json
 from local_rag.records import Answer, AskOptions, Passage
 from local_rag.serialization import from_plain
+from local_rag.serving.socket_client import ask_server
 
 
 @click.command(cls=Command)

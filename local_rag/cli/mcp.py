@@ -4,17 +4,18 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from local_rag.cli.options import Command, library_options
-from local_rag.cli.running import ask_server
-from local_rag.errors import LocalRagError
-from local_rag.wire import connect
+from local_rag.errors import LibraryError, LocalRagError
+from local_rag.serving.socket_client import ask_server, is_served
 
-_LAST_SECONDS = 2.0  # in which models are freed, once nobody listens any more
+_LAST_SECONDS = 2.0  # to free the models after the client has gone
 
 
 @click.command(cls=Command)
@@ -25,52 +26,64 @@ def command(library: Path, with_ask: bool, **settings: Any) -> None:
 
     A running `local-rag serve` of the same library does the searching. It ends when its input does.
     """
-    if importlib.util.find_spec("mcp") is None:  # the extra, which not everybody installs
+    if importlib.util.find_spec("mcp") is None:  # an optional dependency
         raise LocalRagError("`local-rag mcp` needs mcp, which is not installed; run `pip install 'local-rag[serve]'`.")
-    # Not on top: this page of the help would wait for them.
+    # Imported here, because other commands do not need them.
     from importlib.metadata import version
 
     from local_rag.mcp.handshake import Greeting
-    from local_rag.mcp.instructions import read_instructions
     from local_rag.mcp.stdio import Lines, greet, serve, take_standard_streams
 
-    wire = take_standard_streams()
-    instructions = read_instructions(library.resolve())
+    folder, parts = library.resolve(), click.get_current_context().obj.parts
+    own_settings = any(value is not None for value in settings.values())
+    wire, instructions = take_standard_streams(), _instructions(folder, settings)
     greeting = Greeting("local-rag", version("local-rag"), instructions, with_ask=with_ask)
-
-    def is_served() -> bool:
-        if any(value is not None for value in settings.values()) or (connection := connect(library.resolve())) is None:
-            return False
-        connection.close()
-        return True
-
-    def ask(order: Mapping[str, Any]) -> dict[str, Any] | None:
-        return ask_server(library, settings, order)
-
-    parts = click.get_current_context().obj.parts
 
     def prepare() -> tuple[Any, Any]:
         from local_rag.library import Library, Parts
-        from local_rag.mcp.desk import OwnDesk
         from local_rag.mcp.server import make_server
+        from local_rag.serving.service import LocalService
+        from local_rag.serving.worker import LibraryWorker
 
-        desk = OwnDesk(Library(library, parts=parts or Parts(), **settings), ask, is_served)
-        return desk, make_server(desk, instructions, with_ask=with_ask)
+        worker = LibraryWorker(
+            lambda: Library(library, parts=parts or Parts(), **settings), answering=False, max_waiting=sys.maxsize
+        )
+        worker.start()
+        service = LocalService(
+            worker, partial(ask_server, folder, settings), lambda: not own_settings and is_served(folder)
+        )
+        return service, make_server(service, instructions, with_ask=with_ask)
 
     prepared = greet(wire, greeting, prepare)
     if prepared is None:
         _leave()
-    desk, server = prepared
+    service, server = prepared
     if greeting.has_listed:
-        desk.wake()
+        service.wake()
     try:
         serve(server, Lines(wire, greeting))
     finally:
-        if not desk.close(_LAST_SECONDS):
+        if not service.worker.close(_LAST_SECONDS):
             _leave(130 if sys.exc_info()[0] else 0)
 
 
+def _instructions(folder: Path, settings: Mapping[str, Any]) -> str:
+    """Return the instructions for a host, without importing what a search needs."""
+    from local_rag.mcp.instructions import RULES, write_instructions
+    from local_rag.store.database import Store
+
+    try:
+        with closing(Store(folder)) as store:
+            return write_instructions([document.path for document in store.documents()], store.roots())
+    except LibraryError:
+        from local_rag.settings import resolve_settings
+
+        if resolve_settings(folder, {}, **settings).search_engine:
+            return RULES  # only the index of the library is reachable from here, in the search engine
+        raise
+
+
 def _leave(status: int = 0) -> NoReturn:
-    """End at once: modules or models are still being loaded, which nothing can stop."""
+    """End at once, because nothing can stop modules or models that are still being loaded."""
     sys.stderr.flush()
     os._exit(status)

@@ -198,6 +198,12 @@ def filter_options(function: F) -> F:
     return filtered  # type: ignore[return-value]
 
 
+def require_question(question: str) -> None:
+    """Refuse an empty question."""
+    if not question.strip():
+        raise click.UsageError("The question is empty.")
+
+
 def json_option(function: F) -> F:
     """Add the option that prints JSON."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)

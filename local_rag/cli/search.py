@@ -5,8 +5,14 @@ from typing import Any
 
 import click
 
-from local_rag.cli.options import Command, ask_options, json_option, library_options, open_library
-from local_rag.cli.running import ask_server, require_question
+from local_rag.cli.options import (
+    Command,
+    ask_options,
+    json_option,
+    library_options,
+    open_library,
+    require_question,
+)
 from local_rag.display import (
     display_path,
     one_line,
@@ -17,6 +23,7 @@ from local_rag.display import (
 )
 from local_rag.records import AskOptions, Passage
 from local_rag.serialization import from_plain
+from local_rag.serving.socket_client import ask_server
 
 _TOP = 10
 NO_MATCHING_DOCUMENT = (

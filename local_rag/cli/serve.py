@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from local_rag.cli.options import (
     model_option,
 )
 from local_rag.errors import LibraryError, LocalRagError
-from local_rag.library import Library
 from local_rag.offline import close, is_loopback
 
 _WAITING = 128
@@ -69,7 +67,7 @@ def command(
     Beyond this machine only with a token, in LOCAL_RAG_TOKEN or in a file named by LOCAL_RAG_TOKEN_FILE, and the names
     by which it is reached (--allow-host). Ctrl-C ends it.
     """
-    token, parts = _token(), replace(current_parts(), keep_vectors=True)
+    token, parts = _token(), current_parts()
     if not is_loopback(host):
         if not token:
             raise click.UsageError(
@@ -88,8 +86,9 @@ def command(
         if path and not os.access(path, os.R_OK):
             raise click.UsageError(f"{path} cannot be read; name a PEM file.")
     try:
-        from local_rag.mcp.server import http_face
-        from local_rag.openai.endpoint import chat_face
+        from local_rag.mcp.server import http_interface
+        from local_rag.openai.endpoint import chat_interface
+        from local_rag.serving.question_vectors import open_library
         from local_rag.web.serve import Tls, serve
     except ModuleNotFoundError as error:  # the extra, which not everybody installs
         raise LocalRagError(
@@ -106,15 +105,15 @@ def command(
             close(allowed_network(library))
         click.echo(f"Answering on {address}")
         tls = Tls(tls_cert, tls_key) if tls_cert and tls_key else None
-        faces: dict[str, Any] = {"/mcp": partial(http_face, with_ask=with_ask)}
+        interfaces: list[Any] = [partial(http_interface, with_ask=with_ask), *([chat_interface] if openai else [])]
         serve(
-            lambda: Library(library, parts=parts, **settings),
+            partial(open_library, library, parts, **settings),
             listener,
             host=host,
             token=token,
             allowed=allow_host,
             tls=tls,
-            faces=faces | ({"/v1/chat/completions": chat_face} if openai else {}),
+            interfaces=interfaces,
         )
 
 

@@ -1,12 +1,11 @@
-"""The tools as a server of the protocol: the only module that knows its SDK, together with stdio.py."""
+"""The tools as a server of the protocol; only this module and stdio.py use its SDK."""
 
 import asyncio
 import importlib.metadata
 import json
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
@@ -19,38 +18,40 @@ from starlette.types import Receive, Scope, Send
 
 from local_rag.errors import LocalRagError
 from local_rag.library import Library
-from local_rag.mcp.desk import Desk
-from local_rag.mcp.fitting import as_text
 from local_rag.mcp.instructions import RULES, write_instructions
 from local_rag.mcp.shapes import SHAPES, Arguments, listed_tools
+from local_rag.mcp.token_budget import as_text
 from local_rag.mcp.tools import HANDLERS
+from local_rag.serving.requests import Caller
+from local_rag.serving.service import LibraryService
 
 NAME = "local-rag"
-_BREATH_SECONDS = 0.1
+_ROUTE = "/mcp"
+_WAKE_SECONDS = 0.1
 
 
-def make_server(desk: Desk, instructions: str, *, with_ask: bool = False) -> Server[Any]:
+def make_server(service: LibraryService, instructions: str, *, with_ask: bool = False) -> Server[Any]:
     """Return a server of the tools."""
     tools = [types.Tool.model_validate(tool) for tool in listed_tools(with_ask=with_ask)]
     names = {tool.name for tool in tools}
 
     async def list_tools(_context: Any, _asked: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        # Whoever lists the tools is about to call them; the list itself is not to wait.
-        asyncio.get_running_loop().call_later(_BREATH_SECONDS, desk.wake)
+        # A client that lists the tools is about to call one. The list itself must not wait for the models.
+        asyncio.get_running_loop().call_later(_WAKE_SECONDS, service.wake)
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
         if asked.name not in names:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {asked.name[:60]!r}.")
-        desk.wake()
+        service.wake()
         try:
             arguments = SHAPES[asked.name].arguments.model_validate(asked.arguments or {})
-            result = await HANDLERS[asked.name](desk, arguments, _client_of(context))
+            result = await HANDLERS[asked.name](service, arguments, Caller(_client_of(context), _ROUTE))
         except ValidationError as error:
             return _failed(_refusal(asked.name, error))
         except LocalRagError as error:
             return _failed(str(error))
-        except Exception:  # noqa: BLE001  one call has failed; the server goes on
+        except Exception:  # noqa: BLE001  only this call has failed
             traceback.print_exc(file=sys.stderr)
             return _failed(f"{asked.name} failed; see what local-rag has printed to stderr.")
         text = as_text(result)
@@ -67,35 +68,29 @@ def make_server(desk: Desk, instructions: str, *, with_ask: bool = False) -> Ser
     )
 
 
-def http_face(desk: Desk, *, with_ask: bool = False) -> tuple[list[BaseRoute], Callable[[], Any]]:
+def http_interface(service: LibraryService, *, with_ask: bool = False) -> tuple[list[BaseRoute], Callable[[], Any]]:
     """Return the route of the protocol over HTTP, and what must be entered while it is served.
 
-    Hosts, origins, the token and sizes are the business of whoever serves it. No session is kept: each request stands
-    alone, and an answer that takes long is a stream of events.
+    The web server checks hosts, origins, the token and sizes. No session is kept: each request stands alone, and an
+    answer that takes long is a stream of events.
     """
-    manager = StreamableHTTPSessionManager(
-        make_server(desk, instructions_of(desk.library), with_ask=with_ask), stateless=True
-    )
-
-    @asynccontextmanager
-    async def life() -> AsyncIterator[None]:
-        async with manager.run():
-            yield
+    server = make_server(service, instructions_of(service.library), with_ask=with_ask)
+    manager = StreamableHTTPSessionManager(server, stateless=True)
 
     class Endpoint:
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
             await manager.handle_request(scope, receive, send)
 
-    return [Route("/mcp", Endpoint(), methods=["GET", "POST", "DELETE"])], life
+    return [Route(_ROUTE, Endpoint(), methods=["GET", "POST", "DELETE"])], manager.run
 
 
 def instructions_of(library: Library) -> str:
-    """Return what a host is told of a library, of one that is not there yet the rules alone."""
+    """Return the instructions for a host; if the library cannot be read, only the rules."""
     try:
-        with library.reading() as store:
-            return write_instructions(store)
+        contents = library.contents()
     except LocalRagError:
         return RULES
+    return write_instructions(contents.documents, contents.roots)
 
 
 def _failed(reason: str) -> types.CallToolResult:
@@ -103,7 +98,7 @@ def _failed(reason: str) -> types.CallToolResult:
 
 
 def _refusal(name: str, error: ValidationError) -> str:
-    """Say in a sentence what is wrong with the arguments of a tool."""
+    """Return what is wrong with the arguments of a tool, as a sentence."""
     arguments: type[Arguments] = SHAPES[name].arguments
     takes = [field.alias or one for one, field in arguments.model_fields.items()]
     found = error.errors(include_url=False, include_input=False)
@@ -116,6 +111,6 @@ def _refusal(name: str, error: ValidationError) -> str:
 
 
 def _client_of(context: Any) -> str:
-    """Name the machine that asks, by its address; empty where the request came through a pipe."""
+    """Return the address of the client, empty if the request came through a pipe."""
     client = getattr(getattr(context, "request", None), "client", None)
     return str(client.host) if client else ""

@@ -9,11 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from local_rag.errors import ModelError
-from local_rag.keys import key_of
 from local_rag.models.onnx import OnnxSession
 from local_rag.reading.ruler import load_tokenizer
 from local_rag.records import InstalledModel
-from local_rag.store.history import QuestionVectors
 
 TOKENIZER_FILE = "tokenizer.json"
 
@@ -111,25 +109,3 @@ class SentenceEmbedder(_PrefixingEmbedder):
             vectors = self.model.encode(texts, batch_size=32, convert_to_tensor=True, show_progress_bar=False)
         normalised: np.ndarray = torch.nn.functional.normalize(vectors.float(), dim=1).numpy()
         return normalised
-
-
-class RememberingEmbedder:
-    """Wrap an embedder and store the vectors of questions in a library's history."""
-
-    def __init__(self, embedder: Embedder, model: InstalledModel, library: Path) -> None:
-        self._embedder = embedder
-        # The class is part of the key: another copy of the same model gives slightly different digits.
-        made_with = key_of(model.identity, model.query_prefix, model.pooling, type(embedder).__name__)
-        self._vectors = QuestionVectors(library, made_with)
-
-    def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
-        """Return normalised float32 vectors, shape (len(texts), dimension)."""
-        return self._embedder.embed_passages(texts)
-
-    def embed_query(self, text: str) -> np.ndarray:
-        """Return one normalised float32 vector, shape (dimension,)."""
-        if kept := self._vectors.get(text):
-            return np.frombuffer(kept, dtype=np.float32)
-        vector = np.ascontiguousarray(self._embedder.embed_query(text), dtype=np.float32)
-        self._vectors.put(text, vector.tobytes())
-        return vector

@@ -1,7 +1,7 @@
-"""Answer what clients ask of a model beside the user's questions: titles, tags, what to ask next. By code alone.
+"""Reply, without any model, to tasks that chat clients send beside the user's questions: titles, tags, follow-ups.
 
-Such a request is known by the exact words of the client's own template, with which no question begins. Open WebUI puts
-"### Task:" before a user's question too, where it adds text of its own to it: that prefix alone says nothing.
+A task is recognised by the exact words of the client's template, with which no question begins. The prefix
+"### Task:" is not enough: Open WebUI also puts it before a user's question when it adds text of its own.
 """
 
 import json
@@ -23,8 +23,8 @@ _TITLE_WORDS, _LONGEST = 8, 80
 _FIRST_SAID = re.compile(r"<chat_history>\s*USER:\s*(.*?)\s*(?:\n(?:USER|ASSISTANT):|</chat_history>)", re.DOTALL)
 
 
-def reply_to_chore(text: str) -> str | None:
-    """Return the reply to a client's own request; None to anything that a person may have asked."""
+def reply_to_client_task(text: str) -> str | None:
+    """Return the reply to a client's task; None for anything that a user may have asked."""
     key = next((key for prefix, key in _PREFIXES.items() if text.startswith(prefix)), None)
     if key is None:
         return None
@@ -34,7 +34,7 @@ def reply_to_chore(text: str) -> str | None:
 
 
 def _title(text: str) -> str:
-    """Return the first words of what was asked first."""
+    """Return the first words of the first question."""
     said = _FIRST_SAID.search(text)
     words = said[1].split() if said else []
     return " ".join(words[:_TITLE_WORDS])[:_LONGEST] or "Conversation"

@@ -1,11 +1,10 @@
-"""The routes under /v1: the models, of which the library is the only one, and its answers."""
+"""The routes under /v1: the library as the only model, and its answers as chat completions."""
 
-import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -16,67 +15,46 @@ from local_rag.display import one_line, passage_as_dict, printable_json
 from local_rag.errors import BusyError, LocalRagError, QuestionError
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.library import Library
-from local_rag.openai.client_tasks import reply_to_chore
+from local_rag.openai.client_tasks import reply_to_client_task
 from local_rag.openai.markdown import sources_as_markdown
-from local_rag.openai.requests import Order, read_order
-from local_rag.records import Answer, Turn
+from local_rag.openai.requests import ChatRequest, read_request
+from local_rag.records import Answer
+from local_rag.serving.http import LateBodyError, client_of, read_body, unless_gone
+from local_rag.serving.job import Failure, Job, Ping, Result, TextWritten, failure
+from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
+from local_rag.serving.service import LibraryService
 
 IGNORED_HEADER = "x-local-rag-ignored"
+_COMPLETIONS = "/v1/chat/completions"
 _PING_SECONDS = 10.0
-_BODY_SECONDS = 20.0
 
 
 class UnknownModelError(LocalRagError):
-    """Report a model that is not the library."""
+    """Report that the client asks for another model than the library."""
 
 
-_STATUS: dict[type[Exception], int] = {QuestionError: 400, UnknownModelError: 404, BusyError: 429}
+_STATUS: dict[type[Exception], int] = {QuestionError: 400, UnknownModelError: 404, LateBodyError: 408, BusyError: 429}
 
 
-class Desk(Protocol):
-    """What is needed of whoever holds the library."""
-
-    @property
-    def library(self) -> Library:
-        """Return the library."""
-
-    async def ask(
-        self,
-        question: str,
-        *,
-        client: str,
-        earlier: Sequence[Turn] = (),
-        on_text: Callable[[str], None] = ...,
-        receive: Callable[[], Any] | None = ...,
-    ) -> Answer:
-        """Answer a question; `on_text` is called with the answer as it is written.
-
-        `receive`, of a request, tells when whoever asked has gone away.
-        """
-
-
-def chat_face(desk: Desk) -> tuple[list[BaseRoute], Callable[[], AbstractAsyncContextManager[None]]]:
-    """Return the routes, and nothing that must be entered while they are served."""
+def chat_interface(
+    service: LibraryService,
+) -> tuple[list[BaseRoute], Callable[[], AbstractAsyncContextManager[None]]]:
+    """Return the routes; nothing must be entered while they are served."""
     started = int(time.time())
 
     async def models(_request: Request) -> Response:
-        model = {"id": model_name(desk.library), "object": "model", "created": started, "owned_by": "local-rag"}
+        model = {"id": model_name(service.library), "object": "model", "created": started, "owned_by": "local-rag"}
         return _json({"object": "list", "data": [model]})
 
     async def completions(request: Request) -> Response:
         try:
-            async with asyncio.timeout(_BODY_SECONDS):
-                body = await request.body()
-        except TimeoutError:
-            return _error("The request did not arrive in time; send it again.", 408)
-        try:
-            order = read_order(body)
-            name = model_name(desk.library)
-            if order.model not in ("", name):
-                raise UnknownModelError(f"There is no model {order.model[:60]!r} here; the library is {name!r}.")
-            completion = Completion(desk, order, client=request.client.host if request.client else "unknown")
-            headers = {IGNORED_HEADER: ", ".join(order.ignored)} if order.ignored else {}
-            if order.stream:
+            asked = read_request(await read_body(request))
+            name = model_name(service.library)
+            if asked.model not in ("", name):
+                raise UnknownModelError(f"There is no model {asked.model[:60]!r} here; the library is {name!r}.")
+            completion = Completion(service, asked, Caller(client_of(request.scope), _COMPLETIONS))
+            headers = {IGNORED_HEADER: ", ".join(asked.ignored)} if asked.ignored else {}
+            if asked.stream:
                 headers |= {"x-accel-buffering": "no"}
                 return StreamingResponse(completion.events(), headers=headers, media_type="text/event-stream")
             return _json(await completion.whole(request.receive), headers=headers)
@@ -86,12 +64,12 @@ def chat_face(desk: Desk) -> tuple[list[BaseRoute], Callable[[], AbstractAsyncCo
 
     return [
         Route("/v1/models", models, methods=["GET"]),
-        Route("/v1/chat/completions", completions, methods=["POST"]),
+        Route(_COMPLETIONS, completions, methods=["POST"]),
     ], nullcontext
 
 
 def model_name(library: Library) -> str:
-    """Name a library as a model: after its folder, or where that has the usual name after the one it lies in."""
+    """Return the name of a library as a model: its folder, or the parent of a folder with the usual name."""
     folder = library.folder.parent if library.folder.name == DEFAULT_FOLDER.name else library.folder
     return one_line(folder.name) or "library"
 
@@ -99,60 +77,61 @@ def model_name(library: Library) -> str:
 class Completion:
     """Answer one request, whole or as a stream of events."""
 
-    def __init__(self, desk: Desk, order: Order, *, client: str) -> None:
-        self._desk, self._order, self._client = desk, order, client
-        self._model = model_name(desk.library)
+    def __init__(self, service: LibraryService, asked: ChatRequest, caller: Caller) -> None:
+        self._service, self._asked, self._caller = service, asked, caller
+        self._model = model_name(service.library)
         self._id, self._created = f"chatcmpl-{secrets.token_hex(12)}", int(time.time())
-        if not order.question.strip():
+        if not asked.question.strip():
             raise QuestionError("The question is empty.")
 
     async def whole(self, receive: Callable[[], Any]) -> dict[str, Any]:
-        """Return the completion; where `receive` tells that whoever asked has gone away, the answer is stopped."""
-        answer = await self._answer(lambda _text: None, receive)
+        """Return the completion; once `receive` tells that the client has gone, the answer is stopped."""
+        answer = self._own_reply() or (await unless_gone(receive, self._ask().outcome())).answer
         message = {"role": "assistant", "content": answer.text + sources_as_markdown(answer)}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return self._object("chat.completion", [choice], usage=_usage(answer), citations=_citations(answer))
 
     async def events(self) -> AsyncIterator[bytes]:
-        """Yield the completion piece by piece; whoever stops reading stops the answer."""
-        told: asyncio.Queue[str | None] = asyncio.Queue()
-        asking = asyncio.ensure_future(self._answer(told.put_nowait))
-        asking.add_done_callback(lambda _answer: told.put_nowait(None))
+        """Yield the completion piece by piece; a client that stops reading stops the answer."""
+        yield self._chunk({"role": "assistant", "content": ""})
         try:
-            yield self._chunk({"role": "assistant", "content": ""})
-            while True:
-                try:
-                    async with asyncio.timeout(_PING_SECONDS):
-                        text = await told.get()
-                except TimeoutError:
-                    yield b": still at work\n\n"
-                    continue
-                if text is None:
-                    break
-                yield self._chunk({"content": text})
-            answer = await asking
-            if sources := sources_as_markdown(answer):
-                yield self._chunk({"content": sources})
-            yield self._chunk({}, finish_reason="stop", citations=_citations(answer))
-            if self._order.with_usage:
-                yield _event(self._object("chat.completion.chunk", [], usage=_usage(answer)))
-        except LocalRagError as error:
-            yield _event(_error_object(str(error)))
-        except Exception:
-            yield _event(_error_object("The answer failed; see what `local-rag serve` has printed."))
-            raise
-        finally:
-            asking.cancel()
+            if reply := self._own_reply():
+                yield self._chunk({"content": reply.text})
+                for event in self._end(reply):
+                    yield event
+            else:
+                async with aclosing(self._ask().events(_PING_SECONDS)) as events:
+                    async for happened in events:
+                        match happened:
+                            case TextWritten(text):
+                                yield self._chunk({"content": text})
+                            case Ping():
+                                yield b": still at work\n\n"
+                            case Result(served):
+                                for event in self._end(served.answer):
+                                    yield event
+                            case Failure():
+                                yield _event(_error_object(happened.message))
+        except Exception as error:  # noqa: BLE001  too many wait, or a result could not be written
+            yield _event(_error_object(failure(error).message))
         yield b"data: [DONE]\n\n"
 
-    async def _answer(self, on_text: Callable[[str], None], receive: Callable[[], Any] | None = None) -> Answer:
-        """Answer what a person asks from the documents, and all else by code."""
-        question = self._order.question
-        if reply := reply_to_chore(question) or reply_to_greeting(question):
-            on_text(reply)
-            return Answer(question, reply, answered=True)
-        earlier = self._order.earlier
-        return await self._desk.ask(question, client=self._client, earlier=earlier, on_text=on_text, receive=receive)
+    def _end(self, answer: Answer) -> Iterator[bytes]:
+        """Yield what follows the text of an answer: sources, citations and usage."""
+        if sources := sources_as_markdown(answer):
+            yield self._chunk({"content": sources})
+        yield self._chunk({}, finish_reason="stop", citations=_citations(answer))
+        if self._asked.with_usage:
+            yield _event(self._object("chat.completion.chunk", [], usage=_usage(answer)))
+
+    def _own_reply(self) -> Answer | None:
+        """Return the reply of the code to a client's task or a greeting, None to what a user asks."""
+        question = self._asked.question
+        reply = reply_to_client_task(question) or reply_to_greeting(question)
+        return Answer(question, reply, answered=True) if reply else None
+
+    def _ask(self) -> Job[ServedAnswer]:
+        return self._service.ask(AskRequest(question=self._asked.question, earlier=self._asked.earlier), self._caller)
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
@@ -164,7 +143,7 @@ class Completion:
 
 
 def _usage(answer: Answer) -> dict[str, int]:
-    """Count the tokens that the model has read and those of its answer; where code has answered there are none."""
+    """Return the tokens that the model read and wrote; a reply of the code has none."""
     return {
         "prompt_tokens": answer.tokens,
         "completion_tokens": answer.written,

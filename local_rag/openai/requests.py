@@ -1,4 +1,4 @@
-"""Read a request of the chat endpoint: the question, the conversation before it, and what is ignored."""
+"""Read a request for a chat completion: the question, the conversation before it, and what is ignored."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from local_rag.files import is_utf8
 from local_rag.records import Turn
 
 _READ = {"model", "messages", "stream", "stream_options"}
-# What asks for nothing that is not done anyway.
+# Values that ask for what is done in any case.
 _HARMLESS: Mapping[str, Any] = {"n": 1, "tools": [], "stop": []}
 _MOST_IGNORED = 30
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -25,8 +25,8 @@ _MOST_TURNS = 20  # of the conversation; only the last and the first are searche
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """A request: `question` goes on the conversation of `earlier` turns; `ignored` names what had no effect."""
+class ChatRequest:
+    """A request: the `question` follows the `earlier` turns; `ignored` names the fields without effect."""
 
     model: str
     question: str
@@ -36,14 +36,14 @@ class Order:
     ignored: tuple[str, ...] = ()
 
 
-def read_order(body: bytes) -> Order:
-    """Read the body of a request; raise QuestionError for one that holds no question."""
+def read_request(body: bytes) -> ChatRequest:
+    """Read the body of a request; raise QuestionError if it holds no question."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):
-        raise QuestionError("The body is no JSON; send a chat completion request.") from None
+        raise QuestionError("The body is not JSON; send a chat completion request.") from None
     if not isinstance(fields, dict):
-        raise QuestionError("The body is no JSON object; send a chat completion request.")
+        raise QuestionError("The body is not a JSON object; send a chat completion request.")
     messages = fields.get("messages")
     if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
         raise QuestionError("messages must be a list of objects with role and content.")
@@ -53,7 +53,7 @@ def read_order(body: bytes) -> Order:
         ignored.append(_SYSTEM)
     if any(role not in {"system", "developer", "user", "assistant"} for role, _ in said):
         ignored.append(_ROLES)
-    last = max((place for place, (role, _) in enumerate(said) if role == "user"), default=None)
+    last = max((position for position, (role, _) in enumerate(said) if role == "user"), default=None)
     if last is None:
         raise QuestionError("There is no message of the role user; the last one is the question.")
     if not is_utf8(said[last][1]):
@@ -61,7 +61,7 @@ def read_order(body: bytes) -> Order:
     if last + 1 < len(said):
         ignored.append(_BEHIND)
     options = fields.get("stream_options")
-    return Order(
+    return ChatRequest(
         model=str(fields.get("model") or ""),
         question=said[last][1],
         earlier=_turns(said[:last])[-_MOST_TURNS:],
@@ -72,7 +72,7 @@ def read_order(body: bytes) -> Order:
 
 
 def _text_of(content: Any, ignored: list[str]) -> str:
-    """Return the text of a message, which may come in parts; parts that are none are ignored."""
+    """Return the text of a message, which may come in parts; parts without text are ignored."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
@@ -83,7 +83,7 @@ def _text_of(content: Any, ignored: list[str]) -> str:
 
 
 def _turns(said: Sequence[tuple[str, str]]) -> tuple[Turn, ...]:
-    """Pair each question with what was answered to it."""
+    """Pair each question with its answer."""
     turns = list[Turn]()
     for role, text in said:
         if role == "user" and text.strip() and is_utf8(text):
@@ -94,7 +94,7 @@ def _turns(said: Sequence[tuple[str, str]]) -> tuple[Turn, ...]:
 
 
 def _nameable(ignored: Sequence[str]) -> list[str]:
-    """Return names that can stand in a header; whatever else a client calls its fields is only counted."""
+    """Return the names that may stand in a header, and one name for all others."""
     known = [name for name in ignored if _NAME.fullmatch(name) or (" " in name and name.replace(" ", "").isalpha())]
     kept = known[:_MOST_IGNORED]
     return kept + (["other fields"] if len(kept) < len(ignored) else [])

@@ -6,13 +6,13 @@ from local_rag.index.keyword_index import keyword_tokens
 from local_rag.index.protocol import Index
 from local_rag.records import EVERYTHING, SITUATED, Filters, Hit, Passage
 from local_rag.retrieval.filters import Filtering
-from local_rag.retrieval.search import found_passage
+from local_rag.retrieval.search import Shelf, found_passage
 from local_rag.retrieval.whole_documents import asks_for_documents, without
 from local_rag.store.database import Store
 
 
 def search_keywords(
-    question: str, index: Index, store: Store, *, top: int, filters: Filters = EVERYTHING
+    question: str, index: Index, store: Store | Shelf, *, top: int, filters: Filters = EVERYTHING
 ) -> list[Passage]:
     """Return the passages that score best for the words of a question, best first; the index is open."""
     if not is_utf8(question):

@@ -3,10 +3,9 @@
 import asyncio
 import sys
 import traceback
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from types import MappingProxyType
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,80 +15,79 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from local_rag.errors import BusyError, LocalRagError, QuestionError
-from local_rag.serving.worker import Owner
-from local_rag.web.desk import Desk, Face
+from local_rag.serving.http import Interface, LateBodyError
+from local_rag.serving.service import WorkerService
+from local_rag.serving.unix_socket import SocketServer
+from local_rag.serving.worker import LibraryWorker
 from local_rag.web.guard import Guard, Limits, TooLargeError
-from local_rag.web.pages.ask import asking_routes
-from local_rag.web.pages.base import Site, json_response, wants_json
-from local_rag.web.pages.documents import reading_routes
-from local_rag.web.pages.history import history_routes
-from local_rag.web.pages.inspect import inspector_routes
-from local_rag.web.shell import Shell
+from local_rag.web.pages import ask, documents, history, inspect, library
+from local_rag.web.pages.base import Site, json_response, site_of, wants_json
 
-_STATUS: dict[type[Exception], int] = {QuestionError: 400, TooLargeError: 413, BusyError: 429}
+_STATUS: dict[type[Exception], int] = {QuestionError: 400, LateBodyError: 400, TooLargeError: 413, BusyError: 429}
 _STATIC = Path(__file__).parent / "static"
 
 
 def make_app(
-    owner: Owner,
+    worker: LibraryWorker,
     *,
     hosts: Collection[str],
     token: str = "",
     tls: bool = False,
     port: int | None = None,
-    shell: Shell | None = None,
+    with_socket: bool = False,
     limits: Limits = Limits(),  # noqa: B008
-    faces: Mapping[str, Face] = MappingProxyType({}),
+    interfaces: Sequence[Interface] = (),
 ) -> Guard:
-    """Return the whole application; it starts the owner, and closes it at the end.
+    """Return the whole application; it starts the worker and closes it at the end.
 
-    `faces` are other rooms' routes, each by the name under which the audit log has what is asked there.
+    `with_socket` answers the command line of the same user, `interfaces` are those beside the page.
     """
-    site = Site(owner, port=port)
-    added = [face(Desk(site, route)) for route, face in faces.items()]
+    service = WorkerService(worker)
+    added = [interface(service) for interface in interfaces]
 
     @asynccontextmanager
     async def life(_app: Starlette) -> AsyncIterator[None]:
-        owner.start()
-        if shell:
-            await shell.open(site)
+        worker.start()
+        worker.wake()
+        socket = SocketServer(service) if with_socket else None
+        if socket:
+            await socket.open()
         async with AsyncExitStack() as stack:
-            for _, life_of_face in added:
-                await stack.enter_async_context(life_of_face())
+            for _, life_of_interface in added:
+                await stack.enter_async_context(life_of_interface())
             yield
-        if shell:
-            await shell.close()
-        await asyncio.to_thread(owner.close)
+        if socket:
+            await socket.close()
+        await asyncio.to_thread(worker.close)
 
-    async def expected(request: Request, error: Exception) -> Response:
-        status = _STATUS.get(type(error), 503)
-        return await _message(site, request, str(error), status)
-
-    async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        text = "There is no such page." if error.status_code == 404 else error.detail  # noqa: PLR2004
-        return await _message(site, request, text, error.status_code)
-
-    async def failed(request: Request, error: Exception) -> Response:
-        traceback.print_exception(error, file=sys.stderr)
-        return await _message(site, request, "This failed; see what `local-rag serve` has printed.", 500)
-
+    pages = (route for page in (ask, documents, library, inspect, history) for route in page.ROUTES)
+    others = (route for routes, _ in added for route in routes)
     app = Starlette(
-        routes=[
-            *asking_routes(site),
-            *reading_routes(site),
-            *inspector_routes(site),
-            *history_routes(site),
-            *(route for routes, _ in added for route in routes),
-            Mount("/static", StaticFiles(directory=_STATIC)),
-        ],
-        exception_handlers={LocalRagError: expected, HTTPException: refused, Exception: failed},
+        routes=[*pages, *others, Mount("/static", StaticFiles(directory=_STATIC))],
+        exception_handlers={LocalRagError: _expected, HTTPException: _refused, Exception: _failed},
         lifespan=life,
     )
+    app.state.site, app.state.pace = Site(service, port=port), library.Pace()
+    app.state.drawing = asyncio.Semaphore(documents.DRAWN_AT_ONCE)
     return Guard(app, hosts=hosts, token=token, tls=tls, limits=limits)
 
 
-async def _message(site: Site, request: Request, message: str, status: int) -> Response:
+async def _expected(request: Request, error: Exception) -> Response:
+    return await _message(request, str(error), _STATUS.get(type(error), 503))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    text = "There is no such page." if error.status_code == 404 else error.detail  # noqa: PLR2004
+    return await _message(request, text, error.status_code)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    traceback.print_exception(error, file=sys.stderr)
+    return await _message(request, "This failed; see what `local-rag serve` has printed.", 500)
+
+
+async def _message(request: Request, message: str, status: int) -> Response:
     if wants_json(request):
         return json_response({"error": message}, status)
-    return await site.show(request, "message.html", status=status, message=message)
+    return await site_of(request).show(request, "message.html", status=status, message=message)

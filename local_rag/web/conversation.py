@@ -1,16 +1,16 @@
-"""A conversation as a page shows it: its questions, their answers and what was read for them, from what was kept."""
+"""The view of a kept conversation: its questions, their answers, and the passages that were read for them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from local_rag.library import Library
-from local_rag.store.history import History, KeptTurn
-from local_rag.web.evidence import AnswerView, Card, kept_cards, lead_on, view_answer
+from local_rag.serving.history import History, KeptTurn
+from local_rag.web.evidence import AnswerView, Card, kept_cards, link_cards, view_answer
 
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """A question, with what was answered and the passages that were read for it."""
+    """A question with its answer and the passages that were read for it."""
 
     kept: KeptTurn
     view: AnswerView
@@ -19,7 +19,7 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A conversation by its number, 0 for one that has yet to begin, and what was asked in it before."""
+    """A conversation and its turns; the number of a conversation that has not begun is 0."""
 
     id: int = 0
     turns: Sequence[TurnView] = ()
@@ -27,18 +27,21 @@ class Thread:
 
 
 def view_turn(kept: KeptTurn, library: Library | None = None, *, alone: bool = False) -> TurnView:
-    """Show a question of a conversation; `alone` it is the one whose cards stand on the page by their plain names.
+    """Return the view of a turn; the cards of the turn that is shown `alone` have plain ids.
 
-    With a library the passages lead to its documents, as far as they are still there.
+    With a library, passages lead to the documents that it still holds.
     """
     anchor = "source" if alone else f"turn-{kept.id}-source"
     made = kept_cards(kept.answer, anchor)
     view = view_answer(kept.answer, anchor=anchor, found=kept.found)
-    return TurnView(kept, view, lead_on(library, made) if library else made)
+    return TurnView(kept, view, link_cards(library, made) if library else made)
 
 
 def view_thread(history: History, library: Library, conversation: int, *, apart: str | None = None) -> Thread:
-    """Show a conversation with its last question apart; of other words than `apart`, it stands among the others."""
+    """Return the view of a conversation, with its last turn apart from the others.
+
+    If `apart` names another question than the last one, no turn is apart.
+    """
     turns = history.turns(conversation)
     last = turns.pop() if apart in (None, turns[-1].question) else None
     return Thread(

@@ -1,11 +1,12 @@
-"""A document as it was indexed: its text in parts of bounded size, its lines, headings and one passage marked."""
+"""The view of a document as it was indexed: a part of its text with one passage marked, and its headings."""
 
 import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from local_rag.store.database import Store, StoredChunk, StoredDocument
+from local_rag.maintenance.contents import WholeDocument
+from local_rag.records import Passage
 
 PART = 60_000  # characters shown at once
 _BEFORE = 4000  # of them before a passage
@@ -15,7 +16,7 @@ _LONGEST_LINE = 4000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line, or a piece of a very long one, as (text, marked); `number` is 0 for what goes on with a line."""
+    """A line, or a piece of a very long one, as pairs (text, marked); `number` is 0 for the later pieces of a line."""
 
     number: int
     pieces: tuple[tuple[str, bool], ...]
@@ -24,7 +25,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A heading, and the chunk that begins below it."""
+    """A heading and the chunk that begins below it."""
 
     title: str
     level: int
@@ -33,9 +34,9 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class DocumentView:
-    """A part of a document, with what leads to the others: offsets, None where there are none."""
+    """A part of a document; `before` and `after` are offsets of the parts around it, None if there are none."""
 
-    document: StoredDocument
+    document: WholeDocument
     lines: tuple[Line, ...]
     outline: tuple[Outline, ...]
     start: int
@@ -45,21 +46,20 @@ class DocumentView:
     after: int | None
     page: int | None
     pages: tuple[int, ...]
-    chunk: StoredChunk | None
+    chunk: Passage | None
     earlier: int | None
     later: int | None
 
 
-def view_document(store: Store, document: StoredDocument, *, chunk_id: int, start: int, page: int) -> DocumentView:
-    """Show the part of a document that holds a chunk, or a page, or begins at an offset."""
-    text = store.document_text(document.id)
-    chunks = list(store.chunks(document.id))
-    place = next((place for place, one in enumerate(chunks) if one.id == chunk_id), None)
-    chosen = chunks[place] if place is not None else None
-    pages = tuple(sorted({one.chunk.page for one in chunks if one.chunk.page is not None}))
+def view_document(document: WholeDocument, *, chunk_id: int, start: int, page: int) -> DocumentView:
+    """Return the part of a document that holds a chunk, or a page, or begins at an offset."""
+    text, chunks = document.text, document.passages
+    position = next((position for position, one in enumerate(chunks) if one.chunk_id == chunk_id), None)
+    chosen = chunks[position] if position is not None else None
+    pages = tuple(sorted({one.page for one in chunks if one.page is not None}))
     if chosen is None and page in pages:
-        start = next(one.chunk.start for one in chunks if one.chunk.page == page)
-    marked = (chosen.chunk.start, chosen.chunk.end) if chosen else (0, 0)
+        start = next(one.start for one in chunks if one.page == page)
+    marked = (chosen.start, chosen.end) if chosen else (0, 0)
     begin = _line_start(text, max(0, marked[0] - _BEFORE) if chosen else min(max(0, start), len(text)))
     end = min(len(text), begin + PART)
     if end < len(text) and (cut := text.rfind("\n", begin, end)) > begin:
@@ -74,16 +74,16 @@ def view_document(store: Store, document: StoredDocument, *, chunk_id: int, star
         length=len(text),
         before=_line_start(text, max(0, begin - PART)) if begin else None,
         after=end if end < len(text) else None,
-        page=(chosen.chunk.page if chosen else page if page in pages else pages[0]) if pages else None,
+        page=(chosen.page if chosen else page if page in pages else pages[0]) if pages else None,
         pages=pages,
         chunk=chosen,
-        earlier=chunks[place - 1].id if place else None,
-        later=chunks[place + 1].id if place is not None and place + 1 < len(chunks) else None,
+        earlier=chunks[position - 1].chunk_id if position else None,
+        later=chunks[position + 1].chunk_id if position is not None and position + 1 < len(chunks) else None,
     )
 
 
 def _line_start(text: str, offset: int) -> int:
-    """Return where the line of an offset begins, or the offset itself where that is too far off."""
+    """Return the offset at which the line of an offset begins, or the offset itself if the line is very long."""
     start = text.rfind("\n", 0, offset) + 1
     return start if offset - start <= _LONGEST_LINE else offset
 
@@ -103,14 +103,14 @@ def _lines(text: str, begin: int, end: int, number: int, marked: tuple[int, int]
         number += 1
 
 
-def _outline(chunks: Sequence[StoredChunk]) -> Iterator[Outline]:
-    """Yield each heading once, where the chunks go on below it."""
+def _outline(chunks: Sequence[Passage]) -> Iterator[Outline]:
+    """Yield each heading once, with the first chunk below it."""
     before: tuple[str, ...] = ()
     count = 0
-    for stored in chunks:
-        headings = stored.chunk.headings
+    for chunk in chunks:
+        headings = chunk.headings
         for level, title in enumerate(headings):
             if headings[: level + 1] != before[: level + 1] and count < _MOST_HEADINGS:
                 count += 1
-                yield Outline(title, level, stored.id)
+                yield Outline(title, level, chunk.chunk_id)
         before = headings

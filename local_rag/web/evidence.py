@@ -1,4 +1,4 @@
-"""What the page shows of an answer and of passages: every field a template needs, in records made by code."""
+"""What the pages show of an answer and of passages, in records with every field that a template needs."""
 
 import math
 from collections.abc import Sequence
@@ -8,20 +8,19 @@ from pathlib import Path
 from markupsafe import Markup
 
 from local_rag.display import display_path, one_line
-from local_rag.errors import LibraryError
-from local_rag.indexing.changes import FileState, file_state
+from local_rag.indexing.changes import FileState
 from local_rag.library import Library
 from local_rag.models.choice import chosen
-from local_rag.records import Answer, Passage, heading_path
-from local_rag.store.database import Store, StoredDocument
-from local_rag.web.marking import Piece, mark
+from local_rag.records import BY_MODEL, Answer, Passage, heading_path
+from local_rag.retrieval.marking import Piece, mark
 from local_rag.web.markup import show_answer
 
 STAGES = ("dense", "keyword", "fused", "rerank")
-_CHANGES: dict[FileState, str] = {
+# What a page says of a document whose file is in this state.
+STATES: dict[FileState, str] = {
     "same": "",
     "changed": "changed since it was indexed",
-    "missing": "not where it was when it was indexed",
+    "missing": "file moved or deleted",
 }
 _MOST_LOG_ODDS, _WHOLE = 15.0, 10  # odds larger than this are said in whole numbers
 _TERMS = {"rerank": "reranked"}
@@ -31,7 +30,7 @@ _TERMS = {"rerank": "reranked"}
 class Card:
     """A passage as evidence.
 
-    `number` is that by which the answer cites it, 0 for one that was not read, `anchor` the name of its place.
+    The answer cites it by `number`, which is 0 if the model did not read it; `anchor` is its element's id.
     """
 
     passage: Passage
@@ -68,9 +67,9 @@ class AnswerView:
 
 
 def view_answer(answer: Answer, *, again: bool = False, anchor: str = "source", found: int = 0) -> AnswerView:
-    """Gather what the page says of an answer; here, and nowhere else, new fields of `Answer` are taken over.
+    """Gather what the page shows of an answer; new fields of `Answer` reach the page only here.
 
-    The cards that its citations lead to are named by `anchor`.
+    Citations lead to the cards whose ids begin with `anchor`.
     """
     notes, elsewhere = _notes(answer)
     sources = range(1, len(answer.read) + 1) if answer.answered else ()
@@ -94,25 +93,25 @@ def view_answer(answer: Answer, *, again: bool = False, anchor: str = "source", 
 
 
 def _notes(answer: Answer) -> tuple[list[tuple[int, Markup]], tuple[Markup, ...]]:
-    """Say, at the end of each sentence that it is true of, what its sources lack; apart what of is no longer there."""
-    notes, elsewhere, place = list[tuple[int, Markup]](), list[Markup](), 0
+    """Return what the sources of each sentence lack, by the offset of its end; and notes on sentences left out."""
+    notes, elsewhere, end = list[tuple[int, Markup]](), list[Markup](), 0
     for one in answer.support if answer.answered else ():
-        said = []
+        remarks = []
         if not one.supported:
             words = Markup(", ").join(Markup("&ldquo;{}&rdquo;").format(one_line(word)) for word in one.missing)
-            said.append(Markup("Not in what it cites: {}.").format(words))
+            remarks.append(Markup("Not in what it cites: {}.").format(words))
         if one.removed:
-            said.append(Markup("Cited {}, which is no source; removed.").format(_numbers(one.removed)))
-        start = answer.text.find(one.sentence, place)
+            remarks.append(Markup("Cited {}, which is not a source; removed.").format(_numbers(one.removed)))
+        start = answer.text.find(one.sentence, end)
         if start >= 0:
-            place = start + len(one.sentence)
-        note = Markup(" ").join(said)
+            end = start + len(one.sentence)
+        note = Markup(" ").join(remarks)
         if note and start >= 0:
-            notes.append((place, note))
+            notes.append((end, note))
         elif note:
             elsewhere.append(Markup("Left out: {} {}").format(one.sentence, note))
     if answer.removed_citations and not any(one.removed for one in answer.support):
-        elsewhere.append(Markup("Cited {}, which is no source; removed.").format(_numbers(answer.removed_citations)))
+        elsewhere.append(Markup("Cited {}, which is not a source; removed.").format(_numbers(answer.removed_citations)))
     return notes, tuple(elsewhere)
 
 
@@ -121,7 +120,7 @@ def _numbers(numbers: Sequence[int]) -> str:
 
 
 def odds_in_words(log_odds: float | None) -> str:
-    """Say odds as people do: 3 to 1, even, 1 to 20."""
+    """Return odds as people say them: 3 to 1, even, 1 to 20."""
     if log_odds is None or not math.isfinite(log_odds):
         return ""
     times = math.exp(min(abs(log_odds), _MOST_LOG_ODDS))
@@ -132,35 +131,26 @@ def odds_in_words(log_odds: float | None) -> str:
 
 
 def cards(library: Library, question: str, passages: Sequence[Passage], *, answer: Answer | None = None) -> list[Card]:
-    """Make a card of each passage: those that the answer read first, by their numbers."""
-    return lead_on(library, _cards(question, passages, answer))
+    """Make a card of each passage: first those that the answer read, by their numbers."""
+    return link_cards(library, _cards(question, passages, answer))
 
 
-def lead_on(library: Library, made: Sequence[Card]) -> list[Card]:
-    """Add to cards what the library knows: the document they lead to, whether it has changed, who wrote the context."""
+def link_cards(library: Library, made: Sequence[Card]) -> list[Card]:
+    """Add to cards what the library knows: their document, whether its file has changed, who wrote the context."""
     writer = Path(chosen(library.settings).get("context", "")).name
-    with library.reading() as store:
-        chunks = store.chunks_by_id([card.passage.chunk_id for card in made])
-        owners = {one.document_id: store.document(one.document_id) for one in chunks.values()}
-    shown = []
-    for card in made:
-        chunk = chunks.get(card.passage.chunk_id)
-        # A passage that was kept may be of an index of before, where another chunk had its number.
-        same = chunk and chunk.path == card.passage.path
-        owner = owners.get(chunk.document_id) if chunk and same else None
-        shown.append(
-            replace(
-                card,
-                writer=writer if card.passage.context_kind in {"llm", "repaired"} else "",
-                change=change_of(owner) if owner else "",
-                document=owner.id if owner else None,
-            )
+    return [
+        replace(
+            card,
+            writer=writer if card.passage.context_kind in BY_MODEL else "",
+            change=STATES[location.state],
+            document=location.document,
         )
-    return shown
+        for card, location in zip(made, library.locate([card.passage for card in made]), strict=True)
+    ]
 
 
 def kept_cards(answer: Answer, anchor: str) -> list[Card]:
-    """Make a card of each passage that an answer of before has read, from what was kept of it alone."""
+    """Make a card of each passage that a kept answer read, without the library."""
     return _cards(answer.question, answer.read, answer, anchor)
 
 
@@ -186,16 +176,3 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
             )
         )
     return made
-
-
-def change_of(document: StoredDocument) -> str:
-    """Say whether a document's file is not what was indexed, empty where it is the same."""
-    return _CHANGES[file_state(document)]
-
-
-def find_document(store: Store, document_id: int) -> StoredDocument:
-    """Return a document of the library; raise LibraryError where there is none of this number."""
-    document = store.document(document_id)
-    if document is None:
-        raise LibraryError("This document is no longer in the library; search again.")
-    return document

@@ -13,6 +13,7 @@ from typing import Any
 from starlette.responses import PlainTextResponse, Response
 
 from local_rag.errors import LocalRagError
+from local_rag.serving.http import client_of
 
 COOKIE = "local_rag_session"
 POLICY = (
@@ -201,11 +202,6 @@ class Guard:
         """Forget the cookie of whoever asks."""
         self._sessions.pop(_cookie(_headers(scope)), None)
         response.delete_cookie(COOKIE, path="/")
-
-
-def client_of(scope: Mapping[str, Any]) -> str:
-    """Name the machine that asks, by its address."""
-    return str((scope.get("client") or ("unknown", 0))[0])
 
 
 def _headers(scope: Scope) -> dict[str, list[str]]:

@@ -1,37 +1,35 @@
-"""Run the server on a socket that listens already: the network may be closed by then."""
+"""Run the server on a socket that already listens, because the network may be closed by then."""
 
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import uvicorn
 
 from local_rag.errors import LocalRagError
 from local_rag.library import Library
 from local_rag.offline import is_loopback
-from local_rag.serving.worker import Owner
+from local_rag.serving.http import Interface
+from local_rag.serving.worker import LibraryWorker
 from local_rag.web.app import make_app
-from local_rag.web.desk import Face
-from local_rag.web.shell import Shell
 
 _GRACE_SECONDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """A certificate and its key, in files."""
+    """The files of a certificate and of its key."""
 
     certificate: Path
     key: Path
 
     def require(self) -> None:
-        """Raise LocalRagError where they cannot be used, before anything is loaded."""
+        """Raise LocalRagError if the files cannot be used."""
         try:
             ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.certificate, self.key)
-        except (OSError, ValueError) as error:  # an SSLError is one of the first
+        except (OSError, ValueError) as error:  # SSLError is an OSError
             raise LocalRagError(
                 f"{self.certificate} and {self.key} cannot be used ({error}); name a certificate and its own key, "
                 "without a password, with `--tls-cert` and `--tls-key`."
@@ -46,21 +44,20 @@ def serve(
     token: str = "",
     allowed: Iterable[str] = (),
     tls: Tls | None = None,
-    faces: Mapping[str, Face] = MappingProxyType({}),
+    interfaces: Sequence[Interface] = (),
 ) -> None:
-    """Answer on a listening socket until Ctrl-C; `faces` as in `make_app`."""
+    """Answer on a listening socket until Ctrl-C; `interfaces` are those beside the page."""
     if tls:
         tls.require()
     port = int(listener.getsockname()[1])
-    owner = Owner(open_library, idle_seconds=open_library().settings.idle_seconds)
     app = make_app(
-        owner,
+        LibraryWorker(open_library),
         hosts=allowed_hosts(host, port, allowed),
         token=token,
         tls=tls is not None,
         port=port,
-        shell=Shell(owner.library.folder),
-        faces=faces,
+        with_socket=True,
+        interfaces=interfaces,
     )
     config = uvicorn.Config(
         app,
@@ -78,7 +75,7 @@ def serve(
 
 
 def allowed_hosts(host: str, port: int, allowed: Iterable[str]) -> set[str]:
-    """Return the values of the header Host that are answered: this machine's names, and those that the user allows."""
+    """Return the values of the header Host that are allowed: this machine's names, and those that the user named."""
     names = {"127.0.0.1", "localhost", "[::1]"} if is_loopback(host) else set()
     if is_loopback(host):
         names.add(f"[{host}]" if ":" in host else host)

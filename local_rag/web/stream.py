@@ -1,35 +1,33 @@
-"""An answer as a stream of events: first the passages, then the words as they are written.
+"""An answer as a stream of server-sent events: first the passages, then the text as it is written.
 
 The events, each with JSON as data: `earlier` (`html`) in a conversation, `queue` (`ahead`), `passages` (`count`,
 `passages`, `html`), `token` (`text`), `done` (`answer`, `again`, `conversation`, `html`, `cards`), `error` (`message`),
-and `ping` while nothing else happens. What is called `html` was rendered here, with everything from documents and
-models escaped.
+and `ping` while nothing else happens. Everything in `html` was rendered here, and text from documents and models was
+escaped.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import suppress
-from typing import Any
+from contextlib import aclosing, suppress
 
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from local_rag.display import answer_as_dict, passage_as_dict, printable_json
-from local_rag.errors import LocalRagError
 from local_rag.records import Passage
-from local_rag.serving.requests import Answered, Question, answering
+from local_rag.serving.http import until_gone
+from local_rag.serving.job import Failure, PassagesFound, Ping, QueuePosition, Result, TextWritten, failure
+from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.web.conversation import view_thread
 from local_rag.web.evidence import cards, view_answer
 from local_rag.web.filtering import as_fields
-from local_rag.web.guard import client_of
-from local_rag.web.pages.base import Site, until_gone
+from local_rag.web.pages.base import Site
 
 _PING_SECONDS = 10.0
 
 
 class EventStream(Response):
-    """Send events until there are no more or the reader has gone, who ends whatever makes them."""
+    """Send events until there are no more or the client has gone, which ends the work that makes them."""
 
     def __init__(self, events: AsyncGenerator[tuple[str, object]]) -> None:
         super().__init__(headers={"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"})
@@ -57,72 +55,52 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-async def answer_events(site: Site, request: Request, question: Question) -> AsyncGenerator[tuple[str, object]]:
-    """Ask, and yield what happens; whoever stops reading stops the answer."""
-    told: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
-
-    def tell(event: str, value: Any) -> None:
-        with suppress(RuntimeError):  # the server has ended
-            loop.call_soon_threadsafe(told.put_nowait, (event, value))
-
+async def answer_events(site: Site, asked: AskRequest, caller: Caller) -> AsyncGenerator[tuple[str, object]]:
+    """Ask, and yield what happens; a client that stops reading stops the answer."""
     try:
-        if question.conversation:
-            yield "earlier", {"html": await asyncio.to_thread(_earlier, site, question)}
-        job = site.owner.submit(answering(question, site.history), tell, client_of(request.scope))
-    except LocalRagError as error:  # too much is waiting, or the conversation was forgotten
-        yield "error", {"message": str(error)}
-        return
-    job.result.add_done_callback(lambda _result: tell("end", None))
-    try:
-        while True:
-            try:
-                # Not wait_for, which may swallow that it was cancelled when a token comes at the same moment.
-                async with asyncio.timeout(_PING_SECONDS):
-                    event, value = await told.get()
-            except TimeoutError:
-                yield "ping", {}
-                continue
-            if event == "end":
-                break
-            if event == "passages":
-                yield "passages", await asyncio.to_thread(_passages, site, question, value)
-            else:
-                yield event, {"text": value} if event == "token" else {"ahead": value}
-        try:
-            yield "done", await asyncio.to_thread(_done, site, question, job.result.result())
-        except LocalRagError as error:
-            yield "error", {"message": str(error)}
-        except Exception:
-            yield "error", {"message": "The answer failed; see what `local-rag serve` has printed."}
-            raise
-    finally:
-        site.owner.stop(job)
+        if asked.conversation:
+            yield "earlier", {"html": await asyncio.to_thread(_earlier, site, asked)}
+        job = site.service.ask(asked, caller)
+        async with aclosing(job.events(_PING_SECONDS)) as events:
+            async for event in events:
+                match event:
+                    case QueuePosition(ahead):
+                        yield "queue", {"ahead": ahead}
+                    case PassagesFound(passages):
+                        yield "passages", await asyncio.to_thread(_passages, site, asked, passages)
+                    case TextWritten(text):
+                        yield "token", {"text": text}
+                    case Ping():
+                        yield "ping", {}
+                    case Result(answered):
+                        yield "done", await asyncio.to_thread(_done, site, asked, answered)
+                    case Failure():
+                        yield "error", {"message": event.message}
+    except Exception as error:  # noqa: BLE001  too many wait, the conversation was forgotten, or rendering failed
+        yield "error", {"message": failure(error).message}
 
 
-def _earlier(site: Site, question: Question) -> str:
-    with site.history() as history:
-        # What is to be answered anyway takes the place of the question before.
-        apart = question.text if question.options.anyway else ""
-        return site.fragment(
-            "thread.html", thread=view_thread(history, site.owner.library, question.conversation or 0, apart=apart)
-        )
+def _earlier(site: Site, asked: AskRequest) -> str:
+    with site.service.history() as history:
+        # A question that is answered anyway replaces the last turn, which was the same question.
+        apart = asked.question if asked.options.anyway else ""
+        thread = view_thread(history, site.library, asked.conversation or 0, apart=apart)
+        return site.fragment("thread.html", thread=thread)
 
 
-def _passages(site: Site, question: Question, found: Sequence[Passage]) -> dict[str, object]:
-    shown = cards(site.owner.library, question.text, found)
-    html = site.fragment("cards.html", cards=shown, question=question.text)
+def _passages(site: Site, asked: AskRequest, found: Sequence[Passage]) -> dict[str, object]:
+    html = site.fragment("cards.html", cards=cards(site.library, asked.question, found), question=asked.question)
     return {"count": len(found), "passages": [passage_as_dict(passage) for passage in found], "html": html}
 
 
-def _done(site: Site, question: Question, answered: Answered) -> dict[str, object]:
-    shown = cards(site.owner.library, question.text, answered.answer.passages, answer=answered.answer)
-    view, filters = view_answer(answered.answer, again=answered.again), as_fields(question.options.filters)
-    said = {"question": question.text, "filters": filters, "conversation": answered.conversation}
+def _done(site: Site, asked: AskRequest, found: ServedAnswer) -> dict[str, object]:
+    shown = cards(site.library, asked.question, found.answer.passages, answer=found.answer)
+    view, filters = view_answer(found.answer, again=found.again), as_fields(asked.options.filters)
+    said = {"question": asked.question, "filters": filters, "conversation": found.conversation}
     return {
-        "answer": answer_as_dict(answered.answer),
-        "again": answered.again,
-        "conversation": answered.conversation,
+        "answer": answer_as_dict(found.answer),
+        "again": found.again,
+        "conversation": found.conversation,
         "html": site.fragment("answer.html", view=view, **said),
-        "cards": site.fragment("cards.html", cards=shown, question=question.text),
+        "cards": site.fragment("cards.html", cards=shown, question=asked.question),
     }

@@ -7,9 +7,8 @@ from hypothesis import strategies as some
 from pydantic import BaseModel
 from tokenizers import Tokenizer
 
-from local_rag.mcp.fitting import MAX_SEARCH, cost, fit_passages, fit_text
 from local_rag.mcp.shapes import FoundPassage
-from local_rag.mcp.tokens import count_tokens, cut
+from local_rag.mcp.token_budget import MAX_SEARCH, cost, count_tokens, cut, fit_passages, fit_text
 from local_rag.models.embedder import TOKENIZER_FILE
 from local_rag.models.registry import resolve
 

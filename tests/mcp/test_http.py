@@ -11,12 +11,12 @@ import pytest
 from mcp import Client
 from starlette.testclient import TestClient
 
-from local_rag.mcp.server import http_face
+from local_rag.mcp.server import http_interface
 from local_rag.web.app import make_app
 from tests.mcp.talking import ERAS
 from tests.support import served
 
-FACES = {"/mcp": partial(http_face, with_ask=True)}
+INTERFACES = [partial(http_interface, with_ask=True)]
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 SECRET = "a-token-of-the-owner"
@@ -24,7 +24,7 @@ SECRET = "a-token-of-the-owner"
 
 @pytest.fixture
 def client(folder: Path) -> Iterator[TestClient]:
-    with served.client(folder, faces=FACES) as opened:
+    with served.client(folder, interfaces=INTERFACES) as opened:
         yield opened
 
 
@@ -40,9 +40,9 @@ def test_a_host_talks_to_the_server(folder: Path, era: str) -> None:
             wrong = await client.call_tool("search", {"query": "boat", "nonsense": 1})
             return tools, found.structured_content, answer.structured_content, wrong
 
-    owner = served.owner(folder)
-    with served.server(make_app(owner, hosts=allowed, faces=FACES)) as address:
-        served.wait_until(lambda: not owner.loading)
+    worker = served.worker(folder)
+    with served.server(make_app(worker, hosts=allowed, interfaces=INTERFACES)) as address:
+        served.wait_until(lambda: not worker.loading)
         tools, found, answer, wrong = anyio.run(run, address)
     assert tools == ["search", "fetch", "list_documents", "status", "ask"]
     assert found["dense"] == "ready"
@@ -81,7 +81,7 @@ def test_large_bodies_are_refused(client: TestClient) -> None:
 
 
 def test_the_token_is_wanted_here_too(folder: Path) -> None:
-    with served.client(folder, token=SECRET, faces=FACES) as opened:
+    with served.client(folder, token=SECRET, interfaces=INTERFACES) as opened:
         for header in ("", "Bearer wrong", SECRET):
             assert opened.post("/mcp", content=LIST, headers=HEADERS | {"authorization": header}).status_code == 401
         right = opened.post("/mcp", content=LIST, headers=HEADERS | {"authorization": f"Bearer {SECRET}"})
@@ -92,7 +92,7 @@ def test_the_token_is_wanted_here_too(folder: Path) -> None:
 def test_what_is_asked_stands_in_the_audit_log(folder: Path) -> None:
     call = {"name": "search", "arguments": {"query": "the boat"}}
     order = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
-    with served.client(folder, faces=FACES, audit_log=True) as opened:
+    with served.client(folder, interfaces=INTERFACES, audit_log=True) as opened:
         served.wait_until(lambda: opened.get("/healthz").json()["loaded"])
         assert opened.post("/mcp", content=order, headers=HEADERS).status_code == 200
     line = json.loads((folder / "audit.jsonl").read_text().splitlines()[-1])

@@ -18,7 +18,7 @@ from mcp_types import version as versions
 from local_rag.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION, Greeting
 from local_rag.mcp.server import instructions_of, make_server
 from local_rag.mcp.stdio import Lines, Wire, greet, serve
-from tests.mcp.talking import ERAS, own_desk
+from tests.mcp.talking import ERAS, local_service
 from tests.support import served
 
 # The embedder prints in every way there is, as a native library may.
@@ -65,10 +65,10 @@ def command(folder: Path, *arguments: str, code: str = NOISY) -> list[str]:
 def through_pipes(folder: Path, lines: Sequence[Any], *, greets: bool) -> dict[int, Any]:
     """Serve lines in this process; return the replies by id. Without greeting the SDK answers everything."""
     (from_host, to_server), (from_server, to_host) = os.pipe(), os.pipe()
-    desk, received = own_desk(folder), bytearray()
+    service, received = local_service(folder), bytearray()
     wire = Wire(from_host, to_host)
-    instructions = instructions_of(desk.library)
-    server = make_server(desk, instructions)
+    instructions = instructions_of(service.library)
+    server = make_server(service, instructions)
     greeting = Greeting("local-rag", str(server.version), instructions, with_ask=False)
 
     def read() -> None:
@@ -89,7 +89,7 @@ def through_pipes(folder: Path, lines: Sequence[Any], *, greets: bool) -> dict[i
         reader.join()
         os.close(from_server)
         os.close(from_host)
-        assert desk.close(30)
+        assert service.worker.close(30)
     replies = [json.loads(line) for line in received.splitlines()]
     assert len({reply["id"] for reply in replies}) == len(replies), "each is answered once"
     return {reply["id"]: reply for reply in replies}
@@ -246,7 +246,7 @@ def test_a_running_server_of_the_library_is_used(folder: Path, tmp_path_factory:
     sent = "".join(json.dumps(line) + "\n" for line in [*handshake(), *calls])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))
-        with served.shell(folder):
+        with served.command_line_server(folder):
             done = subprocess.run(
                 command(folder), input=sent, capture_output=True, text=True, check=True, env=dict(os.environ)
             )

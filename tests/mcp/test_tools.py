@@ -11,11 +11,10 @@ import pytest
 from mcp import Client, MCPError
 
 from local_rag.errors import ModelError
-from local_rag.mcp.fitting import MAX_FETCH, MAX_SEARCH
-from local_rag.mcp.tokens import count_tokens
+from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, count_tokens
 from local_rag.records import InstalledModel
 from tests.fakes import FakeEmbedder
-from tests.mcp.talking import ERAS, call, loaded, own_desk, talk
+from tests.mcp.talking import ERAS, call, loaded, local_service, talk
 from tests.support import served
 
 
@@ -24,7 +23,7 @@ def test_the_tools_only_read_and_say_what_they_take_and_give(folder: Path, era: 
     async def work(client: Client) -> Any:
         return (await client.list_tools()).tools, client.instructions
 
-    tools, instructions = talk(own_desk(folder), work, era=era)
+    tools, instructions = talk(local_service(folder), work, era=era)
     assert [tool.name for tool in tools] == ["search", "fetch", "list_documents", "status"]
     for tool in tools:
         assert tool.annotations.read_only_hint
@@ -50,7 +49,7 @@ def test_search_gives_passages_with_all_that_is_promised(folder: Path, era: str)
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         return tools, await client.call_tool("search", {"query": "When does the boat leave?", "limit": 2})
 
-    tools, result = talk(loaded(own_desk(folder)), work, era=era)
+    tools, result = talk(loaded(local_service(folder)), work, era=era)
     found = result.structured_content
     assert json.loads(result.content[0].text) == found
     jsonschema.validate(found, tools["search"].output_schema)
@@ -76,7 +75,7 @@ def test_search_gives_passages_with_all_that_is_promised(folder: Path, era: str)
     ],
 )
 def test_filters_choose_documents(folder: Path, filters: dict[str, Any], places: set[str]) -> None:
-    found = call(loaded(own_desk(folder)), "search", {"query": "parental leave", **filters})
+    found = call(loaded(local_service(folder)), "search", {"query": "parental leave", **filters})
     assert {Path(one["location"].rpartition(":")[0]).name for one in found["results"]} == places
 
 
@@ -94,7 +93,7 @@ def test_filters_choose_documents(folder: Path, filters: dict[str, Any], places:
         ("fetch", {"id": "../../etc/passwd"}, "take one that search"),
         ("fetch", {"id": "passage-99999"}, "search again"),
         ("fetch", {"id": "document-99999"}, "search again"),
-        ("fetch", {"id": "document-1", "offset": 10**6}, "behind the end"),
+        ("fetch", {"id": "document-1", "offset": 10**6}, "after the end"),
         ("list_documents", {"cursor": "nonsense!"}, "leave it away"),
     ],
     ids=str,
@@ -102,7 +101,7 @@ def test_filters_choose_documents(folder: Path, filters: dict[str, Any], places:
 def test_what_is_wrong_is_told_in_a_sentence(
     folder: Path, era: str, tool: str, arguments: dict[str, Any], message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    said = call(loaded(own_desk(folder)), tool, arguments, era=era)
+    said = call(loaded(local_service(folder)), tool, arguments, era=era)
     assert message in said
     assert "\n" not in said
     assert "Traceback" not in capfd.readouterr().err
@@ -115,7 +114,7 @@ def test_until_the_models_are_loaded_keywords_answer(folder: Path) -> None:
         assert may_load.wait(60)
         return FakeEmbedder(model)
 
-    desk = own_desk(folder, replace(served.parts(), load_embedder=load))
+    service = local_service(folder, replace(served.parts(), load_embedder=load))
 
     async def work(client: Client) -> Any:
         early = await client.call_tool("search", {"query": "boat", "in": "*.txt"})
@@ -124,7 +123,7 @@ def test_until_the_models_are_loaded_keywords_answer(folder: Path) -> None:
         await wait_until_ready(client)
         return early.structured_content, (await client.call_tool("search", {"query": "boat"})).structured_content
 
-    early, late = talk(desk, work)
+    early, late = talk(service, work)
     assert (early["dense"], late["dense"]) == ("loading", "ready")
     assert "keywords alone" in early["note"]
     assert set(early["results"][0]["ranks"]) == {"keyword"}
@@ -144,8 +143,8 @@ def test_without_its_model_a_library_is_searched_by_keywords(folder: Path) -> No
     def missing(_model: InstalledModel) -> FakeEmbedder:
         raise ModelError("The model is not installed; run `local-rag models pull`.")
 
-    desk = own_desk(folder, replace(served.parts(), load_embedder=missing))
-    found = call(loaded(desk), "search", {"query": "boat"})
+    service = local_service(folder, replace(served.parts(), load_embedder=missing))
+    found = call(loaded(service), "search", {"query": "boat"})
     assert found["dense"] == "unavailable"
     assert "models pull" in found["note"]
     assert found["results"][0]["title"] == "Boat"
@@ -153,7 +152,7 @@ def test_without_its_model_a_library_is_searched_by_keywords(folder: Path) -> No
 
 def test_a_file_that_has_changed_is_said_to_have(folder: Path, documents: Path) -> None:
     (documents / "boat.txt").write_text("The boat leaves at nine.\n")
-    found = call(loaded(own_desk(folder)), "search", {"query": "boat", "type": "txt"})
+    found = call(loaded(local_service(folder)), "search", {"query": "boat", "type": "txt"})
     assert found["results"][0]["changed_since_indexed"]
     assert "seven" in found["results"][0]["text"]
 
@@ -163,7 +162,7 @@ def test_long_passages_stay_within_the_tokens(documents: Path) -> None:
     for number in range(12):
         (documents / f"long{number}.txt").write_text(f"{number}. {words}\n")
     served.index(documents, documents.parent / "lib", chunk_tokens=254)
-    found = call(loaded(own_desk(documents.parent / "lib")), "search", {"query": "harbour", "limit": 20})
+    found = call(loaded(local_service(documents.parent / "lib")), "search", {"query": "harbour", "limit": 20})
     assert found["results"]
     assert found["left_out"] > 0
     assert count_tokens(json.dumps(found)) <= MAX_SEARCH * 1.1
@@ -189,7 +188,7 @@ def test_fetch_reads_a_document_page_by_page(folder: Path, documents: Path) -> N
             offset = page["next"]
         return pages
 
-    pages = talk(own_desk(folder), work)
+    pages = talk(local_service(folder), work)
     assert len(pages) > 2
     assert "".join(pages) == text
 
@@ -206,7 +205,7 @@ def test_fetch_reads_around_a_passage(documents: Path, folder: Path) -> None:
         alone = (await client.call_tool("fetch", {"id": key})).structured_content
         return alone, (await client.call_tool("fetch", {"id": key, "around": 1})).structured_content
 
-    alone, around = talk(loaded(own_desk(folder)), work)
+    alone, around = talk(loaded(local_service(folder)), work)
     assert "Word3" in alone["text"]
     assert "Word2" not in alone["text"]
     assert alone["text"] in around["text"]
@@ -232,20 +231,20 @@ def test_documents_are_listed_page_by_page(documents: Path) -> None:
                 return names
         raise AssertionError("there is no end")
 
-    names = talk(own_desk(documents.parent / "lib"), work)
+    names = talk(local_service(documents.parent / "lib"), work)
     assert names == sorted(str(path) for path in documents.rglob("*") if path.is_file())
 
 
 def test_status_says_what_is_stale(folder: Path, documents: Path) -> None:
     (documents / "new.txt").write_text("New.\n")
-    said = call(own_desk(folder), "status", {})
+    said = call(local_service(folder), "status", {})
     assert (said["documents"], said["library"]) == (3, str(folder))
     assert {"reason": "1 file is new", "command": "local-rag index"} in said["stale"]
 
 
 @pytest.mark.parametrize("era", ERAS)
 def test_ask_is_there_only_where_it_is_asked_for(folder: Path, era: str) -> None:
-    said = call(own_desk(folder), "ask", {"question": served.QUESTION}, era=era, with_ask=True)
+    said = call(local_service(folder), "ask", {"question": served.QUESTION}, era=era, with_ask=True)
     assert said["answered"]
     assert "seven" in said["text"]
     assert said["citations"][0]["location"].endswith("boat.txt:1")
@@ -254,7 +253,7 @@ def test_ask_is_there_only_where_it_is_asked_for(folder: Path, era: str) -> None
         with pytest.raises(MCPError, match="There is no tool 'ask'"):
             await client.call_tool("ask", {"question": served.QUESTION})
 
-    talk(own_desk(folder), work, era=era)
+    talk(local_service(folder), work, era=era)
 
 
 def test_a_running_server_answers_in_the_place_of_own_models(folder: Path) -> None:
@@ -263,12 +262,12 @@ def test_a_running_server_answers_in_the_place_of_own_models(folder: Path) -> No
 
     orders = []
 
-    def ask_server(order: Any) -> dict[str, Any]:
+    def ask_server(order: Any, _tell: Any) -> dict[str, Any]:
         orders.append(order)
         return {"found": {"passages": []}}
 
-    desk = own_desk(folder, replace(served.parts(), load_embedder=none), ask_server, is_served=lambda: True)
-    found = call(desk, "search", {"query": "boat", "limit": 3, "type": "md"})
+    service = local_service(folder, replace(served.parts(), load_embedder=none), ask_server, is_served=lambda: True)
+    found = call(service, "search", {"query": "boat", "limit": 3, "type": "md"})
     assert (found["results"], found["dense"]) == ([], "ready")
     assert [(one["do"], one["question"], one["top"], one["options"].filters.types) for one in orders] == [
         ("search", "boat", 3, ("md",))

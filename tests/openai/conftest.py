@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from local_rag.openai.endpoint import chat_face
+from local_rag.openai.endpoint import chat_interface
 from tests.support import served
 
-FACES = {"/v1/chat/completions": chat_face}
+INTERFACES = [chat_interface]
 
 
 @pytest.fixture
 def client(folder: Path) -> Iterator[TestClient]:
-    with served.client(folder, faces=FACES) as opened:
+    with served.client(folder, interfaces=INTERFACES) as opened:
         yield opened

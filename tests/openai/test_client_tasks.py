@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from local_rag.openai.client_tasks import reply_to_chore
-from tests.openai.conftest import FACES
+from local_rag.openai.client_tasks import reply_to_client_task
+from tests.openai.conftest import INTERFACES
 from tests.support import served
 
 HISTORY = (
@@ -40,24 +40,24 @@ QUESTIONS = [
 
 @pytest.mark.parametrize(("text", "reply"), CHORES.items(), ids=[str(reply) for reply in CHORES.values()])
 def test_chores_are_done_by_code(text: str, reply: object) -> None:
-    assert json.loads(reply_to_chore(text) or "null") == reply
+    assert json.loads(reply_to_client_task(text) or "null") == reply
 
 
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_questions_are_no_chores(text: str) -> None:
-    assert reply_to_chore(text) is None
+    assert reply_to_client_task(text) is None
 
 
 @given(some.text())
 def test_what_stands_in_a_chore_is_no_markup_of_its_reply(said: str) -> None:
     text = f"### Task:\nGenerate a concise title\n<chat_history>\nUSER: {said}\n</chat_history>"
-    title = json.loads(reply_to_chore(text) or "null")["title"]
+    title = json.loads(reply_to_client_task(text) or "null")["title"]
     assert 0 < len(title) <= 80
     assert len(title.split()) <= 8
 
 
 def test_nothing_is_retrieved_for_a_chore(folder: Path) -> None:
-    with served.client(folder, faces=FACES, audit_log=True) as client:
+    with served.client(folder, interfaces=INTERFACES, audit_log=True) as client:
         order = {"model": "lib", "messages": [{"role": "user", "content": TITLE}]}
         replied = client.post("/v1/chat/completions", json=order).json()
         greeted = client.post("/v1/chat/completions", json={"messages": [{"role": "user", "content": "Hello!"}]})

@@ -16,11 +16,14 @@ from starlette.testclient import TestClient
 
 from local_rag.errors import BusyError
 from local_rag.library import Library
-from local_rag.openai.endpoint import IGNORED_HEADER, chat_face
-from local_rag.records import Answer
+from local_rag.openai.endpoint import IGNORED_HEADER, chat_interface
+from local_rag.serving.job import Job
+from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
+from local_rag.serving.service import WorkerService
+from local_rag.serving.worker import LibraryWorker
 from local_rag.web.app import make_app
 from tests.fakes import FakeGenerator, generating
-from tests.openai.conftest import FACES
+from tests.openai.conftest import INTERFACES
 from tests.support import served
 
 ANSWER = "The boat leaves the harbour at seven [1]."
@@ -32,7 +35,7 @@ SECRET = "a-token-of-the-owner"
 def real_client(folder: Path, *, token: str = "") -> Iterator[openai.OpenAI]:
     """Serve on a port of this machine, and yield the client that people use."""
     allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}  # the port is not known before it is taken
-    app = make_app(served.owner(folder), hosts=allowed, token=token, faces=FACES)
+    app = make_app(served.worker(folder), hosts=allowed, token=token, interfaces=INTERFACES)
     with (
         served.server(app) as address,
         openai.OpenAI(base_url=f"{address}/v1", api_key=token or "none", max_retries=0) as client,
@@ -120,7 +123,7 @@ def test_the_last_question_goes_on_the_conversation(folder: Path) -> None:
     first, last = "Who gets parental leave in Norway?", "Who gets sick leave in Norway?"
     prompts = FakeGenerator(lambda _prompt: ANSWER, context_tokens=100_000)
     parts = replace(served.parts(), open_engine=generating(prompts))
-    with served.client(folder, parts, faces=FACES) as client:
+    with served.client(folder, parts, interfaces=INTERFACES) as client:
         conversation = [
             {"role": "user", "content": first},
             {"role": "assistant", "content": "Parents [1]."},
@@ -135,9 +138,9 @@ def test_the_last_question_goes_on_the_conversation(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"no JSON", "no JSON"),
-        (b"[1]", "no JSON object"),
-        (b"[" * 50_000, "no JSON"),
+        (b"no JSON", "not JSON"),
+        (b"[1]", "not a JSON object"),
+        (b"[" * 50_000, "not JSON"),
         (b"{}", "messages must be a list"),
         (b'{"messages": [1]}', "messages must be a list"),
         (b'{"messages": []}', "no message of the role user"),
@@ -157,13 +160,12 @@ def test_what_is_wrong_is_an_error_as_clients_know_it(client: TestClient, body: 
 
 
 def test_where_too_many_wait_a_client_is_told_to_come_again() -> None:
-    class BusyDesk:
-        library = Library(Path("lib"))
-
-        async def ask(self, question: str, **_how: Any) -> Answer:
+    class BusyService(WorkerService):
+        def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
             raise BusyError("Too many questions are waiting.")
 
-    with TestClient(Starlette(routes=chat_face(BusyDesk())[0])) as busy:
+    service = BusyService(LibraryWorker(lambda: Library(Path("lib"))))
+    with TestClient(Starlette(routes=chat_interface(service)[0])) as busy:
         refused = ask(busy, USER)
     assert (refused.status_code, refused.json()["error"]["message"]) == (429, "Too many questions are waiting.")
 
@@ -175,7 +177,7 @@ def test_long_conversations_are_read_and_longer_ones_refused(client: TestClient)
 
 
 def test_without_an_answer_the_closest_passages_are_named(folder: Path) -> None:
-    with served.client(folder, served.parts(holds=lambda _prompt: False), faces=FACES) as client:
+    with served.client(folder, served.parts(holds=lambda _prompt: False), interfaces=INTERFACES) as client:
         replied = ask(client, USER).json()
     text = replied["choices"][0]["message"]["content"]
     assert text.startswith("The documents do not answer this question.\n\nClosest passages:\n\n- ")
@@ -189,7 +191,7 @@ def test_titles_and_places_are_no_markup(documents: Path) -> None:
         "# The *boat* <img src=x> [click](http://192.0.2.1)\n\nThe boat leaves the harbour at seven.\n"
     )
     served.index(documents, documents.parent / "lib")
-    with served.client(documents.parent / "lib", faces=FACES) as client:
+    with served.client(documents.parent / "lib", interfaces=INTERFACES) as client:
         text = ask(client, USER).json()["choices"][0]["message"]["content"]
     listed = MarkdownIt("commonmark").parse(text.partition("Sources:")[2])
     assert "<img src=x>" in "".join(child.content for token in listed for child in token.children or ())
@@ -212,7 +214,7 @@ def test_an_answer_nobody_waits_for_any_more_ends(folder: Path) -> None:
     talker = Talker(lambda _prompt: "word ", context_tokens=100_000)
     parts = replace(served.parts(), open_engine=generating(talker))
     allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}
-    app = make_app(served.owner(folder, parts), hosts=allowed, faces=FACES)
+    app = make_app(served.worker(folder, parts), hosts=allowed, interfaces=INTERFACES)
     with served.server(app) as address, openai.OpenAI(base_url=f"{address}/v1", api_key="none") as client:
         stream = client.chat.completions.create(model="lib", messages=USER, stream=True)
         assert next(iter(stream)).choices[0].delta.role == "assistant"

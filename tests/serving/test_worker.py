@@ -1,23 +1,29 @@
-"""One thread owns the library: a queue with places, stopping, loading and freeing, settings that change."""
+"""The thread that owns a library: its queue, events, stopping, loading and freeing, and settings that change."""
 
+import asyncio
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import aclosing, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
 from local_rag.errors import BusyError, StoppedError
 from local_rag.library import Library
 from local_rag.llama.generator import Request, Token
-from local_rag.records import AskOptions
-from local_rag.serving.requests import Question, answering, searching
-from local_rag.serving.worker import MAX_WAITING_OF_ONE, Owner
+from local_rag.records import DEFAULT_OPTIONS, AskOptions
+from local_rag.retrieval.search import Trace
+from local_rag.serving.job import Event, Failure, Job, PassagesFound, Ping, QueuePosition, Result, TextWritten
+from local_rag.serving.requests import AskRequest, Caller, SearchRequest, ServedAnswer
+from local_rag.serving.service import WorkerService
+from local_rag.serving.worker import MAX_WAITING_OF_ONE, LibraryWorker
 from tests.fakes import QUICK, FakeGenerator, generating
-from tests.support.served import QUESTION, index, owner, parts, reply, wait_until
+from tests.support.served import QUESTION, index, parts, reply, wait_until, worker
+
+T = TypeVar("T")
 
 
 class Slow(FakeGenerator):
@@ -41,41 +47,94 @@ def slow() -> Slow:
 
 
 @pytest.fixture
-def owned(folder: Path, slow: Slow) -> Iterator[Owner]:
-    with closing(owner(folder, replace(QUICK, open_engine=generating(slow)))) as opened:
+def owned(folder: Path, slow: Slow) -> Iterator[LibraryWorker]:
+    with closing(worker(folder, replace(QUICK, open_engine=generating(slow)))) as opened:
         opened.start()
         yield opened
 
 
-def test_jobs_wait_in_a_queue_and_are_told_their_place(owned: Owner, slow: Slow) -> None:
-    told: list[list[tuple[str, Any]]] = [[], [], []]
-    jobs = [
-        owned.submit(answering(Question(f"{QUESTION} {number}")), lambda *event, to=events: to.append(event))
-        for number, events in enumerate(told)
-    ]
+def search(worker: LibraryWorker, question: str, *, client: str = "") -> Job[Trace]:
+    return WorkerService(worker).search(SearchRequest(question=question), Caller(client, "/search"))
+
+
+def ask(
+    worker: LibraryWorker, question: str, *, client: str = "", options: AskOptions = DEFAULT_OPTIONS
+) -> Job[ServedAnswer]:
+    request = AskRequest(question=question, options=options, in_history=True)
+    return WorkerService(worker).ask(request, Caller(client, "/ask"))
+
+
+def events_of(job: Job[T], ping: float = 30) -> list[Event[T]]:
+    """Read the events of a job to the end."""
+
+    async def read() -> list[Event[T]]:
+        return [event async for event in job.events(ping)]
+
+    return asyncio.run(read())
+
+
+def test_jobs_wait_in_a_queue_and_are_told_their_position(owned: LibraryWorker, slow: Slow) -> None:
+    jobs = [ask(owned, f"{QUESTION} {number}") for number in range(3)]
     assert slow.going.wait(30)
-    assert [events[-1] for events in told[1:]] == [("queue", 1), ("queue", 2)]
     slow.leave.set()
-    answers = [job.result.result(30) for job in jobs]
-    assert all(answered.answer.answered for answered in answers)
-    places = [value for event, value in told[2] if event == "queue"]
-    assert places == sorted(places, reverse=True)
-    assert places[-1] == 0
+    told = [events_of(job) for job in jobs]
+    for events in told:
+        assert isinstance(events[-1], Result)
+        assert events[-1].value.answer.answered
+    positions = [[event.ahead for event in events if isinstance(event, QueuePosition)] for events in told]
+    assert positions[1][-2:] == [1, 0]
+    assert positions[2] == sorted(positions[2], reverse=True)
+    assert positions[2][-3:] == [2, 1, 0]
 
 
-def test_a_running_job_ends_between_two_operations_and_the_next_one_begins(owned: Owner, slow: Slow) -> None:
-    running, waiting = owned.submit(answering(Question(QUESTION))), owned.submit(searching(Question("boat")))
+def test_an_answer_is_told_as_it_is_made(owned: LibraryWorker, slow: Slow) -> None:
+    slow.leave.set()
+    found, *written, result = [one for one in events_of(ask(owned, QUESTION)) if not isinstance(one, QueuePosition)]
+    assert isinstance(found, PassagesFound)
+    assert isinstance(result, Result)
+    assert "".join(one.text for one in written if isinstance(one, TextWritten)) == result.value.answer.text
+
+
+def test_a_reader_gets_pings_while_nothing_happens_and_stops_the_job_by_leaving(
+    owned: LibraryWorker, slow: Slow
+) -> None:
+    job = ask(owned, QUESTION)
     assert slow.going.wait(30)
-    owned.stop(running)
+
+    async def read() -> None:
+        async with aclosing(job.events(0.01)) as events:
+            async for event in events:
+                if isinstance(event, Ping):
+                    return
+
+    asyncio.run(read())
+    with pytest.raises(StoppedError):
+        job.result.result(30)
+
+
+def test_a_failure_is_the_last_event(owned: LibraryWorker, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(_library: Library, _job: Job[None]) -> None:
+        raise ZeroDivisionError("a cause")
+
+    *_, last = events_of(owned.submit(Job(fail)))
+    assert isinstance(last, Failure)
+    assert "local-rag serve" in last.message
+    assert "a cause" in capsys.readouterr().err
+
+
+def test_a_running_job_ends_between_two_operations_and_the_next_one_begins(owned: LibraryWorker, slow: Slow) -> None:
+    running, waiting = ask(owned, QUESTION), search(owned, "boat")
+    assert slow.going.wait(30)
+    running.stop()
     with pytest.raises(StoppedError):
         running.result.result(30)
     assert waiting.result.result(30).passages
 
 
-def test_a_waiting_job_is_taken_out(owned: Owner, slow: Slow) -> None:
-    running, waiting = owned.submit(answering(Question(QUESTION))), owned.submit(answering(Question("Another one?")))
+def test_a_waiting_job_is_taken_out(owned: LibraryWorker, slow: Slow) -> None:
+    running, waiting = ask(owned, QUESTION), ask(owned, "Another one?")
     assert slow.going.wait(30)
-    owned.stop(waiting)
+    waiting.stop()
     with pytest.raises(StoppedError):
         waiting.result.result(1)
     slow.leave.set()
@@ -83,39 +142,41 @@ def test_a_waiting_job_is_taken_out(owned: Owner, slow: Slow) -> None:
     assert not any("Another one" in prompt for prompt in slow.prompts)
 
 
-def test_one_client_cannot_fill_the_queue(owned: Owner, slow: Slow) -> None:
-    owned.submit(answering(Question(QUESTION)), client="first")
+def test_one_client_cannot_fill_the_queue(owned: LibraryWorker, slow: Slow) -> None:
+    ask(owned, QUESTION, client="first")
     assert slow.going.wait(30)
     for _ in range(MAX_WAITING_OF_ONE):
-        owned.submit(searching(Question("boat")), client="first")
+        search(owned, "boat", client="first")
     with pytest.raises(BusyError, match="waiting"):
-        owned.submit(searching(Question("boat")), client="first")
-    assert owned.submit(searching(Question("boat")), client="second")
+        search(owned, "boat", client="first")
+    assert search(owned, "boat", client="second")
 
 
-def test_a_job_that_fails_ends_nothing_else(owned: Owner) -> None:
+def test_a_job_that_fails_ends_nothing_else(owned: LibraryWorker) -> None:
     def fail(_library: Library, _job: object) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        owned.submit(fail).result.result(30)
-    assert owned.submit(searching(Question("boat"))).result.result(30).passages
+        owned.submit(Job(fail)).result.result(30)
+    assert search(owned, "boat").result.result(30).passages
 
 
 def test_models_are_freed_when_idle_and_loaded_again(folder: Path) -> None:
-    with closing(owner(folder, idle_seconds=0.05)) as opened:
+    with closing(worker(folder, idle_seconds=0.05)) as opened:
         opened.start()
+        opened.wake()
         wait_until(lambda: opened.ready)
         wait_until(lambda: not opened.loaded)
         assert opened.ready
-        assert opened.submit(searching(Question("boat"))).result.result(30).passages
+        assert search(opened, "boat").result.result(30).passages
         assert opened.loaded
 
 
 def test_a_library_without_an_index_is_not_ready_until_it_has_one(documents: Path) -> None:
     (documents.parent / "lib").mkdir()
-    with closing(owner(documents.parent / "lib", profile="tiny")) as opened:
+    with closing(worker(documents.parent / "lib", profile="tiny")) as opened:
         opened.start()
+        opened.wake()
         wait_until(lambda: bool(opened.problem))
         assert "local-rag index" in opened.problem
         assert not opened.ready
@@ -130,28 +191,28 @@ def test_a_library_without_an_index_is_not_ready_until_it_has_one(documents: Pat
 
 
 def test_an_index_that_another_process_publishes_is_picked_up(folder: Path, documents: Path) -> None:
-    with closing(owner(folder)) as opened:
+    with closing(worker(folder)) as opened:
         opened.start()
-        before = opened.submit(searching(Question("zebras"))).result.result(30)
+        before = search(opened, "zebras").result.result(30)
         assert not any("zebras" in passage.text for passage in before.passages)
         (documents / "new.md").write_text("# Zebras\n\nZebras sleep standing up.\n")
         index(documents, folder)
-        after = opened.submit(searching(Question("zebras"))).result.result(30)
+        after = search(opened, "zebras").result.result(30)
         assert "zebras" in after.passages[0].text.lower()
 
 
 def test_settings_that_the_user_changes_count_from_the_next_question_on(folder: Path) -> None:
-    with closing(owner(folder)) as opened:
+    with closing(worker(folder)) as opened:
         opened.start()
-        assert len(opened.submit(searching(Question("boat"))).result.result(30).passages) > 1
+        assert len(search(opened, "boat").result.result(30).passages) > 1
         (folder / "settings.toml").write_text("passages = 1\n")
-        assert len(opened.submit(searching(Question("boat"))).result.result(30).passages) == 1
+        assert len(search(opened, "boat").result.result(30).passages) == 1
 
 
 def test_closing_ends_what_runs_and_what_waits(folder: Path, slow: Slow) -> None:
-    opened = owner(folder, replace(QUICK, open_engine=generating(slow)))
+    opened = worker(folder, replace(QUICK, open_engine=generating(slow)))
     opened.start()
-    jobs = [opened.submit(answering(Question(f"{QUESTION} {number}"))) for number in range(2)]
+    jobs = [ask(opened, f"{QUESTION} {number}") for number in range(2)]
     assert slow.going.wait(30)
     opened.close()
     for job in jobs:
@@ -161,40 +222,36 @@ def test_closing_ends_what_runs_and_what_waits(folder: Path, slow: Slow) -> None
 
 def test_the_same_question_gets_the_same_answer_at_once_until_the_index_changes(folder: Path, documents: Path) -> None:
     replies = iter(["The first answer [1].", "The second answer [1]."])
-    with closing(owner(folder, parts(lambda _prompt: next(replies)))) as opened:
+    with closing(worker(folder, parts(lambda _prompt: next(replies)))) as opened:
         opened.start()
-
-        def ask(**how: Any) -> Any:
-            return opened.submit(answering(Question(QUESTION, **how))).result.result(30)
-
-        first, again = ask(), ask()
+        first, again = (ask(opened, QUESTION).result.result(30) for _ in range(2))
         assert (first.again, again.again) == (False, True)
         assert again == first
         (documents / "new.md").write_text("# Zebras\n\nZebras sleep.\n")
         index(documents, folder)
-        later = ask()
+        later = ask(opened, QUESTION).result.result(30)
         assert (later.again, later.answer.text) == (False, "The second answer [1].")
 
 
 @pytest.mark.parametrize("options", [AskOptions(passages=1), AskOptions(rerank=False), AskOptions(anyway=True)])
 def test_a_question_that_is_asked_otherwise_is_another_one(folder: Path, options: AskOptions) -> None:
-    with closing(owner(folder)) as opened:
+    with closing(worker(folder)) as opened:
         opened.start()
-        opened.submit(answering(Question(QUESTION))).result.result(30)
-        assert not opened.submit(answering(Question(QUESTION, options=options))).result.result(30).again
+        ask(opened, QUESTION).result.result(30)
+        assert not ask(opened, QUESTION, options=options).result.result(30).again
 
 
 def test_answers_are_not_kept_where_the_setting_says_so(folder: Path) -> None:
-    with closing(owner(folder, answer_cache=False)) as opened:
+    with closing(worker(folder, answer_cache=False)) as opened:
         opened.start()
         for _ in range(2):
-            assert not opened.submit(answering(Question(QUESTION))).result.result(30).again
+            assert not ask(opened, QUESTION).result.result(30).again
         with closing(sqlite3.connect(folder / "history.sqlite3")) as history:
             assert not history.execute("SELECT kind FROM cached").fetchall()
 
 
 def test_a_damaged_history_is_no_reason_not_to_answer(folder: Path) -> None:
     (folder / "history.sqlite3").write_bytes(b"no database at all" * 100)
-    with closing(owner(folder)) as opened:
+    with closing(worker(folder)) as opened:
         opened.start()
-        assert opened.submit(answering(Question(QUESTION))).result.result(30).answer.answered
+        assert ask(opened, QUESTION).result.result(30).answer.answered

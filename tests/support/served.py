@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +14,12 @@ from starlette.testclient import TestClient
 from local_rag.errors import StoppedError
 from local_rag.library import Library, Parts
 from local_rag.llama.generator import Request, Token
-from local_rag.serving.worker import Owner
+from local_rag.serving.http import Interface
+from local_rag.serving.question_vectors import open_library
+from local_rag.serving.worker import LibraryWorker
 from local_rag.web.app import make_app
-from local_rag.web.desk import Face
 from local_rag.web.guard import App, Limits
 from local_rag.web.serve import allowed_hosts
-from local_rag.web.shell import Shell
 from tests.fakes import QUICK, FakeGenerator, generating
 
 PORT = 8000
@@ -65,10 +65,11 @@ def index(documents: Path, folder: Path, **settings: Any) -> None:
         library.index([documents])
 
 
-def owner(folder: Path, made_of: Parts | None = None, *, idle_seconds: float = 900.0, **settings: Any) -> Owner:
-    """Own a library with fakes."""
-    made_of = replace(made_of or parts(), keep_vectors=True)
-    return Owner(lambda: Library(folder, parts=made_of, **settings), idle_seconds=idle_seconds)
+def worker(
+    folder: Path, made_of: Parts | None = None, *, idle_seconds: float = 900.0, **settings: Any
+) -> LibraryWorker:
+    """Hold a library with fakes in a thread of its own."""
+    return LibraryWorker(lambda: open_library(folder, made_of or parts(), **settings), idle_seconds=idle_seconds)
 
 
 @contextmanager
@@ -78,16 +79,16 @@ def client(
     *,
     token: str = "",
     limits: Limits | None = None,
-    faces: Mapping[str, Face] | None = None,
+    interfaces: Sequence[Interface] = (),
     **settings: Any,
 ) -> Iterator[TestClient]:
     """Start the application over ASGI, wait until it is ready, and yield a client for it."""
     app = make_app(
-        owner(folder, made_of, **settings),
+        worker(folder, made_of, **settings),
         hosts=allowed_hosts("127.0.0.1", PORT, ()),
         token=token,
         limits=limits or Limits(),
-        faces=faces or {},
+        interfaces=interfaces,
     )
     with TestClient(app, base_url=ADDRESS, follow_redirects=False) as opened:
         wait_until(lambda: opened.get("/healthz").json()["ready"])
@@ -111,10 +112,10 @@ def server(app: App) -> Iterator[str]:
 
 
 @contextmanager
-def shell(folder: Path, made_of: Parts | None = None, **settings: Any) -> Iterator[Owner]:
-    """Serve the command line of a library alone."""
-    held = owner(folder, made_of, **settings)
-    app = make_app(held, hosts=allowed_hosts("127.0.0.1", PORT, ()), shell=Shell(held.library.folder))
+def command_line_server(folder: Path, made_of: Parts | None = None, **settings: Any) -> Iterator[LibraryWorker]:
+    """Serve a library to the command line too."""
+    held = worker(folder, made_of, **settings)
+    app = make_app(held, hosts=allowed_hosts("127.0.0.1", PORT, ()), with_socket=True)
     with TestClient(app, base_url=ADDRESS) as opened:
         wait_until(lambda: opened.get("/healthz").json()["ready"])
         yield held

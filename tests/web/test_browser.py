@@ -19,7 +19,7 @@ from local_rag.web.app import make_app
 from tests.fakes import QUICK, generating
 from tests.support import served
 from tests.support.browser import AXE, axe_findings, chromium, complaints, missing, requests_made
-from tests.support.served import ENDLESS, QUESTION, Talker, index, owner, server
+from tests.support.served import ENDLESS, QUESTION, Talker, index, server, worker
 
 pytestmark = [pytest.mark.rest, pytest.mark.skipif(bool(missing()), reason=f"no browser: {missing()}")]
 
@@ -58,7 +58,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     shutil.copy(CORPUS / "manuals" / "lamp-changer-lc-12.pdf", documents)
     index(documents, folder / "lib")
     talker = Talker()
-    held = owner(folder / "lib", replace(QUICK, open_engine=generating(talker)))
+    held = worker(folder / "lib", replace(QUICK, open_engine=generating(talker)))
     allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}  # the port is not known before it is taken
     with server(make_app(held, hosts=allowed)) as address:
         wait_until(lambda: held.ready)

@@ -20,14 +20,15 @@ SERVE = """
 import socket, sys
 from dataclasses import replace
 from pathlib import Path
-from local_rag.library import Library
+from local_rag.serving.question_vectors import open_library
 from local_rag.web.serve import serve
 from tests.fakes import QUICK, generating
+from local_rag.library import Library
 from tests.support.served import Talker
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
-made_of = replace(QUICK, open_engine=generating(Talker()), keep_vectors=True)
-serve(lambda: Library(Path(sys.argv[1]), parts=made_of), listener, host="127.0.0.1")
+made_of = replace(QUICK, open_engine=generating(Talker()))
+serve(lambda: open_library(Path(sys.argv[1]), made_of), listener, host="127.0.0.1")
 """
 
 

@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.retrieval.marking import mark
 from local_rag.web.evidence import odds_in_words
-from local_rag.web.marking import best_sentence, mark, whole
 from local_rag.web.markup import show_answer
 
 PASSAGE = "The harbour is old. The boat leaves at seven.\nTickets cost nothing; dogs are welcome."
@@ -22,12 +22,12 @@ def test_the_best_sentence_and_the_words_asked_for_are_marked() -> None:
 def test_the_answer_decides_which_sentence_is_best() -> None:
     pieces = mark(PASSAGE, "boat", "Dogs are welcome and tickets cost nothing [1].")
     assert "".join(piece.text for piece in pieces if piece.best).startswith("Tickets cost")
-    assert best_sentence(PASSAGE, "zebras") == ""
+    assert not any(piece.best for piece in mark(PASSAGE, "zebras"))
 
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_marking_changes_no_text(text: str, question: str, answer: str) -> None:
-    assert whole(mark(text, question, answer)) == text
+    assert "".join(piece.text for piece in mark(text, question, answer)) == text
 
 
 def test_answers_have_lists_code_and_citations() -> None:

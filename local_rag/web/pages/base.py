@@ -1,16 +1,14 @@
-"""What every page shares: the owner of the library, the templates, the badge of the seal, the log of who asked what."""
+"""What all pages share: the service they ask, the templates, and the check that nothing can leave this process."""
 
 import asyncio
 import json
-import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from urllib.parse import parse_qsl
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -18,23 +16,24 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from local_rag.display import display_path, one_line, printable_json
-from local_rag.errors import LibraryError, LocalRagError, StoppedError
+from local_rag.errors import QuestionError
 from local_rag.library import Library
 from local_rag.offline import can_filter, left_open, open_ways
-from local_rag.serving.worker import Job, Owner
-from local_rag.store.history import History
-from local_rag.web.guard import client_of
+from local_rag.serving.http import client_of, read_body
+from local_rag.serving.requests import Caller
+from local_rag.serving.service import WorkerService
 
-AUDIT_FILE = "audit.jsonl"
 THEME_COOKIE = "local_rag_theme"
 THEMES = ("auto", "light", "dark")
 _FOLDER = Path(__file__).parents[1]
 _SEAL_SECONDS = 10.0
+_MOST_FIELDS = 50
+_LARGEST_ID = 10**18 - 1  # SQLite holds larger ones, no library has them
 
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """Whether nothing can leave this process, as its own check has just found, and what is open or cannot be closed."""
+    """Whether the network is closed to this process, and what is open or cannot be closed."""
 
     sealed: bool
     ways: tuple[str, ...]
@@ -42,14 +41,14 @@ class Badge:
 
 
 class Seal:
-    """Try every way out of this process, at most every ten seconds."""
+    """Try every way out of this process, and remember the result for a few seconds."""
 
     def __init__(self, port: int | None) -> None:
         self._port, self._lock = port, threading.Lock()
         self._badge, self._checked = Badge(False, (), ()), -_SEAL_SECONDS
 
     def badge(self) -> Badge:
-        """Return what the check finds."""
+        """Return the result of the check."""
         with self._lock:
             if time.monotonic() - self._checked >= _SEAL_SECONDS:
                 ways = tuple(open_ways(serving=self._port))
@@ -59,11 +58,10 @@ class Seal:
 
 
 class Site:
-    """Answer requests with pages, or with JSON where that is asked for."""
+    """Answer requests with pages, or with JSON if the client asks for it."""
 
-    def __init__(self, owner: Owner, *, port: int | None = None) -> None:
-        self.owner, self.seal = owner, Seal(port)
-        self._unkept: History | None = None
+    def __init__(self, service: WorkerService, *, port: int | None = None) -> None:
+        self.service, self.seal = service, Seal(port)
         self._templates = Environment(
             loader=FileSystemLoader(_FOLDER / "templates"),
             autoescape=True,
@@ -73,39 +71,31 @@ class Site:
         )
         self._templates.filters |= {"one_line": one_line, "short_path": display_path, "number": "{:,}".format}
 
-    def fragment(self, template: str, **values: Any) -> str:
-        """Render a part of a page; whatever comes from documents and models is escaped."""
-        return self._templates.get_template(template).render(**values)
+    @property
+    def library(self) -> Library:
+        """Return the library."""
+        return self.service.library
 
-    @contextmanager
-    def history(self) -> Iterator[History]:
-        """Yield the history; where none may be kept, one that lasts as long as the server."""
-        library, kept = self.owner.library, None
-        with suppress(LibraryError):  # one that is damaged is no reason not to answer
-            kept = History(library.folder, kept=library.settings.history)
-        if kept and kept.kept:
-            with closing(kept):
-                yield kept
-        else:
-            self._unkept = self._unkept or kept or History(library.folder, kept=False)
-            yield self._unkept
+    def fragment(self, template: str, **values: Any) -> str:
+        """Render a part of a page; text from documents and models is escaped."""
+        return self._templates.get_template(template).render(**values)
 
     @staticmethod
     def style() -> Markup:
-        """Return the style sheet, which is ours, to be put into a file."""
-        return Markup((_FOLDER / "static" / "page.css").read_text(encoding="utf-8"))  # noqa: S704
+        """Return the style sheet to put into a file."""
+        return Markup((_FOLDER / "static" / "page.css").read_text(encoding="utf-8"))  # noqa: S704  it is our own
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
-        """Render a whole page; it runs the check of the seal, which blocks."""
+        """Render a whole page; this blocks, because it checks the seal."""
         theme = request.cookies.get(THEME_COOKIE, "auto")
         shared = {
             "badge": self.seal.badge(),
-            "problem": self.owner.problem,
+            "problem": self.service.worker.problem,
             "theme": theme if theme in THEMES else "auto",
             "here": request.url.path,
             "back": f"{request.url.path}?{request.url.query}".rstrip("?") if request.method == "GET" else "/",
             "logged_in": request.scope.get("local_rag", {}).get("needs_token", False),
-            "library_name": self.owner.library.folder.parent.name or "library",
+            "library_name": self.library.folder.parent.name or "library",
         }
         return HTMLResponse(self.fragment(template, **shared | values), status)
 
@@ -113,38 +103,19 @@ class Site:
         """Render a page in a thread of its own."""
         return await asyncio.to_thread(lambda: self.page(request, template, status=status, **values))
 
-    async def outcome(self, request: Request, work: Callable[[Library, Job], Any]) -> Any:
-        """Do work on the library and return its result; it is stopped where whoever asked goes away."""
-        job = self.owner.submit(work, client=client_of(request.scope))
-        try:
-            return await unless_gone(request.receive, asyncio.wrap_future(job.result))
-        finally:
-            self.owner.stop(job)
 
-    def audit(self, request: Request, question: str) -> None:
-        """Write down who asked what, where the setting says so."""
-        self.audit_as(client_of(request.scope), request.url.path, question)
+def site_of(request: Request) -> Site:
+    """Return the site that a request is for."""
+    return cast(Site, request.app.state.site)
 
-    def audit_as(self, client: str, route: str, question: str) -> None:
-        """Write a line of the audit log."""
-        library = self.owner.library
-        if not library.settings.audit_log:
-            return
-        line = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "client": client, "route": route}
-        path = library.folder / AUDIT_FILE
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line | {"question": question}) + "\n")
-        except OSError as error:
-            raise LocalRagError(
-                f"{path} cannot be written ({error.strerror}), so that no question is answered; make it writable or "
-                "turn the setting audit_log off."
-            ) from None
+
+def caller_of(request: Request) -> Caller:
+    """Return who asks, and through which route."""
+    return Caller(client_of(request.scope), request.url.path)
 
 
 def wants_json(request: Request) -> bool:
-    """Say whether a program asks, which wants no page."""
+    """Return whether the client is a program, which wants no page."""
     asked = request.query_params.get("format") == "json"
     accepted = request.headers.get("accept", "")
     return asked or ("application/json" in accepted and "text/html" not in accepted)
@@ -155,21 +126,39 @@ def json_response(value: object, status: int = 200) -> Response:
     return Response(printable_json(value) + "\n", status, media_type=JSONResponse.media_type)
 
 
-async def unless_gone(receive: Callable[[], Any], done: asyncio.Future[Any]) -> Any:
-    """Wait for what was asked for; it is stopped where whoever asked goes away."""
-    gone = asyncio.ensure_future(until_gone(receive))
+async def form_of(request: Request) -> dict[str, Any]:
+    """Return the fields of a form or of a JSON object."""
+    body = await read_body(request)
     try:
-        await asyncio.wait({done, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not done.done():
-            raise StoppedError("The answer was stopped.")
-        return done.result()
-    finally:
-        gone.cancel()
-        with suppress(BaseException):
-            done.cancel() or done.exception()
+        if request.headers.get("content-type", "").startswith("application/json"):
+            fields = json.loads(body or b"{}")
+            if isinstance(fields, dict):
+                return fields
+            raise QuestionError('The body is not a JSON object; send `{"question": ...}`.')
+        return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+    except (ValueError, RecursionError) as error:
+        raise QuestionError("The form cannot be read; send UTF-8 as a form or as JSON.") from error
 
 
-async def until_gone(receive: Callable[[], Any]) -> None:
-    """Wait until whoever asked has gone away."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
+def text_field(fields: Mapping[str, Any], name: str) -> str:
+    """Return a field that is text, empty if there is none."""
+    value = fields.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def number_field(fields: Mapping[str, Any], name: str, largest: int = 1000) -> int | None:
+    """Return a field that is a number from 1 to `largest`, None if there is none; raise QuestionError for others."""
+    text = str(fields.get(name) or "")
+    if not text:
+        return None
+    number = parse_number(text, largest)
+    if not number:
+        raise QuestionError(f"The field {name} is {text[:20]!r}; give a number from 1 to {largest:,}.")
+    return number
+
+
+def parse_number(text: str, largest: int = _LARGEST_ID) -> int | None:
+    """Return a number in ASCII digits from 0 to `largest`, None for any other text."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(largest))):
+        return None
+    return int(text) if int(text) <= largest else None

@@ -1,4 +1,4 @@
-"""The inspector: each candidate of a search with its rank and score in every stage, and why others are missing."""
+"""The page that inspects a search: the rank and score of each candidate in every stage, and why others are missing."""
 
 import json
 import os
@@ -10,17 +10,16 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from local_rag.display import display_path, one_line, passage_as_dict
 from local_rag.errors import LibraryError
 from local_rag.library import Library
 from local_rag.records import Passage
 from local_rag.retrieval.search import Trace
-from local_rag.serving.requests import Question, searching
-from local_rag.store.database import Store
-from local_rag.web.pages.ask import form_of
-from local_rag.web.pages.base import Site, json_response, wants_json
+from local_rag.serving.http import unless_gone
+from local_rag.serving.requests import SearchRequest, require_question
+from local_rag.web.pages.base import caller_of, form_of, json_response, parse_number, site_of, wants_json
 
 QUESTIONS_FOLDER = "questions"
 VIEWS = ("all", "dense", "keyword", "lost")
@@ -30,7 +29,7 @@ _MOST_FOUND = 20
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A candidate: its rank and score in each stage, None where a stage did not have it."""
+    """A candidate with its rank and score in each stage that has it."""
 
     passage: Passage
     place: str
@@ -41,70 +40,69 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The best rank of any chunk of a document in each stage, None where it is not among the candidates."""
+    """The best rank of any chunk of a document in each stage, None if no chunk is among its candidates."""
 
     path: str
     chunks: int
     ranks: Mapping[str, int | None]
 
 
-def inspector_routes(site: Site) -> list[BaseRoute]:
-    """Return the routes of the inspector."""
-
-    async def inspect(request: Request) -> Response:
-        text, show = request.query_params.get("q", ""), request.query_params.get("show", "all")
-        path = request.query_params.get("path", "")
-        shared: dict[str, Any] = {"question": text, "path": path, "view": show if show in VIEWS else "all"}
-        empty: dict[str, Any] = {"rows": [], "seconds": {}, "missing": [], "counts": {}, "written": "", "stages": []}
-        if not text.strip():
-            return await site.show(request, "inspect.html", **shared | empty)
-        site.audit(request, text)
-        top = max(_ROWS, site.owner.library.settings.passages)
-        trace = await site.outcome(request, searching(Question(text, top=top)))
-        kept = site.owner.library.settings.passages
-        with site.owner.library.reading() as store:
-            chunks = store.chunks_by_id([passage.chunk_id for passage in trace.passages])
-            missing = why_missing(store, trace, path) if path.strip() else []
-        rows = [
-            Row(
-                passage,
-                one_line(display_path(passage.location)),
-                chunks[passage.chunk_id].document_id if passage.chunk_id in chunks else None,
-                {hit.list_name: (hit.rank, hit.score) for hit in passage.hits},
-                place <= kept,
-            )
-            for place, passage in enumerate(trace.passages, start=1)
-        ]
-        if wants_json(request):
-            passages = [passage_as_dict(row.passage) | {"kept": row.kept} for row in rows]
-            return json_response({"question": text, "seconds": trace.seconds, "passages": passages, "missing": missing})
-        stages = [name for name in ("dense", "keyword", "fused", "rerank") if any(name in row.hits for row in rows)]
-        return await site.show(
-            request,
-            "inspect.html",
-            **shared,
-            rows=[row for row in rows if is_shown(row, shared["view"], kept)],
-            seconds=trace.seconds,
-            missing=missing,
-            counts={view: sum(is_shown(row, view, kept) for row in rows) for view in VIEWS},
-            written=questions_file(site.owner.library) if "written" in request.query_params else "",
-            stages=stages,
+async def inspect(request: Request) -> Response:
+    """Show the candidates of a search."""
+    site = site_of(request)
+    text, show = request.query_params.get("q", ""), request.query_params.get("show", "all")
+    path = request.query_params.get("path", "")
+    shared: dict[str, Any] = {"question": text, "path": path, "view": show if show in VIEWS else "all"}
+    empty: dict[str, Any] = {"rows": [], "seconds": {}, "missing": [], "counts": {}, "written": "", "stages": []}
+    if not text.strip():
+        return await site.show(request, "inspect.html", **shared | empty)
+    asked = SearchRequest(question=text, top=max(_ROWS, site.library.settings.passages))
+    trace = await unless_gone(request.receive, site.service.search(asked, caller_of(request)).outcome())
+    kept = site.library.settings.passages
+    located = zip(trace.passages, site.library.locate(trace.passages), strict=True)
+    missing = why_missing(site.library, trace, path) if path.strip() else []
+    rows = [
+        Row(
+            passage,
+            one_line(display_path(passage.location)),
+            location.document,
+            {hit.list_name: (hit.rank, hit.score) for hit in passage.hits},
+            number <= kept,
         )
+        for number, (passage, location) in enumerate(located, start=1)
+    ]
+    if wants_json(request):
+        passages = [passage_as_dict(row.passage) | {"kept": row.kept} for row in rows]
+        return json_response({"question": text, "seconds": trace.seconds, "passages": passages, "missing": missing})
+    return await site.show(
+        request,
+        "inspect.html",
+        **shared,
+        rows=[row for row in rows if is_shown(row, shared["view"], kept)],
+        seconds=trace.seconds,
+        missing=missing,
+        counts={view: sum(is_shown(row, view, kept) for row in rows) for view in VIEWS},
+        written=questions_file(site.library) if "written" in request.query_params else "",
+        stages=[name for name in ("dense", "keyword", "fused", "rerank") if any(name in row.hits for row in rows)],
+    )
 
-    async def keep(request: Request) -> Response:
-        fields = await form_of(request)
-        question, chunk = str(fields.get("question", "")), str(fields.get("chunk", ""))
-        Question(question)
-        if not (chunk.isascii() and chunk.isdigit() and len(chunk) <= 18):  # noqa: PLR2004
-            raise LibraryError("No passage was named; choose the one that answers the question.")
-        write_question(site.owner.library, question, int(chunk))
-        return RedirectResponse(f"/inspect?{urlencode({'q': question, 'written': 1})}", 303)
 
-    return [Route("/inspect", inspect), Route("/inspect/question", keep, methods=["POST"])]
+async def keep(request: Request) -> Response:
+    """Add a question and the passage that answers it to the library's own dataset."""
+    fields = await form_of(request)
+    question, chunk = str(fields.get("question", "")), parse_number(str(fields.get("chunk", "")))
+    require_question(question)
+    if chunk is None:
+        raise LibraryError("No passage was named; choose the one that answers the question.")
+    write_question(site_of(request).library, question, chunk)
+    return RedirectResponse(f"/inspect?{urlencode({'q': question, 'written': 1})}", 303)
+
+
+ROUTES = (Route("/inspect", inspect), Route("/inspect/question", keep, methods=["POST"]))
 
 
 def is_shown(row: Row, view: str, kept: int) -> bool:
-    """Say whether a candidate belongs to a view: only dense, only keyword, or lost in reranking."""
+    """Return whether a candidate belongs to a view: only dense, only keyword, or lost in reranking."""
     if view == "dense":
         return "dense" in row.hits and "keyword" not in row.hits
     if view == "keyword":
@@ -114,13 +112,13 @@ def is_shown(row: Row, view: str, kept: int) -> bool:
     return True
 
 
-def why_missing(store: Store, trace: Trace, path: str) -> list[Missing]:
-    """Return, for each document whose path holds this text, the best rank of its chunks in every stage."""
+def why_missing(library: Library, trace: Trace, path: str) -> list[Missing]:
+    """Return the best rank in every stage of any chunk of each document whose path contains this text."""
     wanted = path.strip().casefold()
-    documents = [document for document in store.documents() if wanted in document.path.casefold()]
+    documents = [number for name, number in library.contents().documents.items() if wanted in name.casefold()]
     found = []
-    for document in documents[:_MOST_FOUND]:
-        chunks = {stored.id for stored in store.chunks(document.id)}
+    for document in map(library.document, documents[:_MOST_FOUND]):
+        chunks = {passage.chunk_id for passage in document.passages}
         ranks = {name: _best(ranking, chunks) for name, ranking in trace.rankings.items()}
         found.append(Missing(document.path, len(chunks), ranks))
     return found
@@ -131,17 +129,14 @@ def _best(ranking: Sequence[int], chunks: set[int]) -> int | None:
 
 
 def questions_file(library: Library) -> Path:
-    """Say where questions are written, as lines of an evaluation dataset."""
+    """Return the file to which questions are added, as lines of an evaluation dataset."""
     return library.folder / QUESTIONS_FOLDER / "questions.jsonl"
 
 
 def write_question(library: Library, question: str, chunk_id: int) -> None:
     """Add a question and the span that answers it to the library's own dataset."""
-    with library.reading() as store:
-        chunk = store.chunks_by_id([chunk_id]).get(chunk_id)
-    if chunk is None:
-        raise LibraryError("This passage is no longer in the library; search again.")
-    golden = {"document": chunk.path, "start": chunk.chunk.start, "end": chunk.chunk.end}
+    passage = library.passage(chunk_id)
+    golden = {"document": passage.path, "start": passage.start, "end": passage.end}
     path = questions_file(library)
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)

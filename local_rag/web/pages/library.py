@@ -1,4 +1,4 @@
-"""What the page of the library shows: documents, a running index, models, disk, what is to be mended."""
+"""The page of the library: documents, a running index, models, disk, and what needs attention; and the health check."""
 
 import threading
 import time
@@ -7,31 +7,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
 from local_rag.errors import ModelError
-from local_rag.files import is_locked
 from local_rag.library import Library
+from local_rag.maintenance.contents import IndexedDocument, IndexProgress
+from local_rag.maintenance.doctor import diagnose
 from local_rag.maintenance.status import Status
 from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
-from local_rag.records import SITUATED
-from local_rag.store.database import Store
-from local_rag.store.inspection import DocumentState, count_context_kinds, count_rows, document_states
-from local_rag.web.evidence import change_of
+from local_rag.web.evidence import STATES
+from local_rag.web.pages.base import json_response, site_of, wants_json
+from local_rag.web.pages.documents import offset
 
-SHELF = 200  # documents on a page
+_LISTED = 200  # documents on a page
 _WINDOW = 120.0  # seconds over which the rate is taken
 _LEAST = 2.0
 
 
 class Pace:
-    """Tell from a few looks at a count how fast it grows."""
+    """Measure how fast a count grows, from a few looks at it."""
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, int]] = deque(maxlen=200)
         self._lock = threading.Lock()
 
     def rate(self, done: int) -> float | None:
-        """Return how much a second was done since the first look of late; None where that is not known yet."""
+        """Return how much was done per second over the last looks, None if that is not known yet."""
         now = time.monotonic()
         with self._lock:
             while self._looks and (now - self._looks[0][0] > _WINDOW or done < self._looks[-1][1]):
@@ -43,7 +47,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class ProgressView:
-    """How far an index is; `rate` a second and `left` in seconds are None where they are not known."""
+    """How far an index is; `rate` per second and `left` in seconds are None if unknown."""
 
     running: bool
     stage: str
@@ -54,8 +58,8 @@ class ProgressView:
 
 
 @dataclass(frozen=True, slots=True)
-class ShelfDocument:
-    """A document with its state in words."""
+class DocumentView:
+    """A document with its state as text."""
 
     id: int
     path: str
@@ -66,7 +70,7 @@ class ShelfDocument:
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
-    """A model by role, with the hash of its weights and its licence as far as they are known."""
+    """The model of a role, with the hash of its weights and its licence as far as they are known."""
 
     role: str
     name: str
@@ -81,7 +85,7 @@ class LibraryView:
 
     status: Status
     progress: ProgressView
-    documents: tuple[ShelfDocument, ...]
+    documents: tuple[DocumentView, ...]
     skipped: tuple[tuple[str, str], ...]
     models: tuple[ModelView, ...]
     start: int
@@ -89,49 +93,82 @@ class LibraryView:
     after: int | None
 
 
+def library(request: Request) -> Response:
+    """Show the library."""
+    view = view_library(site_of(request).library, request.app.state.pace, start=offset(request, "from"))
+    if wants_json(request):
+        return json_response(view)
+    return site_of(request).page(request, "library.html", view=view, findings=None)
+
+
+def progress(request: Request) -> Response:
+    """Return the part of the page that shows a running index."""
+    site = site_of(request)
+    running = view_progress(site.library.index_progress(), request.app.state.pace)
+    return HTMLResponse(site.fragment("progress.html", progress=running))
+
+
+def doctor(request: Request) -> Response:
+    """Check machine, models and library, and show what was found."""
+    site = site_of(request)
+    findings = list(diagnose(site.library.folder, profile=site.library.settings.profile))
+    view = view_library(site.library, request.app.state.pace)
+    return site.page(request, "library.html", view=view, findings=findings)
+
+
+def health(request: Request) -> Response:
+    """Return whether the server is ready to search."""
+    site = site_of(request)
+    worker = site.service.worker
+    if not worker.ready:
+        worker.wake()
+    return json_response({"ready": worker.ready, "sealed": site.seal.badge().sealed, "loaded": worker.loaded})
+
+
+ROUTES = (
+    Route("/library", library),
+    Route("/library/progress", progress),
+    Route("/library/doctor", doctor, methods=["POST"]),
+    Route("/healthz", health),
+)
+
+
 def view_library(library: Library, pace: Pace, *, start: int = 0) -> LibraryView:
     """Gather what the page shows, with the documents from `start` on."""
-    status = library.status()
-    situated = library.settings.context in SITUATED
-    with library.reading() as store:
-        documents = tuple(_shelf(one, situated=situated) for one in document_states(store, start=start, count=SHELF))
-        skipped = tuple((path, fields[3]) for path, fields in sorted(store.skipped().items())[:SHELF])
-        progress = view_progress(store, pace, situated=situated)
+    status, indexing = library.status(), library.index_progress()
+    documents, skipped = library.indexed_documents(start=start, count=_LISTED)
     return LibraryView(
         status=status,
-        progress=progress,
-        documents=documents,
-        skipped=skipped,
+        progress=view_progress(indexing, pace),
+        documents=tuple(_view_document(one, situated=indexing.situated) for one in documents),
+        skipped=tuple(skipped),
         models=tuple(_models(library)),
         start=start,
-        before=max(0, start - SHELF) if start else None,
-        after=start + SHELF if start + SHELF < status.documents else None,
+        before=max(0, start - _LISTED) if start else None,
+        after=start + _LISTED if start + _LISTED < status.documents else None,
     )
 
 
-def view_progress(store: Store, pace: Pace, *, situated: bool) -> ProgressView:
-    """Say how far an index is that another process may be making; `situated` ones wait for generated contexts too."""
-    rows, kinds = count_rows(store), count_context_kinds(store)
-    total, stage, done = rows["chunks"], "Embedding", rows["chunks_with_vectors"]
-    if situated and done >= total:
-        stage, done = "Writing contexts", sum(kinds.values())
-    running = is_locked(store.folder / "lock")
-    rate = pace.rate(done) if running else None
-    return ProgressView(running, stage, done, total, rate, (total - done) / rate if rate else None)
+def view_progress(indexing: IndexProgress, pace: Pace) -> ProgressView:
+    """Return how far an index is: chunks are embedded first, then those that are situated wait for contexts."""
+    total, stage, done = indexing.chunks, "Embedding", indexing.vectors
+    if indexing.situated and done >= total:
+        stage, done = "Writing contexts", indexing.contexts
+    rate = pace.rate(done) if indexing.running else None
+    return ProgressView(indexing.running, stage, done, total, rate, (total - done) / rate if rate else None)
 
 
-def _shelf(state: DocumentState, *, situated: bool) -> ShelfDocument:
-    words = change_of(state.document)
-    if not words:
-        words = (
+def _view_document(one: IndexedDocument, *, situated: bool) -> DocumentView:
+    state = STATES[one.state]
+    if not state:
+        state = (
             "waiting to be embedded"
-            if state.vectors < state.chunks
-            else f"headings only; {state.chunks - state.contexts} sentences still to be written"
-            if situated and state.contexts < state.chunks
+            if one.vectors < one.chunks
+            else f"headings only; {one.chunks - one.contexts} sentences still to be written"
+            if situated and one.contexts < one.chunks
             else "ready"
         )
-    note = f"; {state.note}" if state.note else ""
-    return ShelfDocument(state.document.id, state.document.path, state.document.title, state.chunks, f"{words}{note}")
+    return DocumentView(one.id, one.path, one.title, one.chunks, f"{state}; {one.note}" if one.note else state)
 
 
 def _models(library: Library) -> list[ModelView]:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from local_rag.serialization import from_plain
-from local_rag.wire import connect, socket_path
+from local_rag.serving.socket_client import connect, socket_path
 from tests.conftest import Run
-from tests.support.served import QUESTION, index, parts, shell
+from tests.support.served import QUESTION, command_line_server, index, parts
 
 SAID = "Answered by the running server"
 
@@ -33,7 +33,7 @@ def test_the_server_gives_the_same_results(folder: Path, runtime: Path, run: Run
         ["search", "  ", "--library", str(folder)],
     ]
     alone = [run(*command, parts=made_of) for command in commands]
-    with shell(folder, made_of):
+    with command_line_server(folder, made_of):
         served = [run(*command) for command in commands]  # the fakes of `run` could not answer
         told = run("search", "boat", "--library", str(folder), "--explain")
         verbose = run("ask", QUESTION, "--library", str(folder), "--verbose")
@@ -42,14 +42,14 @@ def test_the_server_gives_the_same_results(folder: Path, runtime: Path, run: Run
     ]
     assert [one.stderr for one in alone] == [one.stderr for one in served]
     assert SAID in told.stderr
-    assert f"{SAID} of this library. It is an answer given before." in verbose.stderr
+    assert f"{SAID} of this library. The answer was given before." in verbose.stderr
     assert SAID not in run("search", "boat", "--library", str(folder), "--explain", parts=made_of).stderr
 
 
 def test_flags_and_variables_of_its_own_are_answered_by_the_command(
     folder: Path, runtime: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with shell(folder):
+    with command_line_server(folder):
         assert SAID in run("search", "boat", "--library", str(folder), "--explain").stderr
         assert SAID not in run("search", "boat", "--library", str(folder), "--explain", "--profile", "tiny").stderr
         monkeypatch.setenv("LOCAL_RAG_RRF_K", "20")
@@ -58,14 +58,14 @@ def test_flags_and_variables_of_its_own_are_answered_by_the_command(
 
 def test_another_library_is_not_answered(folder: Path, documents: Path, runtime: Path, run: Run) -> None:
     index(documents, documents.parent / "other")
-    with shell(folder):
+    with command_line_server(folder):
         assert connect((documents.parent / "other").resolve()) is None
         assert SAID not in run("search", "boat", "--library", str(documents.parent / "other"), "--explain").stderr
 
 
 def test_the_socket_is_the_owners_alone_and_goes_with_the_server(folder: Path, runtime: Path) -> None:
     path = socket_path(folder.resolve())
-    with shell(folder):
+    with command_line_server(folder):
         assert path.stat().st_mode & 0o077 == 0
         assert path.parent.stat().st_mode & 0o077 == 0
         assert path.is_relative_to(runtime)
@@ -75,7 +75,7 @@ def test_the_socket_is_the_owners_alone_and_goes_with_the_server(folder: Path, r
 def test_a_folder_that_others_may_enter_is_not_used(folder: Path, runtime: Path) -> None:
     (runtime / "local-rag").mkdir(mode=0o777)
     (runtime / "local-rag").chmod(0o777)
-    with shell(folder):
+    with command_line_server(folder):
         assert not socket_path(folder.resolve()).exists()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(socket_path(folder.resolve())))
@@ -91,7 +91,7 @@ def test_what_a_killed_server_leaves_is_replaced(folder: Path, runtime: Path, ru
     left.bind(str(path))
     left.close()
     assert run("search", "boat", "--library", str(folder)).exit_code == 0
-    with shell(folder):
+    with command_line_server(folder):
         assert SAID in run("search", "boat", "--library", str(folder), "--explain").stderr
 
 
@@ -114,7 +114,7 @@ def test_a_server_that_goes_away_is_an_error_in_a_sentence(folder: Path, runtime
 
 
 def test_nonsense_on_the_socket_harms_nobody(folder: Path, runtime: Path, run: Run) -> None:
-    with shell(folder):
+    with command_line_server(folder):
         for line in (b"\n", b"{}\n", b"[]\n", b"\xff\n", b'{"environment": 1}\n', b"x" * 100_000 + b"\n", b""):
             connection = connect(folder.resolve())
             assert connection is not None
@@ -134,7 +134,7 @@ def test_a_search_through_the_server_imports_nothing_heavy(folder: Path, runtime
         "print({'torch', 'numpy', 'faiss', 'pydantic', 'rich', 'starlette', 'sqlite3'} & set(sys.modules), "
         "file=sys.stderr)"
     )
-    with shell(folder):
+    with command_line_server(folder):
         done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["passages"]
     assert done.stderr.strip() == "set()"

@@ -1,18 +1,21 @@
-"""Keep what a tool gives within so many tokens."""
+"""Keep the results of tools within a number of tokens, counted without any model's tokenizer."""
 
+import re
 from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel
 
 from local_rag.mcp.shapes import Dense, FoundPassage, SearchResults
-from local_rag.mcp.tokens import count_tokens, cut
 
 MAX_SEARCH, MAX_FETCH = 2500, 8000  # tokens of the JSON that is given
-_NEAR = 200  # characters, within which a text is cut where a word ends
+_NEAR = 200  # characters before the limit, in which a text is cut at the end of a word
+# A run of letters, a run of blanks, or any other character. A digit may be a token of its own.
+_PIECE = re.compile(r"[A-Za-z]+|[ \t]+|[^A-Za-z \t]")
+_LETTERS = 4  # per token, in a word that no vocabulary holds
 
 
 def as_text(result: BaseModel) -> str:
-    """Write a result as the JSON that the model at the other end reads."""
+    """Return a result as the JSON that the client's model reads."""
     return result.model_dump_json(by_alias=True)
 
 
@@ -22,7 +25,7 @@ def cost(result: BaseModel) -> int:
 
 
 def fit_text(text: str, within: Callable[[str], BaseModel], most: int) -> str:
-    """Return as much of the beginning of a text as a result can hold; at least a character of it."""
+    """Return the beginning of a text that fits into a result, at least one character."""
     room = most
     while True:
         part = cut(text, room)
@@ -35,7 +38,7 @@ def fit_text(text: str, within: Callable[[str], BaseModel], most: int) -> str:
 
 
 def fit_passages(found: Sequence[FoundPassage], dense: Dense, note: str | None) -> SearchResults:
-    """Return as many of the best passages as there is room for; the first is cut where it alone is too long."""
+    """Return as many of the best passages as fit; the first is cut if it does not fit alone."""
 
     def results(kept: Sequence[FoundPassage]) -> SearchResults:
         return SearchResults(results=list(kept), dense=dense, left_out=len(found) - len(kept), note=note)
@@ -53,3 +56,26 @@ def fit_passages(found: Sequence[FoundPassage], dense: Dense, note: str | None) 
         shortened = begun(fit_text(found[0].text, begun, MAX_SEARCH))
         return shortened if cost(shortened) <= MAX_SEARCH else results([])
     return results(kept)
+
+
+def count_tokens(text: str) -> int:
+    """Return about how many tokens a text has; a language model's tokenizer makes no more of usual text."""
+    return sum(_tokens(piece) for piece in _PIECE.findall(text))
+
+
+def _tokens(piece: str) -> int:
+    if piece == " ":
+        return 0  # it is part of the next word
+    if piece[0].isascii():
+        return -(-len(piece) // _LETTERS)
+    return max(1, len(piece.encode("utf-8", "replace")) - 1)
+
+
+def cut(text: str, tokens: int) -> str:
+    """Return the beginning of a text, with at most this number of tokens."""
+    used = 0
+    for piece in _PIECE.finditer(text):
+        used += _tokens(piece[0])
+        if used > tokens:
+            return text[: piece.start()]
+    return text

@@ -1,9 +1,9 @@
-"""Mark in a passage, by code alone, the sentence that fits best and the words that were asked for."""
+"""Mark in a passage the sentence that fits best and the words of the question; no model takes part."""
 
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from local_rag.index.keyword_index import keyword_tokens
@@ -11,12 +11,12 @@ from local_rag.index.keyword_index import keyword_tokens
 _WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
 _SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?!\s|\Z)[^\n.!?]*)*[.!?]*")
 _MOST_SENTENCES = 2000
-_LEAST_SHARED = 2  # words that a sentence and what it is compared with have in common
+_LEAST_SHARED = 2  # words that the best sentence has in common with the answer or question
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a passage, and whether it is of the best sentence, or a word that was asked for."""
+    """A piece of a passage, and whether it belongs to the `best` sentence or is a word (`term`) of the question."""
 
     text: str
     best: bool = False
@@ -24,7 +24,7 @@ class Piece:
 
 
 def mark(text: str, question: str, answer: str = "") -> tuple[Piece, ...]:
-    """Cut a passage into pieces; the best sentence shares most words with the answer, or else with the question."""
+    """Cut a passage into pieces; the best sentence shares the most words with the answer, or else with the question."""
     asked = frozenset(keyword_tokens(question))
     start, end = _best_sentence(text, frozenset(keyword_tokens(answer)) | asked if answer else asked)
     terms = [word.span() for word in _WORD.finditer(text) if asked & _tokens(word[0])]
@@ -34,12 +34,6 @@ def mark(text: str, question: str, answer: str = "") -> tuple[Piece, ...]:
     for left, right in itertools.pairwise(edges):
         pieces.append(Piece(text[left:right], best=start <= left < end, term=left in inside))
     return tuple(pieces)
-
-
-def best_sentence(text: str, other: str) -> str:
-    """Return the sentence of a text that shares most words with another text, empty where none shares enough."""
-    start, end = _best_sentence(text, frozenset(keyword_tokens(other)))
-    return text[start:end]
 
 
 def _best_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
@@ -64,8 +58,3 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 @functools.lru_cache(maxsize=20_000)
 def _tokens(word: str) -> frozenset[str]:
     return frozenset(keyword_tokens(word))
-
-
-def whole(pieces: Sequence[Piece]) -> str:
-    """Return the text that was cut."""
-    return "".join(piece.text for piece in pieces)

@@ -1,0 +1,132 @@
+"""Look into a library while it is in use: where passages lead, a whole document, how far an index is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from local_rag.errors import MissingError
+from local_rag.files import is_locked
+from local_rag.indexing.changes import FileState, file_state
+from local_rag.records import SITUATED, ContextMode, Passage
+from local_rag.retrieval.search import found_passage
+from local_rag.store.database import Store
+from local_rag.store.inspection import count_context_kinds, count_rows, document_states
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """The document of a passage and the state of its file.
+
+    `document` is None if the library does not hold the document any more, or not on this machine.
+    """
+
+    document: int | None = None
+    state: FileState = "same"
+
+
+@dataclass(frozen=True, slots=True)
+class WholeDocument:
+    """A document as it was indexed, with its passages in reading order."""
+
+    id: int
+    path: str
+    title: str
+    state: FileState
+    text: str
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The paths of the documents, each with the document's id, and the folders and files that were indexed."""
+
+    documents: Mapping[str, int]
+    roots: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedDocument:
+    """How far a document is indexed: its chunks, and how many of them have a context and a vector."""
+
+    id: int
+    path: str
+    title: str
+    state: FileState
+    chunks: int
+    contexts: int
+    vectors: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexProgress:
+    """How far an `index` is that another process may be running; chunks wait for `contexts` if `situated`."""
+
+    running: bool
+    situated: bool
+    chunks: int
+    vectors: int
+    contexts: int
+
+
+def locate(store: Store, passages: Sequence[Passage]) -> list[Location]:
+    """Return the location of each passage."""
+    chunks = store.chunks_by_id([passage.chunk_id for passage in passages])
+    owners = {chunk.document_id: store.document(chunk.document_id) for chunk in chunks.values()}
+    states = {owner.id: file_state(owner) for owner in owners.values() if owner}
+    found = []
+    for passage in passages:
+        chunk = chunks.get(passage.chunk_id)
+        # In an older index another chunk may have had the number of a kept passage.
+        document = chunk.document_id if chunk and chunk.path == passage.path else None
+        found.append(Location(document, states[document]) if document in states else Location())
+    return found
+
+
+def find_passage(store: Store, chunk_id: int) -> Passage:
+    """Return the passage of a chunk with its context; raise MissingError if the library does not hold it any more."""
+    chunk = store.chunks_by_id([chunk_id]).get(chunk_id)
+    if chunk is None:
+        raise MissingError("This passage is no longer in the library; search again.")
+    return found_passage(chunk, 0.0, (), situated=True)
+
+
+def whole_document(store: Store, document_id: int, *, with_text: bool) -> WholeDocument:
+    """Return a document; raise MissingError if the library does not hold it any more."""
+    document = store.document(document_id)
+    if document is None:
+        raise MissingError("This document is no longer in the library; search again.")
+    text, passages = "", tuple[Passage, ...]()
+    if with_text:
+        text = store.document_text(document_id)
+        passages = tuple(found_passage(chunk, 0.0, (), situated=True) for chunk in store.chunks(document_id))
+    return WholeDocument(document.id, document.path, document.title, file_state(document), text, passages)
+
+
+def indexed_documents(store: Store, *, start: int, count: int) -> list[IndexedDocument]:
+    """Return how far `count` documents are, in the order of their paths from `start` on."""
+    return [
+        IndexedDocument(
+            one.document.id,
+            one.document.path,
+            one.document.title,
+            file_state(one.document),
+            one.chunks,
+            one.contexts,
+            one.vectors,
+            one.note,
+        )
+        for one in document_states(store, start=start, count=count)
+    ]
+
+
+def index_progress(store: Store, context: ContextMode) -> IndexProgress:
+    """Return how far the library is indexed."""
+    rows, kinds = count_rows(store), count_context_kinds(store)
+    return IndexProgress(
+        running=is_locked(store.folder / "lock"),
+        situated=context in SITUATED,
+        chunks=rows["chunks"],
+        vectors=rows["chunks_with_vectors"],
+        contexts=sum(kinds.values()),
+    )

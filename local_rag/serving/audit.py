@@ -1,0 +1,29 @@
+"""The audit log: who asked what, and when."""
+
+import json
+import os
+from datetime import UTC, datetime
+
+from local_rag.errors import LocalRagError
+from local_rag.library import Library
+from local_rag.serving.requests import Caller
+
+AUDIT_FILE = "audit.jsonl"
+
+
+def audit(library: Library, question: str, caller: Caller) -> None:
+    """Add a line to the audit log if the setting asks for one; raise LocalRagError if the file cannot be written."""
+    if not library.settings.audit_log:
+        return
+    time, client = datetime.now(UTC).isoformat(timespec="seconds"), caller.address or "command line"
+    line = {"time": time, "client": client, "route": caller.route, "question": question}
+    path = library.folder / AUDIT_FILE
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+    except OSError as error:
+        raise LocalRagError(
+            f"The audit log {path} cannot be written ({error.strerror}), so no question is answered; make it writable "
+            "or turn off the setting audit_log."
+        ) from None

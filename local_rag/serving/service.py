@@ -1,0 +1,152 @@
+"""A library that stays open, as the interfaces ask it: in a worker of this process, or through a running server."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from local_rag.library import Library
+from local_rag.records import Answer, Passage
+from local_rag.retrieval.search import Trace
+from local_rag.serialization import from_plain
+from local_rag.serving.answers import answer
+from local_rag.serving.audit import audit
+from local_rag.serving.history import Conversations
+from local_rag.serving.job import Job
+from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, SearchRequest, ServedAnswer
+from local_rag.serving.worker import LibraryWorker
+
+# Sends a request to a running server of the library and returns its reply, None if there is none; gets each event.
+AskServer = Callable[[Mapping[str, Any], Callable[[str, Any], None]], dict[str, Any] | None]
+
+
+class LibraryService(Protocol):
+    """What an interface may ask: a library whose models stay loaded, for one job after another."""
+
+    @property
+    def library(self) -> Library:
+        """Return the library; only what opens its own store may be called."""
+
+    @property
+    def loading(self) -> bool:
+        """Whether a search would wait for models that are still to be loaded."""
+
+    def wake(self) -> None:
+        """Load the models in the background, unless they are loaded."""
+
+    def record(self, question: str, caller: Caller) -> None:
+        """Write a question that needs no job into the audit log; `search` and `ask` write theirs."""
+
+    def search(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
+        """Queue a search."""
+
+    def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
+        """Queue a question."""
+
+
+class WorkerService:
+    """Serve a library with a worker of this process."""
+
+    caches_answers = True
+
+    def __init__(self, worker: LibraryWorker) -> None:
+        self.worker = worker
+        self.history = Conversations(lambda: worker.library)
+
+    @property
+    def library(self) -> Library:
+        """Return the library."""
+        return self.worker.library
+
+    @property
+    def loading(self) -> bool:
+        """Whether a search would wait for models."""
+        return self.worker.loading
+
+    def wake(self) -> None:
+        """Load the models in the background, unless they are loaded."""
+        self.worker.wake()
+
+    def record(self, question: str, caller: Caller) -> None:
+        """Write a question into the audit log if the setting asks for it."""
+        audit(self.library, question, caller)
+
+    def search(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
+        """Queue a search."""
+        self.record(request.question, caller)
+        return self.worker.submit(self._search_job(request, caller))
+
+    def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
+        """Queue a question."""
+        self.record(request.question, caller)
+        return self.worker.submit(self._ask_job(request, caller))
+
+    def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
+        def work(library: Library, _job: Job[Trace]) -> Trace:
+            usual = library.settings.all_candidates if request.every else library.settings.passages
+            return library.trace(
+                request.question,
+                top=min(request.top or usual, MAX_TOP),
+                rerank=request.options.rerank,
+                filters=request.options.filters,
+                every=request.every,
+                min_score=request.min_score,
+            )
+
+        return Job(work, caller.address)
+
+    def _ask_job(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
+        def work(library: Library, job: Job[ServedAnswer]) -> ServedAnswer:
+            return answer(library, job, request, self.history, cached=self.caches_answers)
+
+        return Job(work, caller.address)
+
+
+class LocalService(WorkerService):
+    """Serve one program of this user: a running server of the library answers, or else a worker of this process.
+
+    It writes no answers to the library.
+    """
+
+    caches_answers = False
+
+    def __init__(self, worker: LibraryWorker, ask_server: AskServer, is_served: Callable[[], bool]) -> None:
+        super().__init__(worker)
+        self._ask_server, self._is_served = ask_server, is_served
+
+    @property
+    def loading(self) -> bool:
+        """Whether a search would wait for models."""
+        return super().loading and not self._is_served()
+
+    def wake(self) -> None:
+        """Load the models in the background, unless they are loaded or a server has them."""
+        if self.loading:
+            super().wake()
+
+    def record(self, question: str, caller: Caller) -> None:
+        """Write nothing: the user of this machine asks."""
+
+    def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
+        job = super()._search_job(request, caller)
+
+        def forward(job: Job[Trace]) -> Trace | None:
+            found = self._forward(job, "search", request)
+            return found and Trace([from_plain(Passage, fields) for fields in found["passages"]], {}, {})
+
+        job.forward = forward
+        return job
+
+    def _ask_job(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
+        job = super()._ask_job(request, caller)
+
+        def forward(job: Job[ServedAnswer]) -> ServedAnswer | None:
+            found = self._forward(job, "ask", request)
+            return found and ServedAnswer(from_plain(Answer, found["answer"]), found["again"])
+
+        job.forward = forward
+        return job
+
+    def _forward(self, job: Job[Any], do: str, request: SearchRequest | AskRequest) -> Any:
+        """Let a running server do a job, and stop it there when the job is stopped; None if there is no server."""
+        fields = {name: getattr(request, name) for name in request.__slots__}
+        reply = self._ask_server({"do": do, **fields}, lambda _event, _value: job.check())
+        return reply and reply["found"]
