@@ -17,6 +17,7 @@ from local_rag.store.salvage import salvage
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeEmbedder
 
+pytestmark = pytest.mark.slow
 QUESTION = "High water in the harbour"
 
 

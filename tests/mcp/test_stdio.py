@@ -22,6 +22,7 @@ from tests.mcp.talking import ERAS, local_service
 from tests.support import served
 
 # The embedder prints in every way there is, as a native library may.
+pytestmark = pytest.mark.slow
 NOISY = """
 import os, sys
 from dataclasses import replace

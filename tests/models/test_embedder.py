@@ -32,6 +32,7 @@ def bge(tmp_path_factory: pytest.TempPathFactory) -> InstalledModel:
     )
 
 
+@pytest.mark.slow
 def test_meaning_is_nearer_than_words(minilm: SentenceEmbedder) -> None:
     passages = minilm.embed_passages(["The ship departs at dawn.", "Bread is baked with rye flour."])
     query = minilm.embed_query("When does the boat leave?")

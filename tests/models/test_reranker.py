@@ -24,6 +24,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> InstalledModel:
     return InstalledModel(name="own", role="rerank", path=folder, identity="id", context_length=128)
 
 
+@pytest.mark.slow
 def test_scores_are_the_raw_logits_of_the_pairs(own: InstalledModel) -> None:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -118,6 +119,7 @@ def test_how_fast_this_machine_is_is_measured_once(tmp_path: Path, monkeypatch: 
     assert len(calls) == 4
 
 
+@pytest.mark.slow
 def test_a_library_reranks_with_a_users_own_cross_encoder(own: InstalledModel, documents: Path) -> None:
     library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings", rerank_model=str(own.path))
     library.index([documents])

@@ -59,6 +59,7 @@ def test_questions_whose_chunks_all_were_given_contexts_are_reported_by_themselv
     assert script.given_questions(dataset, None) == set(), "where documents were, or nothing"
 
 
+@pytest.mark.slow
 def test_given_contexts_are_those_of_the_chunks_and_no_model_writes(dataset: Dataset, tmp_path: Path) -> None:
     generator = FakeGenerator(lambda _prompt: " is written by a model.")
     way = measured(dataset, tmp_path, "perfect", generator)

@@ -101,6 +101,7 @@ def report(context: str, rank: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_results_come_from_the_measurements(tmp_path: Path) -> None:
     (tmp_path / "eval-tides-headings.json").write_text(json.dumps(report("headings", 11)))
     (tmp_path / "eval-tides-llm.json").write_text(json.dumps(report("llm", 1)))
