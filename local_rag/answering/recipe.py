@@ -5,6 +5,7 @@ import pkgutil
 import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import asdict, is_dataclass
 from types import ModuleType
 from typing import Any
 
@@ -41,6 +42,8 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, re.Pattern):
         return [value.pattern, value.flags]
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
     if isinstance(value, Mapping):
         return [[_plain(key), _plain(one)] for key, one in value.items()]
     if isinstance(value, AbstractSet):

@@ -1,0 +1,62 @@
+"""The page and MCP over an empty folder: the index is in a search engine, and no document is on this machine."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_rag.library import Library
+from tests.fakes import QUICK
+from tests.mcp.talking import call, loaded, local_service
+from tests.support import served
+from tests.support.search_engine import StandIn
+
+pytest.importorskip("qdrant_edge", reason="the extra [dev] is not installed whole")
+
+ELSEWHERE = "whole documents are on the machine that indexed them"
+
+
+@pytest.fixture(scope="module")
+def setting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A search engine that holds an index of two documents, whose library is elsewhere."""
+    place = tmp_path_factory.mktemp("elsewhere")
+    (place / "documents").mkdir()
+    (place / "documents" / "boat.txt").write_text("The boat leaves the harbour at seven. It carries twelve people.\n")
+    (place / "documents" / "ireland.md").write_text("# Leave in Ireland\n\nParents get 26 weeks at half pay.\n")
+    engine = StandIn(place / "engine")
+    with Library(place / "lib", parts=QUICK, profile="tiny", context="headings", search_engine=engine.setting) as one:
+        one.index([place / "documents"])
+    yield engine.setting
+    engine.kill()
+
+
+def test_the_page_searches_and_answers(tmp_path: Path, setting: str) -> None:
+    with served.client(tmp_path, profile="tiny", search_engine=setting) as client:
+        assert client.get("/").status_code == 200
+        found = client.get("/search?q=boat")
+        assert found.status_code == 200
+        assert "boat.txt" in found.text
+        assert 'href="/document/' not in found.text
+        answered = client.post("/ask", data={"question": served.QUESTION})
+        assert answered.status_code == 200
+        assert "leaves the harbour at seven" in answered.text
+        events = client.post("/ask", data={"question": "boat?"}, headers={"accept": "text/event-stream"}).text
+        assert "event: done" in events
+        assert client.get("/inspect?q=boat").status_code == 200
+        assert "boat.txt" in client.get("/inspect?q=boat&format=json").text
+        for page in ("/library", "/document/1"):
+            whole = client.get(page)
+            assert whole.status_code == 503
+            assert ELSEWHERE in whole.text
+
+
+def test_mcp_searches(tmp_path: Path, setting: str) -> None:
+    how: dict[str, Any] = {"profile": "tiny", "search_engine": setting}
+    found = call(loaded(local_service(tmp_path, **how)), "search", {"query": "boat"})
+    assert found["dense"] == "ready"
+    assert found["results"][0]["title"] == "Boat"
+    assert found["results"][0]["document"] == ""
+    by_keywords = local_service(tmp_path, **how)
+    assert by_keywords.library.search_keywords("boat", top=1)[0].title == "Boat"
+    assert ELSEWHERE in call(by_keywords, "fetch", {"id": "document-1"})
