@@ -1,6 +1,6 @@
-"""The checks of `doctor` as pure functions of facts; each names the command that mends what it finds.
+"""The checks of `doctor` as pure functions of facts; each names the command that fixes the problem.
 
-Nothing is imported here that an incomplete installation may lack.
+This module imports nothing that an incomplete installation may lack.
 """
 
 import re
@@ -13,14 +13,14 @@ from typing import Any, Literal
 Severity = Literal["ok", "warning", "failed"]
 
 REBUILD = "rm -r .venv && scripts/setup.sh"
-_PROGRAM_BYTES = 1500 * 1000**2  # Python, torch, the KV cache and the indexes, beside the weights
-# What llama.cpp calls a feature, and Linux.
+_PROGRAM_BYTES = 1500 * 1000**2  # Python, torch, the KV cache and the indexes, without the weights
+# The names of processor features in llama.cpp and in Linux.
 _FEATURES = {"AVX2": "avx2", "FMA": "fma", "F16C": "f16c", "AVX512": "avx512f", "AVX512_VNNI": "avx512_vnni"}
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check found; `remedy` is a command, empty where there is nothing to mend."""
+    """The result of a check; `remedy` is a command, empty if nothing is wrong."""
 
     name: str
     severity: Severity
@@ -29,17 +29,17 @@ class CheckResult:
 
 
 def check_platform(system: str, machine: str) -> CheckResult:
-    """Require a system that the program is made for."""
+    """Require a supported system."""
     if system == "Windows":
         return CheckResult("platform", "failed", "Linux and macOS are supported, Windows is not", "wsl --install")
     if system not in {"Linux", "Darwin"}:
-        message = f"Linux and macOS are supported, {system} was not tried"
+        message = f"Linux and macOS are supported, {system} is untested"
         return CheckResult("platform", "warning", message, "scripts/test.sh")
     return CheckResult("platform", "ok", f"{'macOS' if system == 'Darwin' else system} {machine}")
 
 
 def check_python(found: tuple[int, ...]) -> CheckResult:
-    """Require the oldest Python that the program is written for."""
+    """Require a supported version of Python."""
     text = ".".join(map(str, found))
     if found < (3, 11):
         return CheckResult("Python", "failed", f"{text} is older than 3.11", "PYTHON=python3.11 scripts/setup.sh")
@@ -47,7 +47,7 @@ def check_python(found: tuple[int, ...]) -> CheckResult:
 
 
 def check_packages(found: Mapping[str, str | None], pinned: Mapping[str, str]) -> CheckResult:
-    """Require every package, at its pinned version where the pins are known."""
+    """Require every package, at its pinned version if the pins are known."""
     remedy = "scripts/setup.sh" if pinned else "pip install --force-reinstall local-rag"
     if missing := [name for name, version in found.items() if version is None]:
         return CheckResult("packages", "failed", f"missing: {', '.join(missing)}", remedy)
@@ -64,7 +64,7 @@ def check_packages(found: Mapping[str, str | None], pinned: Mapping[str, str]) -
 def check_llama(
     build: str | None, printed: str, processor: str, flags: Sequence[str], problem: str | None
 ) -> CheckResult:
-    """Compare what llama.cpp was built for with what the processor can do."""
+    """Compare the features that llama.cpp was built for with those of the processor."""
     if problem:
         return CheckResult("llama.cpp", "failed", problem, REBUILD)
     used = re.findall(r"(\w+) = 1", printed)
@@ -76,15 +76,15 @@ def check_llama(
 
 
 def check_offline(ways: Sequence[str], left_open: Sequence[str] = ()) -> CheckResult:
-    """Require that nothing can leave the machine; say what cannot be closed."""
+    """Require that no data can leave the machine; name what cannot be closed."""
     if ways:
-        message = f"something could leave this machine through {', '.join(ways)}"
+        message = f"data could leave this machine through {', '.join(ways)}"
         return CheckResult("offline", "failed", message, "scripts/setup.sh")
     return CheckResult("offline", "ok", "; ".join(["connections and name look-ups are refused", *left_open]))
 
 
 def check_bundle(told: Mapping[str, Any], differences: Sequence[str]) -> CheckResult:
-    """Say which bundle a program was installed from, and require that nothing differs from its manifest."""
+    """Name the bundle that the program was installed from, and require that nothing differs from its manifest."""
     message = f"{told['id']} (profile {told['profile']}) from {told['bundle']}, {told['signature']}"
     if differences:
         others = f" and {len(differences) - 3:,} more" if len(differences) > 3 else ""  # noqa: PLR2004
@@ -96,16 +96,16 @@ def check_bundle(told: Mapping[str, Any], differences: Sequence[str]) -> CheckRe
 
 
 def check_cluster(machines: Sequence[str]) -> CheckResult:
-    """Say what holds the connections of a cluster, and what does not."""
+    """Say what restricts the connections of a cluster, and what does not."""
     message = (
-        f"Python's sockets reach {', '.join(machines)} and no other machine; native code (Ray, gRPC) cannot be held to "
-        "addresses by a filter, so keep the rules of docs/scale.md"
+        f"Python's sockets reach {', '.join(machines)} and no other machine; no filter can restrict native "
+        "code (Ray, gRPC) to addresses, so follow the rules of docs/scale.md"
     )
     return CheckResult("cluster", "warning", message, "local-rag cluster check")
 
 
 def check_cores(cores: int) -> CheckResult:
-    """Warn of a single core, on which generating text and everything else take turns."""
+    """Warn of a single core, which text generation shares with everything else."""
     if cores < 2:  # noqa: PLR2004
         message = "one physical core: contexts will take long"
         return CheckResult("cores", "warning", message, "local-rag index --context headings")
@@ -113,13 +113,13 @@ def check_cores(cores: int) -> CheckResult:
 
 
 def memory_needed(weights: Mapping[str, int]) -> int:
-    """Estimate the memory of `ask` or `index` in bytes: one text generator at a time, beside embedder and reranker."""
+    """Estimate the memory of `ask` or `index` in bytes: one text generator at a time, with embedder and reranker."""
     generator = max(weights.get("context", 0), weights.get("answer", 0))
     return generator + weights.get("embed", 0) + weights.get("rerank", 0) + _PROGRAM_BYTES
 
 
 def check_memory(profile: str, needed: int, total: int, free: int) -> CheckResult:
-    """Compare memory, in bytes, with what the profile needs."""
+    """Compare the memory, in bytes, with the needs of the profile."""
     message = f"the profile {profile} needs about {needed / 1e9:.1f} GB; {free / 1e9:.1f} of {total / 1e9:.1f} GB free"
     if total < needed:
         smaller = "tiny" if profile == "starter" else "starter"
@@ -130,7 +130,7 @@ def check_memory(profile: str, needed: int, total: int, free: int) -> CheckResul
 
 
 def check_disk(folder: Path, free: int, needed: int) -> CheckResult:
-    """Require room, in bytes, for what is still to come into a folder."""
+    """Require disk space, in bytes, for what is still to be written to a folder."""
     message = f"{free / 1e9:.1f} GB free in {folder}"
     if free < needed:
         message += f", {needed / 1e9:.1f} GB needed"
@@ -139,7 +139,7 @@ def check_disk(folder: Path, free: int, needed: int) -> CheckResult:
 
 
 def check_model(name: str, roles: Sequence[str], damage: str, remedy: str, *, hashed: bool = False) -> CheckResult:
-    """Require a model to be there and to be what the registry says."""
+    """Require a model to be installed and to match the registry."""
     title = f"{' and '.join(roles)} model"
     if damage:
         return CheckResult(title, "failed", damage, remedy)
@@ -155,7 +155,7 @@ def check_decoding(name: str, problem: str | None) -> CheckResult:
 
 
 def check_privacy(folder: Path, mode: int) -> CheckResult:
-    """Require that nobody else can read a library."""
+    """Require that no other user can read a library."""
     if stat.S_IMODE(mode) & 0o077:
         message = f"{folder} may be read by other users (mode {stat.S_IMODE(mode):o})"
         return CheckResult("library", "warning", message, f"chmod 700 {folder}")
@@ -163,7 +163,7 @@ def check_privacy(folder: Path, mode: int) -> CheckResult:
 
 
 def check_file_system(folder: Path, kind: str, is_network: bool) -> CheckResult:
-    """Say where a library is on another machine's disk, which is slower and locks less surely."""
+    """Warn of a network file system, which is slower and locks less reliably."""
     if is_network:
         message = f"{folder} is on a network file system ({kind}): one machine at a time may write to it"
         return CheckResult("file system", "warning", message, "local-rag index --library A_LOCAL_FOLDER")
@@ -171,15 +171,15 @@ def check_file_system(folder: Path, kind: str, is_network: bool) -> CheckResult:
 
 
 def check_integrity(folder: Path, complaints: Sequence[str]) -> CheckResult:
-    """Require a whole store and a whole index."""
+    """Require an undamaged store and an undamaged index."""
     if complaints:
         return CheckResult("integrity", "failed", "; ".join(complaints), f"local-rag repair --library {folder}")
     return CheckResult("integrity", "ok", "the store and the index are whole")
 
 
 def check_fingerprint(changes: Sequence[str], *, searchable: bool = False) -> CheckResult:
-    """Require that the index was made with what the settings name."""
+    """Require that the index was built with the present settings and models."""
     if changes:
-        message = f"the index was made otherwise: {', '.join(changes)}"
+        message = f"the index was built with different settings ({', '.join(changes)})"
         return CheckResult("fingerprint", "warning" if searchable else "failed", message, "local-rag index")
-    return CheckResult("fingerprint", "ok", "the index was made with these settings and models")
+    return CheckResult("fingerprint", "ok", "the index was built with these settings and models")

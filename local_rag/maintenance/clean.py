@@ -1,4 +1,4 @@
-"""Take documents out of a library, and delete what nothing in it needs any more."""
+"""Remove documents from a library, and delete what it no longer needs."""
 
 import itertools
 import os
@@ -25,16 +25,13 @@ from local_rag.store.inspection import (
     purge_superseded,
 )
 
-# Nothing is deleted but what this program makes: by the names it gives.
-_LEFTOVER = re.compile(
-    r"library\.sqlite3\.(?:damaged(?:-wal|-shm)?|salvaged\.tmp.*)|\.(?:CURRENT|settings\.toml)\.\d+\.tmp"
-    r"|CURRENT\.tmp|settings\.tmp"
-)
+# Only files with names that this program gives are deleted.
+_LEFTOVER = re.compile(r"library\.sqlite3\.(?:damaged(?:-wal|-shm)?|salvaged\.tmp.*)|\.CURRENT\.\d+\.tmp")
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What `remove` takes out; `excluded` are the paths that `index` passes over from now on."""
+    """What `remove` deletes; `index` skips the `excluded` paths from now on."""
 
     documents: tuple[StoredDocument, ...]
     roots: tuple[Path, ...]
@@ -43,9 +40,9 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """What `clean` deletes; `bytes` is the space on disk that it frees, estimated in a dry run.
+    """What `clean` deletes; `bytes` is the disk space that it frees, estimated in a dry run.
 
-    `kept_caches` says that contexts or vectors were left alone because a stopped run may still want them.
+    `kept_caches` says that contexts and vectors were kept because an unfinished run of `index` may still need them.
     """
 
     generations: tuple[str, ...]
@@ -58,37 +55,35 @@ class Cleaning:
 
 
 def find_documents(store: Store, paths: Iterable[Path | str]) -> Removal:
-    """Find the documents at or below each path, and the roots to forget; raise LibraryError where there is neither."""
+    """Find the documents at or below each path, and the roots to forget; raise LibraryError if there are none."""
     roots, documents = store.roots(), store.documents()
     gone: dict[str, StoredDocument] = {}
     forgotten, excluded = set[Path](), set[Path]()
     for given in paths:
-        path = Path(os.path.abspath(Path(given).expanduser()))  # noqa: PTH100  a link is removed as what it was read as
-        places = {path, path.resolve()}
-        below = [one for one in documents if any(Path(one.path).is_relative_to(place) for place in places)]
-        named = {root for root in roots if any(root.is_relative_to(place) for place in places)}
+        path = Path(os.path.abspath(Path(given).expanduser()))  # noqa: PTH100  a link is removed under its own path
+        both = {path, path.resolve()}
+        below = [one for one in documents if any(Path(one.path).is_relative_to(base) for base in both)]
+        named = {root for root in roots if any(root.is_relative_to(base) for base in both)}
         if not below and not named:
-            raise LibraryError(
-                f"{path} is not in the library, nor is anything below it; `local-rag status` names its folders."
-            )
+            raise LibraryError(f"The library holds nothing at or below {path}; `local-rag status` lists its folders.")
         gone |= {one.path: one for one in below}
         forgotten |= named
-        excluded |= {place for place in places for root in roots if place != root and place.is_relative_to(root)}
+        excluded |= {base for base in both for root in roots if base != root and base.is_relative_to(root)}
     kept = set(roots) - forgotten
     excluded = {path for path in excluded if any(path.is_relative_to(root) for root in kept)}
     return Removal(tuple(gone.values()), tuple(sorted(forgotten)), tuple(sorted(excluded)))
 
 
 def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Removal, *, erase: bool = False) -> None:
-    """Take the documents out, publish an index without them where there is one, then delete their text.
+    """Remove documents, publish an index without them if there is an index, then delete their text.
 
-    With `erase` nothing of them is left in any file: contexts and vectors that no other document wants go as well, and
-    so do older indexes and damaged copies. Deleted rows are overwritten.
+    With `erase`, nothing of them is left in any file: contexts and vectors that no other document wants, older indexes
+    and damaged copies are deleted too. Deleted rows are overwritten.
     """
     if erase and is_unfinished(store, indexes.live()):
         raise LibraryError(
-            "An `index` has yet to run to its end, and before nobody knows which contexts are of these documents; "
-            "run `local-rag index`, then erase."
+            "The last `index` is unfinished, so it is not known yet which contexts belong to these documents; run "
+            "`local-rag index` to completion, then erase."
         )
     store.remove(removal.documents, removal.roots, removal.excluded)
     if indexer:
@@ -104,7 +99,7 @@ def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Rem
 
 
 def clean(store: Store, indexes: Indexes, *, dry_run: bool) -> Cleaning:
-    """Delete all generations but the live one, orphaned contexts and vectors, superseded documents and leftovers."""
+    """Delete older generations, orphaned contexts and vectors, superseded documents and leftovers."""
     folder = store.folder
     folders, leftovers = indexes.unused(indexes.live_name()), _leftovers(folder)
     before = folder_bytes(folder)
@@ -133,7 +128,7 @@ def clean(store: Store, indexes: Indexes, *, dry_run: bool) -> Cleaning:
 
 
 def _leftovers(folder: Path) -> list[Path]:
-    """Return what killed runs and repairs have left behind."""
+    """Return the files that killed runs and repairs have left."""
     return sorted(path for path in folder.iterdir() if _LEFTOVER.fullmatch(path.name))
 
 

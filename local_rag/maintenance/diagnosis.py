@@ -1,4 +1,4 @@
-"""Gather the facts about llama.cpp, the machine, the models and the library, and have them checked."""
+"""Gather the facts about llama.cpp, the machine, the models and the library, and check them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -33,7 +33,7 @@ _LIBRARY_BYTES = 1000**3
 
 
 def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str | None) -> Iterator[CheckResult]:
-    """Check what a complete installation can: llama.cpp, the network's seal, the machine, the models, the library."""
+    """Check a complete installation: llama.cpp, the closed network, the machine, the models, the library."""
     printed, problem = run_probe()
     yield checks.check_llama(version("llama-cpp-python"), printed, processor(), processor_flags(), problem)
     yield checks.check_offline(open_ways, left_open())
@@ -54,13 +54,13 @@ def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str |
     for name in dict.fromkeys(names.values()):
         yield from _check_model(name, [role for role in MODEL_FORMATS if names.get(role) == name], installed)
     absent = sum(_weight(name, known) for name in set(names.values()) - {model.name for model in installed.values()})
-    for place, room in ((default_models_directory(), absent), (folder, _LIBRARY_BYTES)):
-        yield checks.check_disk(place, free_bytes(place), room)
+    for location, room in ((default_models_directory(), absent), (folder, _LIBRARY_BYTES)):
+        yield checks.check_disk(location, free_bytes(location), room)
     yield from _check_library(folder, settings, installed)
 
 
 def _check_model(name: str, roles: Sequence[Role], installed: dict[Role, InstalledModel]) -> Iterator[CheckResult]:
-    """Check one model, whatever its roles; add it to those that are installed."""
+    """Check one model for all its roles; add it to `installed` if it is whole."""
     registry, models_directory = load_registry(), default_models_directory()
     entry = registry.models.get(name)
     try:
@@ -102,7 +102,7 @@ def _check_library(folder: Path, settings: Settings, installed: Mapping[Role, In
 
 
 def _weight(name: str, models: Mapping[str, ModelEntry]) -> int:
-    """Return the size of a model in bytes: a registry entry's, or that of a user's own file or folder."""
+    """Return the size of a model in bytes, from the registry or from the user's own file or folder."""
     if name in models:
         return models[name].bytes
     path = Path(name).expanduser()

@@ -14,23 +14,23 @@ from local_rag.maintenance.checks import CheckResult, check_packages, check_plat
 
 
 def diagnose(folder: Path, *, left_out: Collection[str] = (), **settings: str | None) -> Iterator[CheckResult]:
-    """Run every check for a library and its profile, or the profile named; yield each result as it is known.
+    """Run every check for a library and its profile, or the named profile; yield each result when it is known.
 
-    `left_out` are packages that an installation does without.
+    `left_out` are packages that this installation does not have on purpose.
     """
     yield (system := check_platform(platform.system(), platform.machine()))
     yield check_python(sys.version_info[:3])
     yield (packages := check_packages(*_packages(left_out)))
     if "failed" in {system.severity, packages.severity}:
         return
-    # Not on top: whatever the rest of the program imports may be what is missing.
+    # Not at the top: the rest of the program may import a missing package.
     from local_rag.maintenance.diagnosis import diagnose_installation
 
     yield from diagnose_installation(folder, open_ways(), **settings)
 
 
 def _packages(left_out: Collection[str]) -> tuple[dict[str, str | None], dict[str, str]]:
-    """Return the versions of the packages that the program requires, and the pins of the checkout it runs from."""
+    """Return the versions of the required packages, and the pinned versions."""
     names = [re.split(r"[\s\[;<>=!~(]", line)[0] for line in requires("local-rag") or () if "extra ==" not in line]
     pinned = {}
     if path := constraints():
@@ -49,7 +49,7 @@ def _normal(name: str) -> str:
 
 
 def _version(name: str, modules: Mapping[str, list[str]]) -> str | None:
-    """Return the version of a package, None where it is missing or what it holds cannot be found."""
+    """Return the version of a package, None if it or its modules are missing."""
     try:
         found = version(name)
     except PackageNotFoundError:
@@ -59,8 +59,8 @@ def _version(name: str, modules: Mapping[str, list[str]]) -> str | None:
 
 
 def open_ways() -> list[str]:
-    """Close the network in another process, as every command does in its own, and return what stayed open."""
+    """Close the network in another process, as each command does in its own; return what remains open."""
     command = [sys.executable, "-P", "-m", "local_rag.offline"]
-    # With the files that whoever started this one left open for it: one may be a socket.
+    # Inherit the files that the parent process left open: one may be a socket.
     done = subprocess.run(command, capture_output=True, text=True, check=False, close_fds=False)
     return [*done.stdout.splitlines(), *done.stderr.splitlines()[-1:]]

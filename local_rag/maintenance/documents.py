@@ -1,4 +1,4 @@
-"""What is in a library, document by document: state, dates, size, and what each is about."""
+"""List the documents of a library: state, dates, size, and what each is about."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from local_rag.records import Filters
 from local_rag.retrieval.filters import document_filter
 from local_rag.store.database import Store, StoredDocument
 
-# `waiting`: read, and not in the live index yet; `changed`: the file is another one than the one that was read.
+# `waiting`: read, but not in the live index yet; `changed`: the file has changed since it was read.
 State = Literal["indexed", "waiting", "changed", "missing", "unreachable"]
 
 
 @dataclass(frozen=True, slots=True)
 class ListedDocument:
-    """A document; `modified` is the time of its file as it was read, `date` its own date, None where it has none.
+    """A document; `modified` is the time of its file when it was read, `date` its own date, None if it has none.
 
-    What it is `about` is `written` by the context model, or taken from the document: its first sentences and its parts.
+    `about` is `written` by the context model, or consists of the document's first sentences and its parts.
     """
 
     path: str
@@ -41,7 +41,7 @@ class ListedDocument:
 def list_documents(
     store: Store, indexes: Indexes, filters: Filters, *, after: str = "", most: int | None = None
 ) -> list[ListedDocument]:
-    """Return the live documents that pass the filters, by path: `most` of those whose path comes behind `after`."""
+    """Return the live documents that pass the filters, by path: at most `most`, with paths after `after`."""
     passes, live = document_filter(filters, store.roots()), indexes.live()
     chosen = {facts.id for facts in store.facts() if passes(facts)}
     wanted = (document for document in store.documents() if document.id in chosen and document.path > after)
@@ -76,7 +76,7 @@ def list_documents(
 
 
 def _states(documents: Mapping[str, StoredDocument], roots: Roots) -> dict[str, State]:
-    """Say which files are not as they were read; of the others nothing is said."""
+    """Return the state of each document whose file is no longer as it was read."""
     states: dict[str, State] = {}
     for path, document in documents.items():
         if roots.is_out_of_reach(document):

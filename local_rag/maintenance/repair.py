@@ -1,24 +1,24 @@
-"""Bring a library back to a whole state, from whatever a crash, a full disk or a failing one has left behind.
+"""Repair a library after a crash, or on a full or failing disk.
 
-A library is always in one of these states. The first ten are all that a killed process or a power cut can leave, and
-need nobody's help; the others need `local-rag repair`, and every command that meets one names it.
+A library is always in one of these states. A killed process or a power cut leaves one of the first ten, which need no
+repair. The others need `local-rag repair`, and every command that finds one says so.
 
-| state                                              | what a reader sees     | what mends it                        |
+| state                                              | what a reader sees     | what fixes it                        |
 |----------------------------------------------------|------------------------|--------------------------------------|
 | 1. no store, or an empty one (killed at the start) | "There is no library"  | `index` makes it                     |
 | 2. a log beside the store (killed while writing)   | the last commit        | SQLite, at the next opening          |
-| 3. some documents read, some superseded            | the live index, whole  | `index` reads on                     |
-| 4. contexts or vectors missing                     | the live index, whole  | `index` makes those that are missing |
-| 5. vectors there, and not noted as made            | the live index, whole  | `index` finds them by their keys     |
+| 3. some documents read, some superseded            | the live index, whole  | `index` reads the rest               |
+| 4. contexts or vectors missing                     | the live index, whole  | `index` makes the missing ones       |
+| 5. vectors stored, document not marked as embedded | the live index, whole  | `index` finds them by their keys     |
 | 6. `*.tmp` (killed while publishing)               | the live index, whole  | the next publish, or `clean`         |
 | 7. a segment that no generation names              | the live index, whole  | the next publish, or `clean`         |
-| 8. segments merged, and their sources still there  | the live index, whole  | the next publish, or `clean`         |
+| 8. segments merged, their sources still present    | the live index, whole  | the next publish, or `clean`         |
 | 9. a generation that `CURRENT` does not name yet   | the live index, whole  | the next publish, or `clean`         |
 | 10. older generations, superseded documents        | the live index, whole  | the next `index`, or `clean`         |
-| 11. a file of the live index missing or changed    | a refusal naming it    | branch A: published again            |
-| 12. rows of the store not as they were written     | passages, some damaged | branch B: dropped and made again     |
-| 13. pages of the store that cannot be read         | a refusal naming it    | branch C: salvaged                   |
-| 14. `library.sqlite3.salvaged` (killed in C)       | a refusal naming it    | branch C goes on                     |
+| 11. a file of the live index missing or changed    | an error naming it     | branch A: published again            |
+| 12. rows of the store not as they were written     | passages, some damaged | branch B: deleted and made again     |
+| 13. pages of the store that cannot be read         | an error naming it     | branch C: salvaged                   |
+| 14. `library.sqlite3.salvaged` (killed in C)       | an error naming it     | branch C continues                   |
 """
 
 import shutil
@@ -36,11 +36,11 @@ from local_rag.store.salvage import salvage, switch
 
 
 def repair_store(folder: Path) -> list[str]:
-    """Mend the SQLite file (branch C); return what was done, one sentence each."""
+    """Repair the SQLite file (branch C); return what was done, one sentence each."""
     path = folder / STORE_FILE
     if (folder / SALVAGED_FILE).exists():
         _switch(folder)
-        return ["A salvage that was interrupted has been ended; run `local-rag index` to read the documents again."]
+        return ["An interrupted salvage was finished; run `local-rag index` to read the documents again."]
     if not path.exists():
         raise LibraryError(f"There is no library in {folder}; make one with `local-rag index PATH`.")
     if problems := _problems(folder):
@@ -48,7 +48,7 @@ def repair_store(folder: Path) -> list[str]:
         _switch(folder)
         kept = ", ".join(f"{counts[name]:,} {name}" for name in ("contexts", "vectors", "roots"))
         return [
-            f"{path} was damaged ({problems[0]}); saved into a new one: {kept}. The damaged file is kept as "
+            f"{path} was damaged ({problems[0]}); copied to a new file: {kept}. The damaged file is kept as "
             f"{path.name}.damaged until `local-rag clean`.",
             "Run `local-rag index" + (" FOLDER" if not counts["roots"] else "") + "` to read the documents again.",
         ]
@@ -56,29 +56,29 @@ def repair_store(folder: Path) -> list[str]:
 
 
 def repair_index(store: Store, indexes: Indexes, indexer: Indexer) -> list[str]:
-    """Drop damaged rows (branch B) and build a damaged index again (branch A); return what was done."""
+    """Delete damaged rows (branch B) and rebuild a damaged index (branch A); return what was done."""
     done = []
     damaged = find_damage(store)
     drop(store, damaged)
-    for name, mending in (
+    for name, remedy in (
         ("contexts", "`local-rag index` writes them again"),
         ("vectors", "made again"),
         ("documents", "`local-rag index` reads them again"),
     ):
         if damaged[name]:
-            done.append(f"{len(damaged[name]):,} damaged {name} dropped: {mending}.")
+            done.append(f"{len(damaged[name]):,} damaged {name} deleted: {remedy}.")
     problems = _index_problems(indexes)
     if (problems or any(damaged.values())) and count_rows(store)["documents"]:
         indexer.publish(rebuild=True)
-        done += [f"{problem}: the index was built again." for problem in problems]
+        done += [f"{problem}: the index was rebuilt." for problem in problems]
     elif problems:
         (store.folder / "CURRENT").unlink(missing_ok=True)
-        done += [f"{problem}: run `local-rag index` to build the index again." for problem in problems]
+        done += [f"{problem}: run `local-rag index` to rebuild the index." for problem in problems]
     return done
 
 
 def _problems(folder: Path) -> list[str]:
-    """Say what is wrong with the pages of a store; refuse one that is merely newer, locked or forbidden."""
+    """Return what is wrong with the pages of a store; raise LibraryError for one that is newer, locked or forbidden."""
     try:
         store = Store(folder)
     except DamagedLibraryError as error:
@@ -88,7 +88,7 @@ def _problems(folder: Path) -> list[str]:
 
 
 def _switch(folder: Path) -> None:
-    """Put the salvaged store in its place; the index goes first, since its chunks are not in that store."""
+    """Switch to the salvaged store, after deleting the index, whose chunks that store lacks."""
     (folder / "CURRENT").unlink(missing_ok=True)
     for name in ("generations", SEGMENTS):
         if (folder / name).exists():

@@ -1,4 +1,4 @@
-"""The indexed folders and files: how many documents each holds, whether it can be reached, where it has moved."""
+"""List the indexed folders and files, and record that one has moved."""
 
 import os
 from collections import Counter
@@ -13,7 +13,7 @@ from local_rag.store.database import Store
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder or file that was given to `index`; a document counts to the innermost root that holds it."""
+    """A folder or file that was given to `index`; a document belongs to the innermost root that contains it."""
 
     path: Path
     documents: int
@@ -29,25 +29,25 @@ def list_roots(store: Store) -> list[Root]:
 
 
 def move_root(store: Store, former: Path | str, present: Path | str) -> int:
-    """Record that a root, or a folder that holds roots, lies elsewhere now; return how many documents went with it."""
-    # Without links followed, for what is gone: the path that the library knows is one that had none.
+    """Record that a root, or a folder that contains roots, has moved; return the number of documents in it."""
+    # Links are not followed, because the folder is gone; the library stores paths without links.
     old = Path(os.path.abspath(Path(former).expanduser()))  # noqa: PTH100
     new = Path(present).expanduser().resolve()
     if not any(root.is_relative_to(old) for root in store.roots()):
         raise LibraryError(
-            f"{old} is no indexed folder, nor is any below it; `local-rag roots` lists them, and what moved within one "
-            "is found by `local-rag index`."
+            f"{old} is not an indexed folder and contains none; `local-rag roots` lists them (`local-rag index` finds "
+            "what has moved within one)."
         )
     if not new.exists():
-        raise LibraryError(f"{new} does not exist; name the place where {old} lies now.")
+        raise LibraryError(f"{new} does not exist; name the folder to which {old} has moved.")
     if not is_utf8(str(new)):
-        raise LibraryError(f"The name of {new} is not UTF-8; rename it, since a library could not store it.")
+        raise LibraryError(f"The name of {new} is not UTF-8, which a library cannot store; rename it.")
     if new.is_relative_to(old) or old.is_relative_to(new):
-        raise LibraryError(f"{new} and {old} lie within each other; move it elsewhere, or index it anew.")
+        raise LibraryError(f"One of {new} and {old} contains the other; move the folder elsewhere, or index it again.")
     if store.count_below(new):
         raise LibraryError(
-            f"Documents of {new} are in the library already; take those out that are out of date: "
-            "`local-rag remove` one of the two."
+            f"The library already holds documents of {new}; remove the outdated ones with `local-rag remove {old}` or "
+            f"`local-rag remove {new}`."
         )
     documents = store.count_below(old)
     store.move_paths(old, new)

@@ -1,4 +1,4 @@
-"""Say what a library holds, what shaped it, and what is stale and why."""
+"""Report what a library holds, how it was built, and what is stale and why."""
 
 import shlex
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ from local_rag.store.database import Store
 from local_rag.store.history import Usage, usage_of
 from local_rag.store.inspection import count_context_kinds, count_missing_contexts, count_rows
 
-GAIN = "contexts_gain"  # what a library remembers of the last `eval contexts`
+GAIN = "contexts_gain"  # the name under which a library remembers the result of the last `eval contexts`
 
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Why the index is not what it should be, and the command that mends it; examples are files or remarks."""
+    """A reason why the index is out of date, and the command that fixes it; examples are files or remarks."""
 
     reason: str
     command: str
@@ -38,7 +38,7 @@ class Stale:
 class Status:
     """A library at a glance.
 
-    `contexts` counts those of the chunks by kind (llm, repaired, headings), and as `missing` those still to be written.
+    `contexts` counts the contexts of chunks by kind (llm, repaired, headings ...), and `missing` ones.
     `generations` maps each published index to its size in bytes. `models` are names by role, `fingerprint` is that of
     the live index, `disk` holds sizes in bytes. Questions are answered from `answered_log_odds` on, None where the
     model is not pulled. `contexts_gain` is what `eval contexts` has found last, empty before. `unreachable` are roots
@@ -66,7 +66,7 @@ class Status:
 
 
 def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status:
-    """Look at the store, the live index, the models and the files on disk; nothing is changed."""
+    """Inspect the store, the live index, the models and the files on disk; nothing is changed."""
     names, rows = chosen(settings), count_rows(store)
     stale = list[Stale]()
     wanted: tuple[Role, ...] = ("embed", "context") if settings.context == "llm" else ("embed",)
@@ -98,13 +98,13 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
     stale += _changed_files(changes, store.skipped())
     stale += [
         Stale(
-            f"{root} is not reachable: its documents stay until it is back, or removed",
+            f"{root} is not reachable: its documents are kept until it is back or removed",
             f"local-rag remove {shlex.quote(str(root))}",
         )
         for root in sorted(roots.unreachable)
     ]
     if missing:
-        stale.append(Stale(f"{missing} contexts are still to be written", "local-rag index"))
+        stale.append(Stale(f"{missing} contexts have yet to be written", "local-rag index"))
     answer_model = _usable(settings, "answer")
     folder = store.folder
     return Status(
@@ -134,7 +134,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
 
 
 def _usable(settings: Settings, role: Role) -> InstalledModel | None:
-    """Find a model that may not be pulled."""
+    """Return a model, None if it was not pulled."""
     try:
         return find(settings, role)
     except ModelError:
@@ -142,7 +142,7 @@ def _usable(settings: Settings, role: Role) -> InstalledModel | None:
 
 
 def _changed_files(changes: Changes, unread: Mapping[str, tuple[int, int, str, str]]) -> list[Stale]:
-    """Say which files differ from what was read; those that could not be read as they are now are no news."""
+    """Report which files have changed since they were read, except files already known to be unreadable."""
 
     def is_news(one: ScannedFile) -> bool:
         return unread.get(str(one.path), (0, 0))[:2] != (one.size, one.modified_ns)

@@ -1,4 +1,4 @@
-"""Hold a library for writing: one at a time, and only in a folder that is a library or may become one."""
+"""Lock a library for writing: one process at a time, and only in a folder that is a library or may become one."""
 
 import os
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from local_rag.store.storage_errors import storage_errors
 
 @contextmanager
 def library_lock(folder: Path, *, create: bool = False) -> Iterator[None]:
-    """Hold a library's lock, which the system frees when its owner dies; `create` makes the folder where it is missing.
+    """Hold a library's lock, which the system releases when the process ends; `create` makes a missing folder.
 
-    Raises LibraryError where another process holds it, or the folder is of something else.
+    Raises LibraryError if another process holds the lock, or if the folder holds other files and no library.
     """
     if not create and not folder.is_dir():
         raise LibraryError(f"There is no library in {folder}; make one with `local-rag index PATH`.")
@@ -25,11 +25,12 @@ def library_lock(folder: Path, *, create: bool = False) -> Iterator[None]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         others = [] if is_library(folder) else [path.name for path in folder.iterdir()]
     except OSError as error:
-        raise LibraryError(f"The library {folder} cannot be made ({error}); name another with `--library`.") from None
+        raise LibraryError(
+            f"The library {folder} cannot be made ({error}); name another folder with `--library`."
+        ) from None
     if strangers := sorted(set(others) - OWN_FILES):
         raise LibraryError(
-            f"{folder} holds other things ({strangers[0]}) and no library; name an empty or a new folder with "
-            "`--library`."
+            f"{folder} holds other files ({strangers[0]}) and no library; name an empty or new folder with `--library`."
         )
     owner = folder / "lock.pid"
     with storage_errors(folder):

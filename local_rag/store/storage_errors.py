@@ -1,4 +1,4 @@
-"""Say in one sentence what SQLite or the file system has against a library, and what to do."""
+"""Turn errors of SQLite and the file system into one sentence that says what to do."""
 
 import errno
 import sqlite3
@@ -9,7 +9,7 @@ from pathlib import Path
 from local_rag.errors import DamagedLibraryError, LibraryError, LocalRagError
 
 _FULL, _FAILING = "free some space on its disk", "check the disk, which may be failing,"
-_FORBIDDEN, _BUSY = "make the folder writable for you", "end whatever else uses it"
+_FORBIDDEN, _BUSY = "make the folder writable for you", "end the other programs that use it"
 _SQLITE_ADVICE = {
     sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_IOERR: _FAILING,
@@ -30,15 +30,15 @@ _SYSTEM_ADVICE = {
 
 @contextmanager
 def storage_errors(folder: Path) -> Iterator[None]:
-    """Raise a LibraryError in place of what SQLite and the file system raise."""
+    """Raise a LibraryError in place of errors of SQLite and the file system."""
     try:
         yield
     except LocalRagError:
         raise
     except (sqlite3.ProgrammingError, sqlite3.InternalError, sqlite3.NotSupportedError):
-        raise  # mistakes of this program
+        raise  # bugs in this program
     except sqlite3.DatabaseError as error:
-        # Python raises without a code when stored text is not UTF-8 any more.
+        # Python raises an error without a code if stored text is no longer UTF-8.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code not in _SQLITE_ADVICE:
             raise DamagedLibraryError(
@@ -46,9 +46,9 @@ def storage_errors(folder: Path) -> Iterator[None]:
             ) from error
         raise _unusable(folder, str(error), _SQLITE_ADVICE[code]) from error
     except OSError as error:
-        place = f" at {error.filename}" if error.filename else ""
+        location = f" at {error.filename}" if error.filename else ""
         advice = _SYSTEM_ADVICE.get(error.errno or 0, _FAILING)
-        raise _unusable(folder, f"{error.strerror or error}{place}", advice) from error
+        raise _unusable(folder, f"{error.strerror or error}{location}", advice) from error
 
 
 def _unusable(folder: Path, reason: str, advice: str) -> LibraryError:

@@ -62,7 +62,7 @@ def test_what_was_removed_or_holds_a_root_moves_as_well(indexed: Path, run: Run)
     parent.mkdir()
     shutil.move(indexed, parent / "documents")
     with Library(".local-rag", parts=EMBEDS_QUICKLY) as library:
-        with pytest.raises(LibraryError, match="is no indexed folder"):
+        with pytest.raises(LibraryError, match="is not an indexed folder"):
             library.move_root(indexed / "norway", parent)
         assert library.move_root(indexed, parent / "documents") == 2
         assert library.index().unchanged == 2, "what was removed stays out"
@@ -72,10 +72,10 @@ def test_what_was_removed_or_holds_a_root_moves_as_well(indexed: Path, run: Run)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("nowhere", "other", "is no indexed folder"),
+        ("nowhere", "other", "is not an indexed folder"),
         ("documents", "missing", "does not exist"),
-        ("documents", "documents/norway", "lie within each other"),
-        ("documents", "other", "are in the library already"),
+        ("documents", "documents/norway", "contains the other"),
+        ("documents", "other", "already holds documents of"),
     ],
 )
 def test_what_cannot_be_a_move(old: str, new: str, message: str, indexed: Path, run: Run) -> None:

@@ -31,7 +31,7 @@ Results = Callable[..., dict[str, dict[str, str]]]
         (checks.check_platform("Linux", "x86_64"), "ok", "Linux x86_64"),
         (checks.check_platform("Darwin", "arm64"), "ok", "macOS arm64"),
         (checks.check_platform("Windows", "AMD64"), "failed", "Linux and macOS are supported, Windows is not"),
-        (checks.check_platform("FreeBSD", "amd64"), "warning", "Linux and macOS are supported, FreeBSD was not tried"),
+        (checks.check_platform("FreeBSD", "amd64"), "warning", "Linux and macOS are supported, FreeBSD is untested"),
         (checks.check_packages({"click": "8.1"}, {"click": "8.1"}), "ok", "as pinned"),
         (checks.check_packages({"torch": "2.1+cpu"}, {"torch": "2.1"}), "ok", "as pinned"),
         (checks.check_packages({"click": "8.1"}, {}), "ok", "1 installed"),
@@ -63,8 +63,12 @@ Results = Callable[..., dict[str, dict[str, str]]]
         (checks.check_integrity(Path("lib"), []), "ok", "whole"),
         (checks.check_integrity(Path("lib"), ["row missing"]), "failed", "row missing"),
         (checks.check_fingerprint([]), "ok", "these settings"),
-        (checks.check_fingerprint(["the chunker"]), "failed", "made otherwise: the chunker"),
-        (checks.check_fingerprint(["the recipe"], searchable=True), "warning", "made otherwise: the recipe"),
+        (checks.check_fingerprint(["the chunker"]), "failed", "built with different settings (the chunker)"),
+        (
+            checks.check_fingerprint(["the recipe"], searchable=True),
+            "warning",
+            "different settings (the recipe)",
+        ),
     ],
 )
 def test_each_check_says_what_it_found_and_how_to_mend_it(result: CheckResult, severity: str, words: str) -> None:

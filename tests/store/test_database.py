@@ -237,7 +237,7 @@ def test_other_errors_stay_what_they_are(error: Exception) -> None:
 def test_a_locked_store_says_what_to_do(store: Store, tmp_path: Path) -> None:
     with closing(Store(tmp_path)) as other, store.transaction():
         other.connection.execute("PRAGMA busy_timeout = 1")
-        with pytest.raises(LibraryError, match=r"locked.*end whatever else uses it"), storage_errors(tmp_path):
+        with pytest.raises(LibraryError, match=r"locked.*end the other programs that use it"), storage_errors(tmp_path):
             other.put_context("k", "t", "llm")
 
 

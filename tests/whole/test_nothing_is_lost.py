@@ -37,7 +37,7 @@ def test_clean_after_repair_keeps_what_repair_saved(documents: Path, run: Run) -
     path.write_bytes(data)
     assert run("repair", "--library", "lib", parts=QUICK).exit_code == 0
     result = run("clean", "--library", "lib", parts=QUICK)
-    assert "an `index` has yet to run to its end" in result.stderr
+    assert "last `index` did not finish" in result.stderr
     assert cached(make()) == before
     report = make().index([documents])
     assert report.contexts == {}, "nothing that was saved was written again"
