@@ -64,7 +64,7 @@ def test_make_writes_a_dataset_to_review(manuals: Path, run: Run) -> None:
     arguments = ("eval", "make", "manuals", "--output", "mine", "--profile", "tiny")
     result = run(*arguments, parts=parts)
     assert result.exit_code == 0, result.output
-    assert "2 questions in mine/questions.jsonl" in result.stdout
+    assert "2 questions to review are in mine/questions.jsonl" in result.stdout
     assert "1 not a question" in result.stdout
     assert "1 not answered" in result.stdout
     assert "picture.bin" in result.stderr
