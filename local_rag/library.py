@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -11,14 +10,14 @@ from typing import Any, Self
 from local_rag.answering.answerer import Answerer, answer_room
 from local_rag.answering.conversation import Conversation
 from local_rag.answering.pipeline import AnswerPipeline
-from local_rag.cluster.engines.choice import indexes_of, live_index, own_passages, prune, publishing
+from local_rag.cluster.engines.choice import indexes_of
 from local_rag.cluster.hosts import network_of
 from local_rag.cluster.workers.ray_workers import workers_of
-from local_rag.errors import DamagedLibraryError, LibraryError
+from local_rag.errors import LibraryError
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Indexes
-from local_rag.indexing.fingerprint import make_fingerprint, require_same, settings_of
+from local_rag.indexing.fingerprint import require_compatible
 from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
 from local_rag.indexing.roots import roots_to_index
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
@@ -57,9 +56,9 @@ from local_rag.records import (
     Progress,
     Turn,
 )
-from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.keyword_search import search_keywords
-from local_rag.retrieval.search import Searcher, Trace
+from local_rag.retrieval.open import OpenSearcher, live_index, open_searcher
+from local_rag.retrieval.search import Trace
 from local_rag.settings import Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.connect import is_library, remembered
 from local_rag.store.database import Store
@@ -109,10 +108,8 @@ class Library:
         self._parts = parts
         self._open = ExitStack()
         self._one_at_a_time = RLock()  # models and store serve one thread at a time
-        self._searcher: Searcher | None = None
-        self._near = 0.0  # as in InstalledModel, of the reranker
+        self._searcher: OpenSearcher | None = None
         self._answerer: Answerer | None = None
-        self._store: Store | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -124,9 +121,9 @@ class Library:
         """Free the models and close the store."""
         with self._one_at_a_time:
             self._open.close()
-            if self._store is not None:
-                self._store.close()
-            self._searcher = self._answerer = self._store = None
+            if self._searcher is not None:
+                self._searcher.close()
+            self._searcher = self._answerer = None
 
     def index(
         self, paths: Iterable[Path | str] = (), *, renew_contexts: bool = False, progress: OnProgress = _ignore
@@ -160,7 +157,7 @@ class Library:
         )
         return Indexer(
             store,
-            publishing(self._indexes if indexes is None else indexes, store),
+            (self._indexes if indexes is None else indexes).over(store),
             workers,
             self.settings,
             embed_model=embed_model,
@@ -181,7 +178,6 @@ class Library:
             if not dry_run:
                 indexer = self._indexer(store, progress) if self._indexes.live_name() else None  # or a model is missing
                 remove(store, self._indexes, indexer, removal, erase=erase)
-                prune(self._indexes, erase=erase)
             return removal
 
     def clean(self, *, dry_run: bool = False) -> Cleaning:
@@ -235,9 +231,9 @@ class Library:
         if self._has_store:
             with self.reading() as store:
                 return Contents({one.path: one.id for one in store.documents()}, tuple(store.roots()))
-        catalogue = own_passages(live_index(self._indexes, self.settings, self.folder))
-        assert catalogue is not None
-        return Contents({one.path: one.id for one in catalogue.facts()}, tuple(catalogue.roots()))
+        passages = live_index(self._indexes, self.settings, self.folder).passages()
+        assert passages is not None, "without a store, the search engine holds the passages"
+        return Contents({one.path: one.id for one in passages.facts()}, tuple(passages.roots()))
 
     def indexed_documents(self, *, start: int, count: int) -> tuple[list[IndexedDocument], list[tuple[str, str]]]:
         """Return how far `count` documents from `start` on are indexed, and as many unreadable files with reasons."""
@@ -255,7 +251,7 @@ class Library:
         with storage_errors(self.folder), ExitStack() as opened:
             index = live_index(self._indexes, self.settings, self.folder)
             index.open()
-            passages = own_passages(index) or opened.enter_context(closing(Store(self.folder)))
+            passages = index.passages() or opened.enter_context(closing(Store(self.folder)))
             return search_keywords(question, index, passages, top=top, filters=filters)
 
     def roots(self) -> list[Root]:
@@ -277,7 +273,7 @@ class Library:
         """Search, and record the ranking and the time of every stage; see `Searcher.trace` for `how`."""
         with self._one_at_a_time, storage_errors(self.folder):
             while True:
-                searcher = self._open_searcher()
+                searcher = self._open_searcher().searcher
                 trace = searcher.trace(question, top=top, **how)
                 # The store keeps all chunks of the live generation, so if it is still live, no chunk was missing.
                 if self._indexes.live_stamp() == searcher.index.stamp:
@@ -319,14 +315,14 @@ class Library:
             )
 
         with storage_errors(self.folder):
-            searcher = self._open_searcher()
+            opened = self._open_searcher()
         return AnswerPipeline(
             search,
             self._open_answerer,
             options,
             earlier=earlier,
-            reranker=searcher.reranker if options.rerank else None,
-            near=self._near,
+            reranker=opened.searcher.reranker if options.rerank else None,
+            near=opened.near,
             rrf_k=self.settings.rrf_k,
         )
 
@@ -343,7 +339,7 @@ class Library:
     def load(self, *, answering: bool = False) -> None:
         """Load the models for searching, and with `answering` also for answering, before the first question."""
         with self._one_at_a_time, storage_errors(self.folder):
-            self._open_searcher().load()
+            self._open_searcher().searcher.load()
             if answering:
                 self._open_answerer()
 
@@ -366,7 +362,7 @@ class Library:
     def manifest(self) -> Mapping[str, Any]:
         """Return the manifest of the live index."""
         with self._one_at_a_time:
-            return self._open_searcher().index.manifest
+            return self._open_searcher().searcher.index.manifest
 
     @property
     def reranks(self) -> bool:
@@ -381,36 +377,27 @@ class Library:
             self._answerer = Answerer(generator, threshold_of(model, remembered(self.folder, self._generations)))
         return self._answerer
 
-    def _open_searcher(self) -> Searcher:
-        """Open the live index; one that was published since the last question is opened instead of the old."""
+    def _open_searcher(self) -> OpenSearcher:
+        """Open the live index, unless it is open already; an index published since the last question replaces it."""
         while True:
             stamp = self._indexes.live_stamp()
-            if self._searcher is not None and stamp and self._searcher.index.stamp == stamp:
+            if self._searcher is not None and stamp and self._searcher.searcher.index.stamp == stamp:
                 return self._searcher
             try:
-                self._searcher = self._make_searcher()
+                opened = open_searcher(
+                    self.folder,
+                    self._indexes,
+                    self.settings,
+                    self._given,
+                    require_compatible=require_compatible,
+                    load_embedder=self._parts.load_embedder,
+                    load_reranker=self._parts.load_reranker,
+                )
             except (LibraryError, OSError):
-                # A writer may have replaced this index and removed it while it was being opened.
+                # A writer may have replaced and removed this index while it was being opened.
                 if self._indexes.live_stamp() == stamp:
                     raise
-
-    def _make_searcher(self) -> Searcher:
-        """Open the live generation under the settings it was made with, unless others were given."""
-        index = live_index(self._indexes, self.settings, self.folder)
-        settings = settings_of(index.manifest, self.settings, self._given)
-        embed_model = find(settings, "embed")
-        require_same(index.manifest["fingerprint"], make_fingerprint(settings, embed_model, None))
-        if damage := index.damage(hash_all=False):
-            raise DamagedLibraryError(f"The index is damaged: {damage[0]}", "run `local-rag repair` to build it again")
-        index.open()
-        # The store may be another file than the one the index before was made from: a salvaged one, or a new one.
-        if self._store is not None:
-            self._store.close()
-        shelf = own_passages(index) or Store(self.folder)
-        self._store = shelf if isinstance(shelf, Store) else None
-        rerank_model = find(settings, "rerank") if "rerank" in chosen(settings) else None
-        self._near, weak = (rerank_model.near, rerank_model.weak_below) if rerank_model else (0.0, None)
-        load_reranker = partial(self._parts.load_reranker, rerank_model) if rerank_model else None
-        embedder = self._parts.load_embedder(embed_model)
-        follow_ups = FollowUpTuning(new_subject_below=embed_model.new_subject_below)
-        return Searcher(index, shelf, self.settings, embedder, load_reranker, weak, follow_ups)
+            else:
+                if self._searcher is not None:
+                    self._searcher.close()
+                self._searcher = opened

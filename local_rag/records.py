@@ -101,6 +101,32 @@ def heading_path(title: str, headings: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk of a document, or the row that stands for the whole document; `context` is empty if it has none."""
+
+    id: int
+    document_id: int
+    path: str
+    title: str
+    chunk: Chunk
+    context: str
+    context_kind: str
+    provenance: Provenance = UNKNOWN
+    kind: RowKind = "chunk"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFacts:
+    """What filters look at; `date` is the document's own, empty if it has none."""
+
+    id: int
+    path: str
+    modified_ns: int
+    date: str
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Filters:
     """Limits on the documents to search; an empty field does not limit.
 

@@ -268,6 +268,9 @@ class FakeIndex:
     def damage(self, *, hash_all: bool = True) -> list[str]:
         return []
 
+    def passages(self) -> None:
+        return None
+
     @staticmethod
     def _ranked(ids: Sequence[int], top: int, allowed: Allowed) -> list[tuple[int, float]]:
         kept = [one for one in ids if allowed is None or one in allowed]

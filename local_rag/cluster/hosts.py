@@ -9,7 +9,6 @@ from local_rag.errors import ClusterError
 from local_rag.offline import Cluster, Network
 from local_rag.settings import Settings
 
-_ENGINES = ("qdrant",)
 _PORT = 6379
 
 
@@ -17,6 +16,7 @@ _PORT = 6379
 class Engine:
     """A search engine: its kind, its address without a path, and the name of the library in it."""
 
+    kind: str
     url: str
     name: str
 
@@ -42,10 +42,8 @@ def engine_of(setting: str) -> Engine:
     """Parse `KIND:https://HOST:PORT/NAME`, such as `qdrant:https://10.0.0.5:6333/handbook`."""
     kind, _, url = setting.partition(":")
     parts = urlsplit(url)
-    if kind not in _ENGINES or parts.scheme not in {"http", "https"} or not parts.hostname or parts.query:
-        raise ClusterError(
-            f"{setting!r} is not a search engine; set `search_engine` to one such as qdrant:https://10.0.0.5:6333/handbook."
-        )
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query:
+        raise not_an_engine(setting)
     if parts.username or parts.password:
         raise ClusterError(
             "The setting `search_engine` contains a password; remove it and put the key into LOCAL_RAG_QDRANT_KEY, "
@@ -58,7 +56,14 @@ def engine_of(setting: str) -> Engine:
         )
     port = parts.port or (443 if parts.scheme == "https" else 6333)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return Engine(f"{parts.scheme}://{host}:{port}", name)
+    return Engine(kind, f"{parts.scheme}://{host}:{port}", name)
+
+
+def not_an_engine(setting: str) -> ClusterError:
+    """Return the error for a value of `search_engine` that names no search engine."""
+    return ClusterError(
+        f"{setting!r} is not a search engine; set `search_engine` to one such as qdrant:https://10.0.0.5:6333/handbook."
+    )
 
 
 def private_addresses(host: str) -> frozenset[str]:

@@ -1,10 +1,10 @@
-"""Publish generations of an index, each a list of segments and of the documents that are gone from them.
+"""Publish generations of an index in a folder. A generation lists its segments, and the documents removed from them.
 
-A change costs what changed: a publish writes a segment for the documents that are new, and a generation that names it
-and all segments before. Segments of like sizes are merged, so that there are never many. Segments and generations are
-complete before they get their names and never change afterwards. `CURRENT` names the live generation and is replaced
-by an atomic rename, so that a reader sees the old generation or the new one, whole, and a killed publish leaves only
-folders that no generation names, which the next publish removes.
+The cost of a publish is proportional to what changed: it writes a segment for the new documents, and a generation that
+lists this segment and the earlier ones. Segments of similar sizes are merged, so there are never many. Segments and
+generations are complete before they get their names, and never change afterwards. `CURRENT` holds the name of the live
+generation and is replaced by an atomic rename, so a reader sees either the old or the new generation, whole. A killed
+publish leaves only folders that no generation lists; the next publish removes them.
 """
 
 import shutil
@@ -19,27 +19,30 @@ from local_rag.errors import DamagedLibraryError
 from local_rag.files import flush, folder_bytes, write_whole
 from local_rag.index.arrays import REMEDY, open_array, write_array
 from local_rag.index.keyword_index import KeywordIndex
-from local_rag.index.older import OlderGeneration, stamp_of
-from local_rag.index.protocol import Allowed, Contents
+from local_rag.index.protocol import Allowed, Contents, PassageStore
 from local_rag.index.segment import Segment, damaged_files, finish, read_manifest
 from local_rag.index.segments import BATCH_ROWS, NUMBERED, SegmentPart, Segments
 from local_rag.index.vector_index import VectorIndex
 
 SEGMENTS = "segments"
-# What numpy raises where an index file has changed since it was opened.
+# What NumPy raises if an index file has changed since it was opened.
 _CHANGED = (IndexError, ValueError, OverflowError)
 
 
 class Generation:
-    """A published index in a folder: `documents.npy` in the order in which equals rank, `gone.npy` by segment."""
+    """A published index in a folder.
+
+    `documents.npy` holds the documents in the order in which equal scores rank, `gone.npy` the removed documents of
+    each segment.
+    """
 
     def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
-        self.stamp = stamp_of(folder)
+        self.stamp = _stamp_of(folder)
         self._vectors: VectorIndex | None = None
 
     def segments(self) -> list[tuple[Segment, np.ndarray]]:
-        """Open the segments, and say which documents of each are alive."""
+        """Open the segments, each with a mask of the documents that are still in the index."""
         gone = open_array(self.folder / "gone.npy", mapped=False)
         folder, found = self.folder.parent.parent / SEGMENTS, []
         for name in self.manifest["segments"]:
@@ -60,10 +63,10 @@ class Generation:
         documents = open_array(self.folder / "documents.npy", mapped=False)
         by_id = np.argsort(documents)
         for segment, alive in self.segments():
-            places = np.minimum(np.searchsorted(documents, segment.documents, sorter=by_id), len(documents) - 1)
+            positions = np.minimum(np.searchsorted(documents, segment.documents, sorter=by_id), len(documents) - 1)
             rows = segment.alive_rows(alive)
             ids.append(segment.chunk_ids)
-            order.append(np.repeat(by_id[places].astype(np.int32), segment.sizes))
+            order.append(np.repeat(by_id[positions].astype(np.int32), segment.sizes))
             rows_alive.append(rows)
             mask = None if alive.all() else rows
             vectors.append(segment.vector_part(mask))
@@ -75,7 +78,7 @@ class Generation:
         self._vectors = VectorIndex(vectors, self._order)
 
     def chunk_ids(self) -> list[int]:
-        """Return the chunk ids, those of documents in the order in which equals rank."""
+        """Return the chunk ids, in the order in which equal scores rank."""
         if self._vectors is None:
             self.open()
         rows = np.flatnonzero(self._alive)
@@ -118,7 +121,7 @@ class Generation:
         return DamagedLibraryError(f"The index {self.folder} is damaged ({error})", REMEDY)
 
     def damage(self, *, hash_all: bool = True) -> list[str]:
-        """Compare every file with the manifests and name those that are missing, cut short or changed."""
+        """Compare every file with the manifests; describe those that are missing, truncated or changed."""
         problems = damaged_files(self.folder, self.manifest, hash_all=hash_all)
         for name in self.manifest["segments"]:
             folder = self.folder.parent.parent / SEGMENTS / name
@@ -128,9 +131,21 @@ class Generation:
                 problems.append(error.reason)
         return problems
 
+    def passages(self) -> None:
+        """Return None: the passages are in the store of the library."""
+
+
+def _stamp_of(folder: Path) -> str:
+    """Return a value that differs from that of every other generation, even of a later one with the same name."""
+    try:
+        status = (folder / "manifest.json").stat()
+    except (OSError, ValueError):
+        return ""
+    return f"{folder.name} {status.st_ino} {status.st_mtime_ns}"
+
 
 class Generations:
-    """The generations of a library, in its folder; `batch_rows` is how many rows are made into a segment in memory."""
+    """The generations in the folder of a library; `batch_rows` is the size of a segment that is built in memory."""
 
     def __init__(self, folder: Path, *, batch_rows: int = BATCH_ROWS) -> None:
         self._folder = folder
@@ -143,46 +158,49 @@ class Generations:
         return pointer.read_text(errors="replace").strip() if pointer.exists() else ""
 
     def live_stamp(self) -> str:
-        """Return what tells the live generation from every other, also from one of the same number made later."""
-        return stamp_of(self._generations / self.live_name())
+        """Return the stamp of the live generation, empty before the first publish."""
+        return _stamp_of(self._generations / self.live_name())
 
-    def live(self) -> "Generation | OlderGeneration | None":
-        """Return the live generation, or None before the first publish; its files are not looked at."""
+    def live(self) -> Generation | None:
+        """Return the live generation, None before the first publish; its files are not checked."""
         name, pointer = self.live_name(), self._folder / "CURRENT"
         if not pointer.exists():
             return None
         folder = self._generations / name
         if not name.isdigit() or not folder.is_dir():
-            reason = f"{pointer} names no index (but {name!r})"
+            reason = f"{pointer} does not name an index (but {name!r})"
             raise DamagedLibraryError(reason, "run `local-rag repair` to build one")
-        manifest = read_manifest(folder)
-        return (Generation if "segments" in manifest else OlderGeneration)(folder, manifest)
+        return Generation(folder, read_manifest(folder))
+
+    def over(self, passages: PassageStore) -> "Generations":
+        """Return these indexes: they hold no passages."""
+        return self
 
     def publish(self, contents: Contents, manifest: Mapping[str, Any], *, anew: bool = False) -> None:
-        """Write what is new, make a generation of it and of what is there, and remove those before the last."""
+        """Write a segment of what is new and a generation that lists it; remove generations before the previous one."""
         self._generations.mkdir(exist_ok=True)
         before = self.live_name()
         live = None if anew else self.live()
         self._remove_all_but(before)
-        self._segments.keep(live.manifest["segments"] if isinstance(live, Generation) else ())
+        self._segments.keep(live.manifest["segments"] if live else ())
         by_id = np.argsort(contents.documents)
         ids, versions = contents.documents[by_id], contents.versions[by_id]
         parts, missing = list[SegmentPart](), np.ones(len(ids), dtype=bool)
-        for segment, alive in live.segments() if isinstance(live, Generation) else ():
-            places = np.minimum(np.searchsorted(ids, segment.documents), max(0, len(ids) - 1))
-            same = alive & (versions[places] == segment.versions) if len(ids) else np.zeros_like(alive)
-            same &= (ids[places] == segment.documents) if len(ids) else False
-            missing[places[same]] = False
+        for segment, alive in live.segments() if live else ():
+            positions = np.minimum(np.searchsorted(ids, segment.documents), max(0, len(ids) - 1))
+            same = alive & (versions[positions] == segment.versions) if len(ids) else np.zeros_like(alive)
+            same &= (ids[positions] == segment.documents) if len(ids) else False
+            missing[positions[same]] = False
             if same.any():
                 parts.append((segment, same))
         wanted = dict(zip(ids[missing].tolist(), versions[missing].tolist(), strict=True))
         new = [one for one in contents.documents.tolist() if one in wanted] if wanted else []
         parts += self._segments.write(contents.rows(new) if new else (), wanted)
         self._switch(contents, self._segments.merge(parts), manifest)
-        self._remove_all_but(before, self.live_name())  # the one before stays for readers that are just opening it
+        self._remove_all_but(before, self.live_name())  # the previous one stays for readers that are opening it
 
     def _switch(self, contents: Contents, parts: Sequence[SegmentPart], manifest: Mapping[str, Any]) -> None:
-        """Write a generation of these segments and make it the live one."""
+        """Write a generation that lists these segments, and make it the live one."""
         folders = (folder.name for folder in self._generations.iterdir())
         numbers = [int(name) for name in (self.live_name(), *folders) if name.isdigit()]
         name = f"{max(numbers, default=0) + 1:06}"
@@ -198,8 +216,13 @@ class Generations:
         flush(self._generations)
         write_whole(self._folder / "CURRENT", name, durable=True)
 
+    def prune(self) -> None:
+        """Remove every generation except the live one, and every segment that it does not list."""
+        for folder in self.unused(self.live_name()):
+            shutil.rmtree(folder)
+
     def unused(self, *kept: str) -> list[Path]:
-        """Return the folders of all generations but those kept, and of the segments that none of these names."""
+        """Return the folders of all generations except those kept, and of the segments that these do not list."""
         numbered = [folder for folder in self._generations.glob("*") if NUMBERED.fullmatch(folder.name)]
         named = set[str]()
         for name in kept:

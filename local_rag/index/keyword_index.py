@@ -14,9 +14,9 @@ from local_rag.index.postings import Inverted, Postings
 from local_rag.index.ranking import best_rows, contenders
 from local_rag.index.scoring import (
     KEYWORDS,
-    Collection,
     KeywordTuning,
     Statistics,
+    TextCounts,
     damping,
     inverse_document_frequency,
     saturation,
@@ -176,7 +176,7 @@ class KeywordIndex:
         sides: "Sequence[_Side]",
         places: Sequence[Sequence[int | None]],
         weight_of: Mapping[str, float],
-        collection: Collection,
+        collection: TextCounts,
         share: float,
     ) -> list[np.ndarray]:
         """Return the scores of the texts of each part, their own or their surroundings'; the dead have some too."""
@@ -218,7 +218,7 @@ class _Side:
         return found
 
     def scores(
-        self, lists: Sequence[_Holders], weights: Sequence[float], collection: Collection, tuning: KeywordTuning
+        self, lists: Sequence[_Holders], weights: Sequence[float], collection: TextCounts, tuning: KeywordTuning
     ) -> np.ndarray:
         """Add up what the tokens of a question bring to each text, in their order."""
         if self._damping is None:  # the same for every question

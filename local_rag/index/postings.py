@@ -9,7 +9,7 @@ import numpy as np
 
 from local_rag.errors import DamagedLibraryError
 from local_rag.index.arrays import REMEDY, ArrayWriter, open_array, write_array, write_pieces
-from local_rag.index.scoring import KEYWORDS, Collection, KeywordTuning, Statistics, even_blocks, token_number
+from local_rag.index.scoring import KEYWORDS, KeywordTuning, Statistics, TextCounts, even_blocks, token_number
 
 _FLAT = 1e9  # as k1: under the formula that bm25s calls atire a score then is the frequency times the idf
 _MOST_FREQUENT = np.iinfo(np.uint16).max
@@ -38,10 +38,10 @@ class Inverted:
             raise DamagedLibraryError(f"{folder / name}_starts.npy is damaged", REMEDY)
         return inverted
 
-    def collection(self, alive: np.ndarray | None) -> Collection:
+    def collection(self, alive: np.ndarray | None) -> TextCounts:
         """Count the texts and their tokens, only those that are `alive` where that is given."""
         lengths = self.lengths if alive is None else self.lengths[alive]
-        return Collection(len(lengths), int(lengths.sum(dtype=np.int64)))
+        return TextCounts(len(lengths), int(lengths.sum(dtype=np.int64)))
 
 
 _PARTS = ("starts", "texts", "counts", "lengths")

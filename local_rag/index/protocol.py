@@ -1,6 +1,7 @@
-"""The seam for search: what an index is given and what it answers, all in ids of chunks and documents.
+"""The protocols of an index, for search and for publishing: chunk ids and document ids go in and out.
 
-`Generations` implements it with files in the library's folder; a search engine could do so for many machines.
+`Generations` implements them with files in the folder of a library, `QdrantIndexes` with a search engine. Each engine
+passes `tests/index/test_every_index.py`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,16 +15,17 @@ from local_rag.index.keyword_index import TOKENS_VERSION
 from local_rag.index.scoring import KeywordTuning
 from local_rag.index.vector_index import VectorTuning
 from local_rag.keys import key_of
+from local_rag.records import DocumentFacts, StoredChunk
 
-# Chunk ids, most quickly taken as an array of int64, or None for all.
+# Chunk ids, fastest as an array of int64, or None for all chunks.
 Allowed: TypeAlias = np.ndarray | Collection[int] | None
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRows:
-    """What a document is found by: its chunks in reading order, each with its vector and its text for keywords.
+    """What an index is given of a document: its chunks in reading order, each with its vector and its keyword text.
 
-    `vectors` has the shape (chunks, dimension). All that an index makes of the rows depends on this document alone.
+    `vectors` has the shape (chunks, dimension). What an index makes of these rows depends on this document alone.
     """
 
     document_id: int
@@ -34,10 +36,10 @@ class DocumentRows:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an index is to hold: documents, in the order in which equals rank, each with the version of its rows.
+    """What an index is to hold: documents, in the order in which equal scores rank, and the version of their rows.
 
-    `documents` and `versions` are int64. `rows` yields the documents of some ids, in any order; it is asked for those
-    only that the index does not hold in this version yet, some at a time.
+    `documents` and `versions` are int64. `rows` yields the rows of the documents with these ids, in any order. An index
+    calls it only for documents that it does not yet hold in this version, a few at a time.
     """
 
     documents: np.ndarray
@@ -45,66 +47,97 @@ class Contents:
     rows: Callable[[Sequence[int]], Iterator[DocumentRows]]
 
 
+class PassageStore(Protocol):
+    """The passages of a library and the facts of its documents: the store, or a search engine that holds them too."""
+
+    def chunks_by_id(self, ids: Sequence[int]) -> Mapping[int, StoredChunk]:
+        """Return the chunks with these ids."""
+
+    def document_rows(self) -> Collection[int]:
+        """Return the ids of all rows that stand for whole documents."""
+
+    def version(self) -> object:
+        """Return a value that changes when filters may let other documents pass."""
+
+    def roots(self) -> Sequence[Path]:
+        """Return the paths that `index` was given."""
+
+    def facts(self) -> Sequence[DocumentFacts]:
+        """Return the facts of all documents."""
+
+    def chunks_of(self, documents: Collection[int]) -> Allowed:
+        """Return the chunks of some documents, in a form that the index of the same library accepts."""
+
+
 class Index(Protocol):
-    """A published index, which never changes; `manifest` says what shaped it."""
+    """A published index, which never changes."""
 
     @property
     def stamp(self) -> str:
-        """Return what tells this index from every other one."""
+        """Return a value that differs from that of every other index."""
 
     @property
     def manifest(self) -> Mapping[str, Any]:
         """Return what shaped the index."""
 
     def open(self) -> None:
-        """Load what searching needs; raise LibraryError or OSError where it is not there."""
+        """Load what searching needs; raise LibraryError or OSError if it is missing."""
 
     def chunk_ids(self) -> Sequence[int]:
-        """Return the ids of all chunks, in the order in which equals rank."""
+        """Return the ids of all chunks, in the order in which equal scores rank."""
 
     def documents(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the ids of all documents and the versions of their rows, both int64."""
 
     def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
-        """Return chunk ids with cosine similarities to a normalised vector, best first; only those `allowed`."""
+        """Return the best chunk ids with their cosine similarities to a normalised vector, only those `allowed`."""
 
     def keywords(
         self, terms: Sequence[str], top: int, allowed: Allowed = None, weights: Sequence[float] | None = None
     ) -> list[tuple[int, float]]:
-        """Return chunk ids with BM25 scores for terms of `keyword_tokens`, best first; only those `allowed`.
+        """Return the best chunk ids with their BM25 scores for terms of `keyword_tokens`, only those `allowed`.
 
-        A term scores as often as it is named, times its weight where `weights` has one for each.
+        A term counts as often as it occurs, times its weight if there are `weights`.
         """
 
     def damage(self, *, hash_all: bool = True) -> list[str]:
-        """Name what is not as it was published; without `hash_all` what was not written to since is taken as whole."""
+        """Describe what differs from what was published; without `hash_all`, only what is quick to find."""
+
+    def passages(self) -> PassageStore | None:
+        """Return the passages that the index itself holds, None if they are in the store of the library."""
 
 
 class Indexes(Protocol):
-    """The published indexes of a library, of which one is live."""
+    """The published indexes of a library, one of which is live."""
 
     def live_name(self) -> str:
         """Return the name of the live index, empty before the first publish."""
 
     def live_stamp(self) -> str:
-        """Return the stamp of the live index, empty where there is none."""
+        """Return the stamp of the live index, empty before the first publish."""
 
     def live(self) -> Index | None:
-        """Return the live index, or None before the first publish; raise DamagedLibraryError if it is unusable."""
+        """Return the live index, None before the first publish; raise DamagedLibraryError if it is unusable."""
+
+    def over(self, passages: PassageStore) -> "Indexes":
+        """Return the same indexes, ready to publish these passages along with their vectors and words."""
 
     def publish(self, contents: Contents, manifest: Mapping[str, Any], *, anew: bool = False) -> None:
-        """Make an index of these contents the live one, whole or not at all.
+        """Make an index of these contents the live one, all or nothing.
 
-        What the live one holds already is taken over, unless the index is to be built `anew`.
+        Reuse what the live index already holds, unless the index is to be built from nothing (`anew`).
         """
 
+    def prune(self) -> None:
+        """Remove every index except the live one, so nothing that was erased is left in any of them."""
+
     def unused(self, *kept: str) -> list[Path]:
-        """Return the folders that no index of these names needs."""
+        """Return the folders that no index with one of these names needs."""
 
     def sizes(self) -> dict[str, int]:
-        """Return the size of each index in bytes, by name; what two share counts for both."""
+        """Return the size of each index in bytes, by name; what two indexes share counts for both."""
 
 
 def index_recipe(keywords: KeywordTuning, vectors: VectorTuning) -> str:
-    """Name how rows of indexes are built from texts and vectors; 2: the code that lays them down in segments."""
+    """Return the key of how an index builds its rows; 2 is the version of the code that writes segments."""
     return key_of("rows", 2, TOKENS_VERSION, keywords.block_texts, vectors.neighbour)

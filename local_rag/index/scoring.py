@@ -8,15 +8,12 @@ one. All of a document's rows depend on that document alone.
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeVar
 
 import numpy as np
-
-_NUMBER_BITS = 30  # of a token in a sparse vector; the bit above tells surroundings from own tokens
 
 _Number = TypeVar("_Number", float, np.ndarray)
 
@@ -38,17 +35,7 @@ KEYWORDS = KeywordTuning()
 
 
 @dataclass(frozen=True, slots=True)
-class PostingRow:
-    """What a chunk keeps: how often each token stands in it and in its surroundings, and how many tokens both have."""
-
-    own: Mapping[str, int]
-    own_length: int
-    around: Mapping[str, int]
-    around_length: int
-
-
-@dataclass(frozen=True, slots=True)
-class Collection:
+class TextCounts:
     """How many texts there are, and how many tokens in all; the surroundings of chunks are texts too, each once."""
 
     texts: int = 0
@@ -59,17 +46,17 @@ class Collection:
         """Return the average length, 1 where there is nothing to divide."""
         return self.tokens / self.texts if self.tokens else 1.0
 
-    def __add__(self, other: "Collection") -> "Collection":
+    def __add__(self, other: "TextCounts") -> "TextCounts":
         """Take two collections as one."""
-        return Collection(self.texts + other.texts, self.tokens + other.tokens)
+        return TextCounts(self.texts + other.texts, self.tokens + other.tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """What scores need to know of all chunks: of their own texts, and of their surroundings."""
 
-    own: Collection = Collection()
-    around: Collection = Collection()
+    own: TextCounts = TextCounts()
+    around: TextCounts = TextCounts()
 
     def __add__(self, other: "Statistics") -> "Statistics":
         """Take the chunks of two indexes as those of one."""
@@ -80,29 +67,6 @@ def even_blocks(texts: int, block_texts: int) -> list[int]:
     """Cut the texts of a document into blocks of about equal length; return the block of each, counted from 0."""
     count = -(-texts // block_texts)
     return [position * count // texts for position in range(texts)]
-
-
-def posting_rows(tokens: Sequence[Sequence[str]], tuning: KeywordTuning = KEYWORDS) -> list[PostingRow]:
-    """Return what each chunk of one document keeps, from the `keyword_tokens` of all of them in reading order."""
-    own = [Counter(part) for part in tokens]
-    block_of = even_blocks(len(tokens), tuning.block_texts)
-    around = [Counter[str]() for _ in range(block_of[-1] + 1)] if block_of else []
-    for block, counts in zip(block_of, own, strict=True):
-        around[block].update(counts)
-    return [
-        PostingRow(counts, counts.total(), around[block], around[block].total())
-        for block, counts in zip(block_of, own, strict=True)
-    ]
-
-
-def statistics_of(documents: Iterable[Sequence[PostingRow]], tuning: KeywordTuning = KEYWORDS) -> Statistics:
-    """Add up what scores need to know of the chunks of some documents."""
-    total = Statistics()
-    for rows in documents:
-        blocks = dict(zip(even_blocks(len(rows), tuning.block_texts), rows, strict=True))
-        own = Collection(len(rows), sum(row.own_length for row in rows))
-        total += Statistics(own, Collection(len(blocks), sum(row.around_length for row in blocks.values())))
-    return total
 
 
 def damping(length: _Number, average: float, tuning: KeywordTuning) -> _Number:
@@ -133,42 +97,3 @@ def term_weights(terms: Sequence[str], weights: Sequence[float] | None = None) -
 def token_number(token: str, bits: int = 64) -> int:
     """Return a number for a token, the same on every machine; of 64 bits no two tokens of a library share one."""
     return int.from_bytes(blake2b(token.encode(errors="surrogatepass"), digest_size=8).digest()) >> (64 - bits)
-
-
-def chunk_vector(row: PostingRow, statistics: Statistics, tuning: KeywordTuning = KEYWORDS) -> dict[int, float]:
-    """Return a chunk as a sparse vector under given average lengths, for an engine that knows inner products only."""
-    vector: dict[int, float] = {}
-    for counts, length, collection, offset in (
-        (row.own, row.own_length, statistics.own, 0),
-        (row.around, row.around_length, statistics.around, 1 << _NUMBER_BITS),
-    ):
-        for token, frequency in counts.items():
-            number = token_number(token, _NUMBER_BITS) + offset
-            part = saturation(float(frequency), damping(float(length), collection.average, tuning))
-            vector[number] = vector.get(number, 0.0) + part
-    return vector
-
-
-def question_vector(
-    terms: Sequence[str],
-    weights: Sequence[float] | None,
-    statistics: Statistics,
-    holding: Callable[[str], tuple[int, int]],
-    tuning: KeywordTuning = KEYWORDS,
-) -> dict[int, float]:
-    """Return a question as the sparse vector whose inner product with `chunk_vector` is the score.
-
-    `holding` says of a token how many chunks hold it, and how many surroundings.
-    """
-    vector: dict[int, float] = {}
-    for term, weight in term_weights(terms, weights).items():
-        own, around = holding(term)
-        number = token_number(term, _NUMBER_BITS)
-        for holders, collection, offset, share in (
-            (own, statistics.own, 0, 1.0),
-            (around, statistics.around, 1 << _NUMBER_BITS, tuning.around),
-        ):
-            if holders:
-                part = weight * share * inverse_document_frequency(collection.texts, holders)
-                vector[number + offset] = vector.get(number + offset, 0.0) + part
-    return vector

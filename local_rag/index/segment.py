@@ -143,7 +143,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_bytes())
         if not isinstance(manifest, dict):
             raise TypeError("it holds no object")
-        if "checksum" in manifest and manifest.pop("checksum") != _checksum(manifest):
+        if manifest.pop("checksum", "") != _checksum(manifest):
             raise ValueError("it has changed since it was written")
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise DamagedLibraryError(f"{path} is damaged ({error})", REMEDY) from None
@@ -166,7 +166,7 @@ def damaged_files(folder: Path, manifest: Mapping[str, Any], *, hash_all: bool) 
             problems.append(f"{path} is missing")
         elif path.stat().st_size != wanted["bytes"]:
             problems.append(f"{path} has {path.stat().st_size:,} bytes instead of {wanted['bytes']:,}")
-        elif not hash_all and path.stat().st_mtime_ns == wanted.get("modified_ns"):
+        elif not hash_all and path.stat().st_mtime_ns == wanted["modified_ns"]:
             continue
         elif file_sha256(path) != wanted["sha256"]:
             problems.append(f"{path} has changed since it was written")

@@ -15,9 +15,9 @@ from local_rag.index.vector_index import VECTORS
 from local_rag.indexing.vectors import chunk_tokens, embedded_text, embedder_identity, vector_keys
 from local_rag.indexing.work import EmbeddingJob, OnNote, Workers
 from local_rag.keys import key_of
-from local_rag.records import SITUATED, WRITTEN, InstalledModel, heading_path
+from local_rag.records import SITUATED, WRITTEN, InstalledModel, StoredChunk, heading_path
 from local_rag.settings import Settings
-from local_rag.store.database import Store, StoredChunk
+from local_rag.store.database import Store
 from local_rag.store.embedding_plans import EmbeddingPlan, mark_embedded, put_plans, vector_keys_of
 
 _TOGETHER = 64  # documents that are planned, or finished, in one commit

@@ -1,6 +1,6 @@
 """The fingerprint of everything that shapes an index: kept in its manifest and compared before each search."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from local_rag.errors import LibraryError
@@ -11,7 +11,7 @@ from local_rag.indexing.contextualize import PROMPT
 from local_rag.indexing.distinction import APART
 from local_rag.indexing.vectors import embedder_identity
 from local_rag.records import InstalledModel
-from local_rag.settings import REMEMBERED, Settings
+from local_rag.settings import Settings
 
 
 def make_fingerprint(
@@ -60,16 +60,10 @@ def obstacles(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     return differences({name: value for name, value in made.items() if name != "keyword_tokens"}, wanted)
 
 
-def require_same(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Raise LibraryError if the index was built with other settings, naming the differences."""
-    if changes := obstacles(made, wanted):
+def require_compatible(manifest: Mapping[str, Any], settings: Settings, embed_model: InstalledModel) -> None:
+    """Raise LibraryError if an index was built with other settings or another embedder; say what differs."""
+    if changes := obstacles(manifest["fingerprint"], make_fingerprint(settings, embed_model, None)):
         raise LibraryError(
             f"The index was built with different settings ({', '.join(changes)}); drop the flags or LOCAL_RAG_ "
             "variables that differ, or run `local-rag index` with them, which rebuilds only the affected parts."
         )
-
-
-def settings_of(manifest: Mapping[str, Any], settings: Settings, given: Collection[str]) -> Settings:
-    """Return the settings that an index was built with, except those `given` by flags or the environment."""
-    made = {name: value for name, value in manifest.get("settings", {}).items() if name in REMEMBERED}
-    return settings.model_copy(update={name: value for name, value in made.items() if name not in given})

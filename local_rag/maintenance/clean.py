@@ -94,7 +94,8 @@ def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Rem
             store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))}, wanted=False
         )
         HistoryFile(store.folder).erase([document.path for document in removal.documents])
-        _delete(indexes.unused(indexes.live_name()), _leftovers(store.folder))
+        indexes.prune()
+        _delete(_leftovers(store.folder))
         compact(store)
 
 

@@ -1,67 +1,49 @@
-"""Find the chunks of the documents that pass filters: exact, and before any candidate is chosen."""
+"""Find the chunks of the documents that pass filters: exactly, and before any candidate is chosen."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Protocol
 
-from local_rag.index.protocol import Allowed
+from local_rag.index.protocol import Allowed, PassageStore
 from local_rag.reading.ignore import parse_pattern
-from local_rag.records import Filters
-from local_rag.store.database import DocumentFacts
+from local_rag.records import DocumentFacts, Filters
 
 _WILD = set("*?[")
 
 
-class Catalogue(Protocol):
-    """What filters are compared with: a store, or an index that holds the facts of its documents itself."""
-
-    def version(self) -> object:
-        """Return a value that changes when filters may let other documents pass."""
-
-    def roots(self) -> Sequence[Path]:
-        """Return the paths that `index` was given."""
-
-    def facts(self) -> Sequence[DocumentFacts]:
-        """Return the facts of all documents."""
-
-    def chunks_of(self, documents: Collection[int]) -> Allowed:
-        """Return all chunks of some documents."""
-
-
 class Filtering:
-    """Hold filters against the documents of a catalogue; what it told and what the last ones let pass is remembered."""
+    """Apply filters to the documents of a library; remember their facts, and the result of the last filters."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, passages: PassageStore) -> None:
+        self._passages = passages
         self._facts: tuple[object, Sequence[DocumentFacts]] | None = None
         self._last: tuple[Filters, object, Allowed] | None = None
 
     def allowed(self, filters: Filters) -> Allowed:
-        """Return the chunks whose documents pass; None where nothing is asked for."""
+        """Return the chunks whose documents pass, None if there are no filters."""
         if not filters:
             return None
-        version = self._catalogue.version()
+        version = self._passages.version()
         if self._last is None or self._last[:2] != (filters, version):
-            passes = document_filter(filters, self._catalogue.roots())
+            passes = document_filter(filters, self._passages.roots())
             if self._facts is None or self._facts[0] != version:
-                self._facts = version, self._catalogue.facts()
+                self._facts = version, self._passages.facts()
             passing = [facts.id for facts in self._facts[1] if passes(facts)]
-            self._last = filters, version, self._catalogue.chunks_of(passing)
+            self._last = filters, version, self._passages.chunks_of(passing)
         return self._last[2]
 
 
 def document_filter(filters: Filters, roots: Sequence[Path]) -> Callable[[DocumentFacts], bool]:
-    """Return what says of a document whether it passes."""
-    places = [_place_filter(place, [str(root) for root in roots]) for place in filters.within]
+    """Return a function that tells whether a document passes."""
+    path_filters = [_path_filter(pattern, [str(root) for root in roots]) for pattern in filters.within]
     suffixes = tuple(f".{kind.lower().removeprefix('.')}" for kind in filters.types)
     tags = {tag.casefold() for tag in filters.tags}
     since = filters.since.isoformat() if filters.since else None
     before = filters.before.isoformat() if filters.before else None
 
     def passes(facts: DocumentFacts) -> bool:
-        if places and not any(fits(facts.path) for fits in places):
+        if path_filters and not any(fits(facts.path) for fits in path_filters):
             return False
         if suffixes and not facts.path.lower().endswith(suffixes):
             return False
@@ -75,19 +57,18 @@ def document_filter(filters: Filters, roots: Sequence[Path]) -> Callable[[Docume
     return passes
 
 
-def _place_filter(place: str, roots: Sequence[str]) -> Callable[[str], bool]:
-    """Return what says of a path whether it lies at a place: a pattern below any root, or an absolute one.
+def _path_filter(wanted: str, roots: Sequence[str]) -> Callable[[str], bool]:
+    """Return a function that tells whether a path matches: an absolute pattern, or one relative to any root.
 
-    A place without wildcards may be a folder, which stands for all that is below it.
+    Without wildcards it may name a folder, which matches everything below it.
     """
-    place = str(place)
-    absolute = place.startswith("/")
-    literal = not _WILD & set(place)
-    # To a .gitignore a leading ! or # is no part of a name.
-    pattern = parse_pattern(f"\\{place}" if place[:1] in {"!", "#"} else place.removeprefix("./"))
+    absolute = wanted.startswith("/")
+    literal = not _WILD & set(wanted)
+    # In a .gitignore a leading ! or # is not part of a name.
+    pattern = parse_pattern(f"\\{wanted}" if wanted[:1] in {"!", "#"} else wanted.removeprefix("./"))
     folders = [f"{root.rstrip('/')}/" for root in roots]
-    # Most paths are told apart by how they begin, many times as quickly as by their names.
-    anchored = place.removeprefix("./") if pattern and pattern.has_slash else ""
+    # Comparing the beginning rejects most paths, many times faster than matching their names.
+    anchored = wanted.removeprefix("./") if pattern and pattern.has_slash else ""
     literal_part = re.split(r"[*?[\\]", anchored, maxsplit=1)[0]
     beginning = literal_part[: literal_part.rfind("/") + 1]
     beginnings = (beginning,) if absolute else tuple(folder + beginning for folder in folders)
@@ -99,7 +80,7 @@ def _place_filter(place: str, roots: Sequence[str]) -> Callable[[str], bool]:
         return [*below, [path.rpartition("/")[2]]] if path in roots else below
 
     def fits(path: str) -> bool:
-        if path == place:
+        if path == wanted:
             return True
         if pattern is None or not (path.startswith(beginnings) or path in roots):
             return False

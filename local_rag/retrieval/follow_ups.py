@@ -1,7 +1,7 @@
-"""Search a question in the light of those asked before it, without a model that would write it anew.
+"""Search a follow-up question together with the earlier questions, without a model that rewrites it.
 
-"And in Norway?" finds nothing by itself. Joining the questions into one text does harm; giving the words and the vector
-of earlier questions a part of the weight is worth most of what a good rewriting is: scripts/benchmarks/follow_ups.py.
+"And in Norway?" finds nothing on its own. Joining the questions into one text makes results worse. Giving the words and
+the vector of earlier questions some weight achieves most of what a good rewrite does: scripts/benchmarks/follow_ups.py.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from local_rag.models.embedder import Embedder
 
 @dataclass(frozen=True, slots=True)
 class FollowUpTuning:
-    """How much earlier questions count beside the one that is asked.
+    """The weights of earlier questions; the current question has weight 1.
 
-    `terms` is the weight of the words of the previous and of the first question, `vector` that of the previous one's
-    vector. A question less similar than `new_subject_below` to the previous one opens a new subject.
+    `terms` is the weight of the words of the previous and the first question, `vector` that of the previous question's
+    vector. A question whose similarity to the previous one is below `new_subject_below` starts a new subject.
     """
 
     terms: float = 0.3
@@ -32,10 +32,9 @@ FOLLOW_UPS = FollowUpTuning()
 def follow_up_query(
     embedder: Embedder, question: str, earlier: Sequence[str] = (), tuning: FollowUpTuning = FOLLOW_UPS
 ) -> tuple[np.ndarray, list[str], list[float] | None]:
-    """Return the vector of a question, normalised, its terms for keyword search, and their weights.
+    """Return the normalised vector of a question, its terms for keyword search, and the weights of these terms.
 
-    Of the `earlier` questions, the first asked first, the last and the first count. There are no weights where none
-    does.
+    Of the `earlier` questions, oldest first, the first and the last count. The weights are None if none counts.
     """
     vector, terms = embedder.embed_query(question), keyword_tokens(question)
     if not earlier:

@@ -1,37 +1,35 @@
-"""Find passages: dense search and keyword search, fused, then reranked where there is a cross-encoder."""
+"""Find passages: dense search and keyword search, fused, then reranked if there is a cross-encoder."""
 
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Protocol
 
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
-from local_rag.index.protocol import Index
+from local_rag.index.protocol import Index, PassageStore
 from local_rag.models.embedder import Embedder
 from local_rag.models.reranker import Reranker, reranked_text
-from local_rag.records import EVERYTHING, SITUATED, Filters, Hit, Passage
-from local_rag.retrieval.filters import Catalogue, Filtering
+from local_rag.records import EVERYTHING, SITUATED, Filters, Hit, Passage, StoredChunk
+from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.retrieval.whole_documents import asks_for_documents, without
 from local_rag.settings import Settings
-from local_rag.store.database import Store, StoredChunk
 
-# Passages that are scored at once: measured in docs/speed.md.
+# Passages that are scored at a time; measured in docs/speed.md.
 _FIRST_ROUND, _ROUND = 32, 16
-_FEWEST = 16  # that are reranked on a slow machine
-_BLEND_K = 10  # of the fusion of both ranks; chosen together with the models' fused_weight, see docs/results.md
+_FEWEST = 16  # candidates that are reranked on a slow machine
+_BLEND_K = 10  # for the fusion of both ranks; chosen together with the models' fused_weight, see docs/results.md
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A search with what each stage made of it.
+    """A search and the result of each of its stages.
 
-    `rankings` holds the chunk ids of the stages dense, keyword, fused and reranked, best first, and `seconds` what
-    embed, dense, keyword, fuse and rerank took. `reranked` and `rerank` are missing where nothing was reranked.
-    `follows` says that it was searched as a follow-up.
+    `rankings` holds the chunk ids of the stages dense, keyword, fused and reranked, best first; `seconds` holds the
+    duration of embed, dense, keyword, fuse and rerank. Without a reranker, `reranked` and `rerank` are missing.
+    `follows` is True if the question was searched as a follow-up.
     """
 
     passages: list[Passage]
@@ -40,40 +38,30 @@ class Trace:
     follows: bool = False
 
 
-class Shelf(Catalogue, Protocol):
-    """An index that holds the chunks it names, and the catalogue of their documents, itself."""
-
-    def chunks_by_id(self, ids: Sequence[int]) -> Mapping[int, StoredChunk]:
-        """Return the chunks with these ids."""
-
-    def document_rows(self) -> Collection[int]:
-        """Return the ids of all rows that stand for documents."""
-
-
 class Stopwatch:
-    """Take the seconds of one stage after another."""
+    """Measure the seconds of consecutive stages."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._started = perf_counter()
 
     def lap(self, stage: str) -> None:
-        """End a stage; the next one begins."""
+        """End a stage and begin the next one."""
         self.seconds[stage] = perf_counter() - self._started
         self.restart()
 
     def restart(self) -> None:
-        """Leave out what was done since the last stage."""
+        """Begin the next stage now: do not count the time since the last one."""
         self._started = perf_counter()
 
 
 class Searcher:
-    """Search one published index: embed the question, ask both lists, fuse them, rerank the best."""
+    """Search one published index: embed the question, search vectors and keywords, fuse, rerank the best."""
 
     def __init__(
         self,
         index: Index,
-        store: Store | Shelf,
+        passages: PassageStore,
         settings: Settings,
         embedder: Embedder,
         load_reranker: Callable[[], Reranker] | None,
@@ -81,22 +69,22 @@ class Searcher:
         follow_ups: FollowUpTuning = FOLLOW_UPS,
     ) -> None:
         self.index = index
-        # The store may hold contexts of an earlier run, which this index was made without.
+        # The store may hold contexts of an earlier run that this index does not contain.
         self._situated = index.manifest.get("fingerprint", {}).get("context", "llm") in SITUATED
-        self._store, self._settings, self._embedder = store, settings, embedder
+        self._store, self._settings, self._embedder = passages, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
-        self._filtering = Filtering(store)
-        self._document_rows = store.document_rows()
+        self._filtering = Filtering(passages)
+        self._document_rows = passages.document_rows()
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
     def load(self) -> None:
-        """Load the reranker, where there is one, before the first question."""
+        """Load the reranker, if there is one, before the first question."""
         if self._load_reranker:
             self._load_reranker()
 
     @property
     def reranker(self) -> Reranker | None:
-        """The cross-encoder, loaded when first asked for, where the profile has one."""
+        """The cross-encoder, loaded at the first use; None if the profile has none."""
         return self._load_reranker() if self._load_reranker else None
 
     def trace(
@@ -111,13 +99,12 @@ class Searcher:
         earlier: Sequence[str] = (),
         share: int = 1,
     ) -> Trace:
-        """Search the documents that pass the filters, and keep the ranking and the time of every stage.
+        """Search the documents that pass the filters; return the ranking and the time of every stage too.
 
-        With `min_score` only passages stay that the reranker scores so high. With `every` many more candidates are
-        looked at, and all stay that are not weak, or have `min_score`. Both raise QuestionError without a reranker.
-        A question that follows `earlier` ones, the first asked first, is searched with some weight of theirs.
-        One of `share` searches for the same question reranks that part of the candidates, so that together they cost
-        what one costs.
+        With `min_score`, keep only the passages that the reranker gives at least this score. With `every`, consider
+        many more candidates and keep all that are not weak, or that have `min_score`. Both raise QuestionError without
+        a reranker. `earlier` questions, oldest first, get some weight in the search. If a question takes `share`
+        searches, each reranks that fraction of the candidates, so together they cost as much as one.
         """
         if not is_utf8(question):
             raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
@@ -155,20 +142,22 @@ class Searcher:
         return Trace(passages[:top], rankings, watch.seconds, follows=weights_of_terms is not None)
 
     def _least_score(self, rerank: bool, every: bool, min_score: float | None) -> float | None:
-        """Return the score that a passage must have to stay, None where all stay."""
+        """Return the score below which passages are dropped, None if none is dropped."""
         if not every and min_score is None:
             return None
         if not (rerank and self._load_reranker):
             raise QuestionError(
-                "--all and --min-score go by a reranker's scores and there is none here; leave --no-rerank away, or "
-                "name a model with `--rerank-model`."
+                "--all and --min-score need the scores of a reranker, and there is none; remove --no-rerank, or name a "
+                "model with `--rerank-model`."
             )
         if min_score is None and self._weak_below is None:
-            raise QuestionError("Below which score this reranker's passages are weak is not known; give `--min-score`.")
+            raise QuestionError(
+                "The score below which passages of this reranker are weak is not known; set `--min-score`."
+            )
         return self._weak_below if min_score is None else min_score
 
     def _passages(self, lists: Mapping[str, Sequence[tuple[int, float]]], count: int) -> list[Passage]:
-        """Fetch the first fused chunks; give each its rank and score in every list."""
+        """Fetch the first fused chunks, with the rank and score of each in every list."""
         candidates = lists["fused"][:count]
         hits: dict[int, list[Hit]] = {chunk: [] for chunk, _ in candidates}
         for name, ranking in lists.items():
@@ -186,12 +175,12 @@ class Searcher:
 def rerank_passages(
     question: str, passages: Sequence[Passage], reranker: Reranker, *, candidates: int = 0, kept: int = 0
 ) -> list[Passage]:
-    """Order the first `candidates` passages, 0 for all; the rest follow as before.
+    """Rerank the first `candidates` passages, 0 for all; the rest follow in their order.
 
-    They are scored a round at a time, until a round brings no passage among the first `kept`: those behind it were
-    found worse still. With 0 all are scored. The order is the reranker's, or where it has a `fused_weight`, that of the
-    sum of both ranks' reciprocals: a small cross-encoder and the fused lists err on different questions. Equal scores
-    keep their order.
+    Passages are scored in rounds, until a round adds no passage to the first `kept`: later ones are ranked lower still.
+    With 0, all are scored. If the reranker has a `fused_weight`, passages are ordered by the sum of the reciprocals of
+    both ranks, because a small cross-encoder and the fused lists fail on different questions. Otherwise the reranker
+    alone decides. Equal scores keep their order.
     """
     limit = min(candidates or len(passages), len(passages))
     scores: list[float] = []
@@ -200,24 +189,24 @@ def rerank_passages(
         before, end = len(scores), min(limit, max(_FIRST_ROUND, len(scores) + _ROUND))
         scores += reranker.score(question, [reranked_text(passage) for passage in passages[before:end]])
         ranked = _blend(passages, scores, reranker.fused_weight)
-        if kept and before and all(place < before for place, _ in ranked[:kept]):
+        if kept and before and all(position < before for position, _ in ranked[:kept]):
             break
     return [passage for _, passage in ranked] + list(passages[len(scores) :])
 
 
 def _blend(passages: Sequence[Passage], scores: Sequence[float], weight: float) -> list[tuple[int, Passage]]:
-    """Order the passages that have scores, best first, each with its place before."""
-    order = sorted(range(len(scores)), key=lambda place: -scores[place])
+    """Order the passages that have scores, best first, each with its previous position."""
+    order = sorted(range(len(scores)), key=lambda position: -scores[position])
     ranked = []
-    for rank, place in enumerate(order, start=1):
-        score = 1 / (_BLEND_K + rank) + weight / (_BLEND_K + place + 1) if weight else scores[place]
-        hits = (*passages[place].hits, Hit("rerank", rank, scores[place]))
-        ranked.append((place, replace(passages[place], score=score, hits=hits)))
+    for rank, position in enumerate(order, start=1):
+        score = 1 / (_BLEND_K + rank) + weight / (_BLEND_K + position + 1) if weight else scores[position]
+        hits = (*passages[position].hits, Hit("rerank", rank, scores[position]))
+        ranked.append((position, replace(passages[position], score=score, hits=hits)))
     return sorted(ranked, key=lambda one: (-one[1].score, one[0]))
 
 
 def mark_weak(passages: Sequence[Passage], weak_below: float | None, least: float | None = None) -> list[Passage]:
-    """Say of each passage that was reranked whether it is weak; with `least` keep those that have that score."""
+    """Mark each reranked passage as weak or not; with `least`, keep only those with at least this score."""
     marked = []
     for passage in passages:
         score = next((hit.score for hit in passage.hits if hit.list_name == "rerank"), None)
@@ -228,7 +217,7 @@ def mark_weak(passages: Sequence[Passage], weak_below: float | None, least: floa
 
 
 def found_passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], *, situated: bool) -> Passage:
-    """Make a passage of a stored chunk that was found; without `situated` its context took no part."""
+    """Make a passage of a stored chunk; `situated` if its context is part of the index."""
     chunk = stored.chunk
     return Passage(
         chunk_id=stored.id,

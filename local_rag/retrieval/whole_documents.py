@@ -1,7 +1,7 @@
-"""Notice that a question is about whole documents: only then are the rows that stand for documents searched too.
+"""Detect questions about whole documents: only these search the rows that stand for documents too.
 
-Beside the chunks of every question they would take places in its lists that belong to chunks: with them the golden
-passages of the questions on corpus/ stood lower (MRR of the fused list 0.810 instead of 0.828, p = 0.001).
+For any other question those rows would push chunks out of the lists: they lowered the rank of the golden passages of
+the questions on corpus/ (MRR of the fused list 0.810 instead of 0.828, p = 0.001).
 """
 
 import re
@@ -12,7 +12,7 @@ _DOCUMENT = (
     r"articles?|leaflets?|contracts?|policy|policies|presentations?|slides?|spreadsheets?|minutes|memos?|letters?|"
     r"e?-?mails?|notes?|sources?|chapters?|readmes?|books?|posts?|announcements?|texts?|whitepapers?|studies|study)"
 )
-# Up to this many words may stand between what belongs together.
+# Up to three words may stand between words that belong together.
 _FEW = r"(?:\s+[\w'-]+){0,3}?"
 _ASKS = re.compile(
     rf"\b(?:which|what)\s+{_DOCUMENT}\b"  # which manual belongs to ...
@@ -31,11 +31,11 @@ _ASKS = re.compile(
     r"publish|report|say)",
     re.IGNORECASE | re.DOTALL,
 )
-_LONGEST = 2000  # characters of a question that are looked at
+_LONGEST = 2000  # characters of a question that are examined
 
 
 def asks_for_documents(question: str) -> bool:
-    """Say whether a question asks for documents, or what one is about, and not for something that stands in one."""
+    """Return whether a question asks for documents or for their subject, not for something in a document."""
     return bool(_ASKS.search(" ".join(question[:_LONGEST].split())))
 
 
@@ -43,9 +43,9 @@ Ranking = list[tuple[int, float]]
 
 
 def without(rows: Collection[int], search: Callable[[int], Ranking], top: int) -> Ranking:
-    """Return the best `top` of a ranked list without some rows, asking for as many more as it takes.
+    """Return the best `top` of a ranked list without some rows, searching for more until there are enough.
 
-    Twice as many are asked for at once: that costs hardly more, and a second search as much as the first.
+    The first search asks for twice as many: that costs little more, and a second search costs as much as the first.
     """
     wanted = 2 * top if rows else top
     while True:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import DamagedLibraryError
-from local_rag.records import UNKNOWN, Chunk, Document, Note, Provenance, RowKind, Skipped
+from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, Skipped, StoredChunk
 from local_rag.store.connect import connect
 from local_rag.store.schema import crc32
 
@@ -33,32 +33,6 @@ class StoredDocument:
     sha256: str
     title: str
     split_key: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoredChunk:
-    """A chunk of a document, or the row that stands for the whole document; `context` is empty if it has none."""
-
-    id: int
-    document_id: int
-    path: str
-    title: str
-    chunk: Chunk
-    context: str
-    context_kind: str
-    provenance: Provenance = UNKNOWN
-    kind: RowKind = "chunk"
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentFacts:
-    """What filters look at; `date` is the document's own, empty if it has none."""
-
-    id: int
-    path: str
-    modified_ns: int
-    date: str
-    tags: tuple[str, ...]
 
 
 _AT_ONCE = 500  # ids in one query

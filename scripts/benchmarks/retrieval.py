@@ -28,10 +28,10 @@ from local_rag.index.vector_index import VectorIndex, VectorTuning, blend_neighb
 from local_rag.indexing.vectors import EmbeddingTuning, embedded_text
 from local_rag.models.embedder import SentenceEmbedder
 from local_rag.models.registry import resolve
-from local_rag.records import heading_path
+from local_rag.records import StoredChunk, heading_path
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.settings import Settings
-from local_rag.store.database import Store, StoredChunk
+from local_rag.store.database import Store
 
 EMBED_MODEL = "all-minilm-l6-v2"
 SHIPPED = Settings()

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from local_rag.cluster.engines.choice import indexes_of
 from local_rag.cluster.engines.client import Client, EngineAwayError
 from local_rag.cluster.engines.qdrant_indexes import QdrantIndexes
 from local_rag.cluster.hosts import engine_of
 from local_rag.errors import ClusterError
+from local_rag.index.generations import Generations
 from local_rag.library import Library
 from local_rag.records import Filters
+from local_rag.settings import resolve_settings
 from tests.fakes import EMBEDS_QUICKLY, QUICK
 from tests.support.search_engine import StandIn
 
@@ -214,9 +217,9 @@ def test_an_engine_that_is_away_is_one_sentence() -> None:
         ("qdrant:http://8.8.8.8/x", "public address"),
     ],
 )
-def test_a_search_engine_that_cannot_be_is_refused(setting: str, said: str) -> None:
+def test_a_search_engine_that_cannot_be_is_refused(setting: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=said):
-        Client(engine_of(setting))
+        indexes_of(resolve_settings(tmp_path, search_engine=setting), Generations(tmp_path))
 
 
 def test_a_key_never_goes_over_http_to_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local_rag.errors import LibraryError
-from local_rag.indexing.fingerprint import differences, make_fingerprint, require_same, settings_of
+from local_rag.indexing.fingerprint import differences, make_fingerprint, require_compatible
 from local_rag.records import InstalledModel
 from local_rag.settings import resolve_settings
 
@@ -19,7 +19,7 @@ MADE = make_fingerprint(SETTINGS, EMBEDDER, WRITER)
 
 def test_the_same_is_not_different() -> None:
     assert differences(MADE, make_fingerprint(SETTINGS, EMBEDDER, WRITER)) == []
-    require_same(MADE, MADE)
+    require_compatible({"fingerprint": MADE}, SETTINGS, EMBEDDER)
 
 
 def test_a_question_needs_no_context_model() -> None:
@@ -68,14 +68,6 @@ def test_each_difference_is_named(wanted: dict[str, Any], difference: str) -> No
 
 
 def test_an_index_made_otherwise_is_refused_and_one_only_built_otherwise_is_not() -> None:
-    wanted = make_fingerprint(SETTINGS, replace(EMBEDDER, identity="x"), WRITER)
     with pytest.raises(LibraryError, match=r"different settings \(the files of minilm\).*`local-rag index`"):
-        require_same(MADE, wanted)
-    require_same(MADE, {**MADE, "keyword_tokens": 1})
-
-
-def test_an_index_is_asked_with_the_settings_it_was_made_with_but_for_those_given() -> None:
-    manifest = {"settings": {"context": "headings", "overlap": 5, "passages": 3, "gone": 1}}
-    settings = settings_of(manifest, SETTINGS, given={"overlap"})
-    assert (settings.context, settings.overlap, settings.passages) == ("headings", 0, 20)
-    assert settings_of({}, SETTINGS, given=()) == SETTINGS
+        require_compatible({"fingerprint": MADE}, SETTINGS, replace(EMBEDDER, identity="x"))
+    require_compatible({"fingerprint": {**MADE, "keyword_tokens": 1}}, SETTINGS, EMBEDDER)

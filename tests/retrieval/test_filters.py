@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_rag.index.generations import Generations
-from local_rag.records import Chunk, Document, Filters, InstalledModel, Provenance
+from local_rag.records import Chunk, Document, DocumentFacts, Filters, InstalledModel, Provenance
 from local_rag.retrieval.filters import Filtering, document_filter
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.retrieval.search import Searcher
 from local_rag.settings import resolve_settings
-from local_rag.store.database import DocumentFacts, Store
+from local_rag.store.database import Store
 from tests.fakes import FakeEmbedder, contents_of
 
 EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))

@@ -8,11 +8,11 @@ import pytest
 
 from local_rag.errors import QuestionError
 from local_rag.models.reranker import reranked_text
-from local_rag.records import Chunk, Hit, InstalledModel, Passage
+from local_rag.records import Chunk, Hit, InstalledModel, Passage, StoredChunk
 from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.search import Searcher, rerank_passages
 from local_rag.settings import Settings, resolve_settings
-from local_rag.store.database import Store, StoredChunk
+from local_rag.store.database import Store
 from tests.fakes import FakeEmbedder, FakeIndex, FakeReranker, passage
 
 EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))
@@ -183,7 +183,7 @@ def test_every_passage_that_is_not_weak_from_a_larger_pool() -> None:
 
 @pytest.mark.parametrize("how", [{"every": True}, {"min_score": 1.0}])
 def test_scores_need_a_reranker(how: dict[str, Any]) -> None:
-    with pytest.raises(QuestionError, match="a reranker's scores"):
+    with pytest.raises(QuestionError, match="the scores of a reranker"):
         searcher().trace("when", top=3, **how)
     with pytest.raises(QuestionError, match="--no-rerank"):
         searcher(reranker=by_length(), weak_below=1.0).trace("when", top=3, rerank=False, **how)

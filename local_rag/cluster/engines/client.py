@@ -1,4 +1,4 @@
-"""A client of Qdrant: with its key, its errors as sentences, and patient while it restarts."""
+"""A client of Qdrant that adds the key, turns errors into sentences and waits while the engine restarts."""
 
 import os
 import time
@@ -12,14 +12,14 @@ from local_rag.offline import is_loopback
 
 KEY, KEY_FILE = "LOCAL_RAG_QDRANT_KEY", "LOCAL_RAG_QDRANT_KEY_FILE"
 _TIMEOUT_SECONDS = 60
-_PATIENCE_SECONDS = 40.0  # with an engine that is away, while something is written
+_PATIENCE_SECONDS = 40.0  # to wait for an engine that does not answer during a write
 _NOT_FOUND = 404
 
 Result = TypeVar("Result")
 
 
 def _key() -> str | None:
-    """Read the key from the environment, or from the file that it names."""
+    """Read the key from the environment, or from the file that the environment names."""
     if key := os.environ.get(KEY, "").strip():
         return key
     named = os.environ.get(KEY_FILE, "")
@@ -32,14 +32,14 @@ def _key() -> str | None:
 
 
 class Client:
-    """Talk to Qdrant; `models` are the records of its protocol."""
+    """Call Qdrant; `models` holds the records of its protocol."""
 
     def __init__(self, engine: Engine, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self.engine, self._sleep = engine, sleep
         private_addresses(engine.host)
         key = _key()
         if key and engine.url.startswith("http:") and not is_loopback(engine.host):
-            raise ClusterError(f"The key would go to {engine.url} for all to read; use https in `search_engine`.")
+            raise ClusterError(f"The key would go to {engine.url} unencrypted; use https in `search_engine`.")
         try:
             import qdrant_client
             from qdrant_client.http import exceptions
@@ -48,7 +48,7 @@ class Client:
                 f"The setting `search_engine` needs {error.name}, which is not installed; run "
                 "`pip install 'local-rag[cluster]'`."
             ) from None
-        # Without the check of versions it asks for nothing before it is asked. A proxy would be another host.
+        # Without the version check it sends no request of its own. A proxy would be another host.
         self.models: Any = qdrant_client.models
         self._errors: Any = exceptions
         self._client = qdrant_client.QdrantClient(
@@ -61,7 +61,7 @@ class Client:
         )
 
     def call(self, method: str, *arguments: Any, **named: Any) -> Any:
-        """Call a method of the client; raise ClusterError where the engine is away or refuses."""
+        """Call a method of the client; raise ClusterError if the engine does not answer or refuses."""
         try:
             return getattr(self._client, method)(*arguments, **named)
         except self._errors.ResponseHandlingException as error:
@@ -82,7 +82,7 @@ class Client:
             ) from None
 
     def insist(self, method: str, *arguments: Any, **named: Any) -> Any:
-        """Call again while the engine is away, for a while: what is written so may be written twice."""
+        """Call, and retry for a while if the engine does not answer; use it only for writes that may be repeated."""
         waited, pause = 0.0, 0.5
         while True:
             try:
@@ -95,8 +95,8 @@ class Client:
 
 
 class EngineAwayError(ClusterError):
-    """Report that nobody answers."""
+    """The engine does not answer."""
 
 
 class NothingThereError(ClusterError):
-    """Report that the engine does not hold what was asked for."""
+    """The engine does not hold what was requested."""

@@ -1,8 +1,8 @@
-"""A published index in Qdrant: searched from any number of machines, which need no store.
+"""A published index in Qdrant. Any number of machines can search it; they need no store.
 
-A generation is two collections. In one each chunk is a point: its vector, a sparse vector of its words and its
-surroundings', and all that a passage shows. In the other lie the manifest, the facts of each document, which filters
-are held against, and for each token how many chunks hold it. An alias names the live one.
+A generation is two collections. In the first, each chunk is a point with its vector, a sparse vector of its own words
+and those of its surroundings, and everything that a passage shows. The second holds the manifest, the facts of each
+document, to which filters apply, and the number of chunks that hold each token. An alias names the live generation.
 """
 
 import uuid
@@ -13,31 +13,30 @@ from typing import Any
 import numpy as np
 
 from local_rag.cluster.engines.client import Client, NothingThereError
+from local_rag.cluster.engines.sparse_vectors import question_vector
 from local_rag.errors import DamagedLibraryError
-from local_rag.index import scoring
 from local_rag.index.protocol import Allowed
-from local_rag.index.scoring import Statistics, question_vector, token_number
-from local_rag.records import UNKNOWN, Chunk, Provenance
-from local_rag.store.database import DocumentFacts, StoredChunk
+from local_rag.index.scoring import Statistics, TextCounts, token_number
+from local_rag.records import UNKNOWN, Chunk, DocumentFacts, Provenance, StoredChunk
 
-DENSE, WORDS = "dense", "words"  # the names of a point's vectors
+DENSE, WORDS = "dense", "words"  # names of the vectors of a point
 MANIFEST = str(uuid.uuid5(uuid.NAMESPACE_OID, "manifest"))
-_MORE = 64  # than asked for, so that the first of equal ones win also at the end of a list
+_MORE = 64  # results than needed, so ties at the end of a list are decided by our order too
 _SCROLLED = 2048
 _KNOWN_TOKENS = 100_000
 
 
 class AllowedDocuments(frozenset[int]):
-    """Documents whose chunks alone may be found: so many ids of chunks would not fit a request."""
+    """The ids of documents whose chunks are allowed; the ids of all these chunks would not fit a request."""
 
 
 def facts_of(collection: str) -> str:
-    """Name the collection of facts beside one of chunks."""
+    """Return the name of the collection of facts that belongs to a collection of chunks."""
     return f"{collection}_facts"
 
 
 class QdrantIndex:
-    """An index and what its chunks say, in one collection that never changes."""
+    """An index that also holds the passages of its chunks; its collections never change."""
 
     def __init__(self, client: Client, collection: str) -> None:
         self._client, self._collection = client, collection
@@ -48,15 +47,20 @@ class QdrantIndex:
             raise DamagedLibraryError(reason, "run `local-rag cluster copy` to publish it again")
         self._about: dict[str, Any] = about[0]
         self.manifest: Mapping[str, Any] = self._about["manifest"]
-        self._statistics = Statistics(*(scoring.Collection(**self._about[name]) for name in ("own", "around")))
+        self._statistics = Statistics(*(TextCounts(**self._about[name]) for name in ("own", "around")))
         self._holding: dict[int, tuple[int, int]] = {}
 
     def open(self) -> None:
-        """Do nothing: whatever searching needs lies with the engine."""
+        """Do nothing: what searching needs is in the engine."""
+
+    def passages(self) -> "QdrantIndex":
+        """Return the index itself: it holds its passages."""
+        return self
 
     def chunk_ids(self) -> list[int]:
-        """Return the ids of all chunks."""
-        return [int(point.id) for point in self._scroll(self._collection, payload=False)]
+        """Return the ids of all chunks, in the order in which equal scores rank."""
+        points = self._scroll(self._collection, payload=["order"])
+        return [int(point.id) for point in sorted(points, key=lambda point: int(point.payload["order"]))]
 
     def documents(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the ids of all documents and the versions of their rows, both int64."""
@@ -70,7 +74,7 @@ class QdrantIndex:
     def keywords(
         self, terms: Sequence[str], top: int, allowed: Allowed = None, weights: Sequence[float] | None = None
     ) -> list[tuple[int, float]]:
-        """Return chunk ids with BM25 scores, best first: the same as those of the index in a folder."""
+        """Return chunk ids with BM25 scores, best first: the scores of the index in a folder."""
         self._look_up({token_number(term): term for term in terms})
         asked = question_vector(terms, weights, self._statistics, lambda term: self._holding[token_number(term)])
         if not asked:
@@ -79,7 +83,7 @@ class QdrantIndex:
         return self._search(sparse, WORDS, top, allowed)
 
     def _look_up(self, tokens: Collection[int]) -> None:
-        """Fetch how many chunks hold some tokens, where that is not known yet."""
+        """Fetch how many chunks hold these tokens, unless that is already known."""
         if len(self._holding) > _KNOWN_TOKENS:
             self._holding.clear()
         unknown = [number for number in tokens if number not in self._holding]
@@ -104,7 +108,7 @@ class QdrantIndex:
         return [(int(point.id), float(point.score)) for point in found[:top] if using == DENSE or point.score > 0]
 
     def _only(self, allowed: Allowed) -> Any:
-        """Turn what is allowed into a condition of the engine's."""
+        """Return the filter of the engine for the allowed chunks."""
         models = self._client.models
         if allowed is None:
             return None
@@ -114,7 +118,7 @@ class QdrantIndex:
         return models.Filter(must=[models.HasIdCondition(has_id=ids)])
 
     def damage(self, *, hash_all: bool = True) -> list[str]:
-        """Count the chunks; the engine itself watches over its files."""
+        """Count the chunks; the engine itself checks its files."""
         try:
             found = self._client.call("count", self._collection, exact=hash_all).count
         except NothingThereError as error:
@@ -130,13 +134,13 @@ class QdrantIndex:
         return {int(point.id): _stored_chunk(int(point.id), point.payload) for point in points}
 
     def document_rows(self) -> set[int]:
-        """Return the ids of all rows that stand for documents."""
+        """Return the ids of all rows that stand for whole documents."""
         models = self._client.models
         rows = models.Filter(must=[models.FieldCondition(key="kind", match=models.MatchValue(value="document"))])
         return {int(point.id) for point in self._scroll(self._collection, only=rows, payload=False)}
 
     def version(self) -> str:
-        """Return what is another one as soon as filters may pass other documents."""
+        """Return the name of the collection, which changes with every publish."""
         return self._collection
 
     def roots(self) -> list[Path]:
@@ -156,14 +160,14 @@ class QdrantIndex:
         return (point.payload for point in self._scroll(facts_of(self._collection), only=kind))
 
     def chunks_of(self, documents: Iterable[int]) -> Allowed:
-        """Name the chunks of some documents by these."""
+        """Return the documents themselves: the engine filters chunks by document."""
         return AllowedDocuments(documents)
 
     def _facts(self, ids: Sequence[str]) -> list[dict[str, Any]]:
         points = self._client.call("retrieve", facts_of(self._collection), list(ids), with_payload=True)
         return [point.payload for point in points]
 
-    def _scroll(self, collection: str, *, only: Any = None, payload: bool = True) -> Iterator[Any]:
+    def _scroll(self, collection: str, *, only: Any = None, payload: bool | Sequence[str] = True) -> Iterator[Any]:
         offset = None
         while True:
             points, offset = self._client.call(
@@ -175,7 +179,7 @@ class QdrantIndex:
 
 
 def payload_of(stored: StoredChunk, order: int) -> dict[str, Any]:
-    """Return all that a passage shows of a chunk, and what it is filtered and ordered by."""
+    """Return everything that a passage shows of a chunk, and what it is filtered and ordered by."""
     chunk, said = stored.chunk, stored.provenance
     return {
         "document": stored.document_id,

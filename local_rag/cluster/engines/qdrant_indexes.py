@@ -1,7 +1,7 @@
-"""The generations of a library in Qdrant: a new one is written beside the live one, and an alias switched to it.
+"""The generations of a library in Qdrant: a publish writes a new one, then switches an alias to it.
 
-A publish that is killed leaves collections that no alias names, which the next one removes. Readers see the one
-before, whole, until the switch, and may finish what they began with it.
+Until the switch, readers see the previous generation, whole, and may finish with it. A killed publish leaves
+collections that no alias names; the next publish removes them.
 """
 
 import itertools
@@ -16,37 +16,37 @@ from typing import Any
 
 from local_rag.cluster.engines.client import Client
 from local_rag.cluster.engines.qdrant_index import DENSE, MANIFEST, WORDS, QdrantIndex, facts_of, payload_of
+from local_rag.cluster.engines.sparse_vectors import PostingRow, chunk_vector, posting_rows, statistics_of
 from local_rag.cluster.hosts import engine_of
 from local_rag.errors import ClusterError
 from local_rag.index.keyword_index import keyword_tokens
-from local_rag.index.protocol import Contents, DocumentRows
-from local_rag.index.scoring import PostingRow, Statistics, chunk_vector, posting_rows, statistics_of, token_number
+from local_rag.index.protocol import Contents, DocumentRows, PassageStore
+from local_rag.index.scoring import Statistics, token_number
 from local_rag.index.vector_index import blend_neighbours
-from local_rag.store.database import Store
 
-_POINTS = 128  # a request
-_PLACE_BITS = 24  # for a chunk's place in its document
+_POINTS = 128  # per request
+_POSITION_BITS = 24  # for the position of a chunk in its document
 
 
 class QdrantIndexes:
-    """The generations of one library; publishing needs its `store`, where all that passages show comes from."""
+    """The generations of one library. Only those made by `over` can publish: they copy its passages."""
 
-    def __init__(self, setting: str, store: Store | None = None, *, client: Client | None = None) -> None:
-        self._setting, self._store = setting, store
+    def __init__(self, setting: str, passages: PassageStore | None = None, *, client: Client | None = None) -> None:
+        self._setting, self._passages = setting, passages
         self._client = client or Client(engine_of(setting))
         self._name = self._client.engine.name
 
-    def over(self, store: Store) -> "QdrantIndexes":
-        """Return the same, able to publish what a store holds."""
-        return QdrantIndexes(self._setting, store, client=self._client)
+    def over(self, passages: PassageStore) -> "QdrantIndexes":
+        """Return the same indexes, ready to publish these passages."""
+        return QdrantIndexes(self._setting, passages, client=self._client)
 
     def live_name(self) -> str:
-        """Return the name of the collection that the alias names, empty where there is none."""
+        """Return the name of the live collection, empty before the first publish."""
         aliases = self._client.call("get_aliases").aliases
         return next((one.collection_name for one in aliases if one.alias_name == self._name), "")
 
     def live_stamp(self) -> str:
-        """Return the same: each generation has a name of its own."""
+        """Return the name of the live collection: no two generations share one."""
         return self.live_name()
 
     def live(self) -> QdrantIndex | None:
@@ -55,9 +55,10 @@ class QdrantIndexes:
         return QdrantIndex(self._client, name) if name else None
 
     def publish(self, contents: Contents, manifest: Mapping[str, Any], *, anew: bool = False) -> None:
-        """Write a generation, switch the alias to it, and remove those before the last; all is written `anew`, always.
+        """Write a generation, switch the alias to it, and remove generations before the previous one.
 
-        Documents are gone through twice: what a chunk's words weigh depends on how long all texts are on average.
+        Everything is always written `anew`. The rows are read twice, because the weights of words depend on the
+        average length of all texts.
         """
         before = self.live_name()
         numbers = [number for name in self._collections() if (number := self._number(name)) is not None]
@@ -77,7 +78,7 @@ class QdrantIndexes:
         found = self._client.insist("count", collection, exact=True).count
         if found != chunks:
             raise ClusterError(
-                f"The search engine holds {found:,} of the {chunks:,} chunks that it was given, so nothing was "
+                f"The search engine holds only {found:,} of the {chunks:,} chunks it was sent, so nothing was "
                 "published; see its log and run the same command again."
             )
         self._switch(collection, before)
@@ -86,7 +87,7 @@ class QdrantIndexes:
         return [one.name for one in self._client.insist("get_collections").collections]
 
     def _number(self, collection: str) -> int | None:
-        """Return the number of a generation of this library, None for whatever is not one."""
+        """Return the number of a generation of this library, None for other collections."""
         found = re.fullmatch(rf"{re.escape(self._name)}_g(\d{{6}})_[0-9a-f]{{8}}(_facts)?", collection)
         return int(found[1]) if found else None
 
@@ -105,14 +106,14 @@ class QdrantIndexes:
             self._client.insist("create_payload_index", where, field_name=field, field_schema=kind, wait=True)
 
     def _points(self, contents: Contents, total: Statistics) -> Iterator[Any]:
-        """Yield a point for each chunk, with its place in the order in which equals rank."""
-        models, store = self._client.models, self._require_store()
-        order_of = {int(document): place for place, document in enumerate(contents.documents)}
+        """Yield a point for each chunk, with its position in the order in which equal scores rank."""
+        models, passages = self._client.models, self._require_passages()
+        order_of = {int(document): position for position, document in enumerate(contents.documents)}
         for document, words in _documents(contents):
-            stored = store.chunks_by_id([int(one) for one in document.chunk_ids])
+            stored = passages.chunks_by_id([int(one) for one in document.chunk_ids])
             vectors = blend_neighbours(document.vectors, [document.document_id] * len(words))
-            place = order_of[document.document_id] << _PLACE_BITS
-            for order, (chunk, vector, row) in enumerate(zip(document.chunk_ids, vectors, words, strict=True), place):
+            first = order_of[document.document_id] << _POSITION_BITS
+            for order, (chunk, vector, row) in enumerate(zip(document.chunk_ids, vectors, words, strict=True), first):
                 named: dict[str, Any] = {DENSE: vector.astype(float).tolist()}
                 if sparse := chunk_vector(row, total):
                     named[WORDS] = models.SparseVector(indices=list(sparse), values=list(sparse.values()))
@@ -122,9 +123,9 @@ class QdrantIndexes:
         self, contents: Contents, about: Mapping[str, Any], own: Counter[str], around: Counter[str]
     ) -> Iterator[Any]:
         """Yield a point for each document, each token and the manifest."""
-        models, store = self._client.models, self._require_store()
+        models, passages = self._client.models, self._require_passages()
         version_of = dict(zip(contents.documents.tolist(), contents.versions.tolist(), strict=True))
-        for facts in store.facts():
+        for facts in passages.facts():
             if facts.id in version_of:
                 said = {**asdict(facts), "kind": "document", "version": version_of[facts.id]}
                 identifier = str(uuid.uuid5(uuid.NAMESPACE_OID, f"document {facts.id}"))
@@ -132,13 +133,13 @@ class QdrantIndexes:
         for token, count in own.items():
             said = {"kind": "token", "own": count, "around": around[token]}
             yield models.PointStruct(id=token_number(token), vector={}, payload=said)
-        # Last: where it is, all else is.
-        roots = [str(root) for root in store.roots()]
+        # The manifest comes last: if it is there, everything else is.
+        roots = [str(root) for root in passages.roots()]
         yield models.PointStruct(id=MANIFEST, vector={}, payload={**about, "roots": roots, "kind": "manifest"})
 
-    def _require_store(self) -> Store:
-        assert self._store is not None, "an index is published from a store"
-        return self._store
+    def _require_passages(self) -> PassageStore:
+        assert self._passages is not None, "publishing needs passages; call over() first"
+        return self._passages
 
     def _upsert(self, collection: str, points: Iterable[Any]) -> None:
         waiting = iter(points)
@@ -152,19 +153,19 @@ class QdrantIndexes:
         if before:
             change.insert(0, models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=self._name)))
         self._client.call("update_collection_aliases", change)
-        # The one before stays for readers that are just asking it.
+        # The previous one stays for readers that are using it.
         self._remove_all_but(collection, before)
 
     def unused(self, *kept: str) -> list[Path]:
-        """Return no folder: nothing of these indexes lies on this machine."""
+        """Return no folders: these indexes are not on this machine."""
         return []
 
     def sizes(self) -> dict[str, int]:
-        """Name the live index, which takes nothing of this machine's disk."""
+        """Return the live index, which takes no space on this machine."""
         return dict.fromkeys(filter(None, [self.live_name()]), 0)
 
     def prune(self) -> None:
-        """Remove all generations but the live one."""
+        """Remove every generation except the live one."""
         self._remove_all_but(self.live_name())
 
     def _remove_all_but(self, *generations: str) -> None:
@@ -175,6 +176,6 @@ class QdrantIndexes:
 
 
 def _documents(contents: Contents) -> Iterator[tuple[DocumentRows, list[PostingRow]]]:
-    """Yield what each document is found by, with its words."""
+    """Yield the rows of each document, with their words."""
     for document in contents.rows(contents.documents.tolist()):
         yield document, posting_rows([keyword_tokens(text) for text in document.texts])
