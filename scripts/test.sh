@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Set up where needed, check style, types and layers, and run the tests in two processes with the tiny models.
-#   scripts/test.sh            all tests but the long runs: at most 15 minutes on two cores
-#   scripts/test.sh --quick    the tests that are quick, without the check of types: at most 90 seconds
-#   scripts/test.sh --rest     only the long runs (marked `rest`) and the way across an air gap: at most 60 minutes
-# Other arguments go to pytest, which then runs what they name.
+# Set up if needed, check style, layers and types, and run the tests in two processes with the tiny models.
+#   scripts/test.sh            all tests except the long runs: at most 15 minutes on two cores
+#   scripts/test.sh --quick    only the quick tests, and no check of types: at most 90 seconds
+#   scripts/test.sh --rest     only the long runs (marked `rest`) and scripts/airgap_test.sh: at most 60 minutes
+# Other arguments go to pytest, which then runs the tests that they name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh
 PATH="$PWD/.venv/bin:$PATH"
-# What was skipped is printed with its reason, the browser's tests among it, and what took longest.
+# pytest prints why it skipped a test, such as those of the browser, and which tests took longest.
 tests() { pytest --numprocesses 2 --dist "$by" -rs --durations=20 "$@"; }
 by=worksteal
 

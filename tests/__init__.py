@@ -1,8 +1,8 @@
-"""Tests. Two processes run them side by side (pytest-xdist), and each takes its own share of the processor's cores.
+"""Tests. `scripts/test.sh` runs them in two processes (pytest-xdist), each on its own share of the processor's cores.
 
-llama.cpp's threads spin while they wait, so two processes that both count on every core slow each other down many
-times over. A process that may use one core starts one thread, and what it starts inherits the share. This stands here
-because libraries count the cores when they are imported, which `conftest.py` does.
+The threads of llama.cpp spin while they wait, so two processes that both use every core slow each other down many times
+over. A process that is limited to one core starts one thread, and its child processes inherit the limit. The limit is
+set here because libraries count the cores when `conftest.py` imports them.
 """
 
 import os
