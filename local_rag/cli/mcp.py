@@ -22,9 +22,10 @@ _LAST_SECONDS = 2.0  # to free the models after the client has gone
 @library_options
 @click.option("--with-ask", is_flag=True, help="Let the library's own model answer questions too.")
 def command(library: Path, with_ask: bool, **settings: Any) -> None:
-    """Let a program such as an editor use the library: it starts this command, and speaks MCP with it.
+    """Let a program such as an editor use the library: the program starts this command and speaks MCP with it.
 
-    A running `local-rag serve` of the same library does the searching. It ends when its input does.
+    If `local-rag serve` is running for the same library, that server does the searching. The command ends with its
+    input.
     """
     if importlib.util.find_spec("mcp") is None:  # an optional dependency
         raise LocalRagError("`local-rag mcp` needs mcp, which is not installed; run `pip install 'local-rag[serve]'`.")

@@ -26,10 +26,10 @@ _WAITING = 128
 
 
 class ListeningCommand(Command):
-    """A command that first listens, and closes the network then: afterwards nothing in it can open a socket."""
+    """A command that listens first and then closes the network, after which it can open no socket."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Leave the closing to the command."""
+        """Run the command, which closes the network itself."""
         return click.Command.invoke(self, ctx)
 
 
@@ -62,10 +62,10 @@ def command(
     tls_key: Path | None,
     **settings: Any,
 ) -> None:
-    """Serve a page that answers and shows its evidence, from models that stay loaded.
+    """Serve a page that answers questions and shows the evidence; the models stay loaded.
 
-    Beyond this machine only with a token, in LOCAL_RAG_TOKEN or in a file named by LOCAL_RAG_TOKEN_FILE, and the names
-    by which it is reached (--allow-host). Ctrl-C ends it.
+    Other machines can reach it only with a token, in LOCAL_RAG_TOKEN or in the file named by LOCAL_RAG_TOKEN_FILE, and
+    under the names given with --allow-host. Ctrl-C stops it.
     """
     token, parts = _token(), current_parts()
     if not is_loopback(host):
@@ -76,10 +76,10 @@ def command(
             )
         if not allow_host:
             raise click.UsageError(
-                f"{host} can be reached from other machines; name what they call this one with --allow-host."
+                f"{host} can be reached from other machines; name it as they address it with --allow-host."
             )
         if not tls_cert:
-            click.echo("Without --tls-cert and --tls-key whoever is on the way can read all of it.", err=True)
+            click.echo("Without --tls-cert and --tls-key the traffic is unencrypted.", err=True)
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("A certificate needs its key and a key its certificate: give --tls-cert and --tls-key.")
     for path in (tls_cert, tls_key):
@@ -90,7 +90,7 @@ def command(
         from local_rag.openai.endpoint import chat_interface
         from local_rag.serving.question_vectors import open_library
         from local_rag.web.serve import Tls, serve
-    except ModuleNotFoundError as error:  # the extra, which not everybody installs
+    except ModuleNotFoundError as error:  # an optional dependency
         raise LocalRagError(
             f"`local-rag serve` needs {error.name}, which is not installed; run `pip install 'local-rag[serve]'`."
         ) from None
@@ -98,7 +98,7 @@ def command(
     with contextlib.closing(listener):
         shown = f"[{host}]" if ":" in host else host
         address = f"{'https' if tls_cert else 'http'}://{shown}:{listener.getsockname()[1]}/"
-        if opens:  # before the network is closed, which is closed to children too
+        if opens:  # before the network is closed, also to child processes
             browser = [sys.executable, "-m", "webbrowser", address]
             subprocess.Popen(browser, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         if has_own_process(click.get_current_context()):
@@ -118,7 +118,7 @@ def command(
 
 
 def _token() -> str:
-    """Read the token; raise LibraryError where its file cannot be read."""
+    """Return the token, empty if there is none; raise LibraryError if its file cannot be read."""
     if token := os.environ.get("LOCAL_RAG_TOKEN", "").strip():
         return token
     named = os.environ.get("LOCAL_RAG_TOKEN_FILE", "")

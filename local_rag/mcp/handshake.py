@@ -1,6 +1,6 @@
-"""Answer how a conversation begins before the SDK is imported, which takes longer than some hosts wait.
+"""Answer the first messages of a client before the SDK is imported, which takes longer than some hosts wait.
 
-What is said is what the SDK says; tests compare them. All else is left to it.
+The replies are those of the SDK, as tests check. Everything else is left to the SDK.
 """
 
 import json
@@ -9,16 +9,16 @@ from typing import Any
 
 from local_rag.mcp.shapes import listed_tools
 
-# As in mcp_types.version: those that begin with a handshake, the latest last, and the one whose requests stand alone.
+# As in mcp_types.version: the versions with a handshake, the latest last, and the version whose requests stand alone.
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSION = "2026-07-28"
 _META = "io.modelcontextprotocol/"
 
 
 class Greeting:
-    """Reply to lines of a client, until one comes that is for the SDK.
+    """Reply to lines of a client until a line comes that only the SDK can answer.
 
-    `unanswered` are the lines that the SDK must see, `answered` the ids among them whose replies were given already.
+    The SDK must see the `unanswered` lines; the ids of those already replied to are in `answered`.
     """
 
     def __init__(self, name: str, version: str, instructions: str, *, with_ask: bool) -> None:
@@ -30,11 +30,11 @@ class Greeting:
 
     @property
     def is_enough(self) -> bool:
-        """Say whether nothing was asked so far that is not answered."""
+        """Whether every request so far is answered."""
         return not self._over
 
     def reply(self, line: bytes) -> bytes | None:
-        """Return the reply to a line, None where there is none or it is not given here."""
+        """Return the reply to a line, None if it needs none or the SDK must reply."""
         message, result = _message(line), None
         if message is not None and not self._over:
             method, params = message["method"], message.get("params", {})
@@ -49,7 +49,7 @@ class Greeting:
             self.unanswered.append(line)
             return None
         assert message is not None
-        if message["method"] == "initialize":  # the SDK has to know of it
+        if message["method"] == "initialize":  # the SDK must see it too
             self.unanswered.append(line)
             self.answered.add(json.dumps(message["id"]))
         return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode() + b"\n"
@@ -89,12 +89,12 @@ class Greeting:
         }
 
     def _may_list(self, params: Mapping[str, Any]) -> bool:
-        """Say whether a list is asked for as the beginning of the conversation wants it."""
+        """Return whether the request for the list matches the way in which the conversation began."""
         return _is_modern(params) != self._shaken and (self._shaken or _is_modern(params))
 
 
 def _message(line: bytes) -> dict[str, Any] | None:
-    """Read a request; None for anything else."""
+    """Return the request in a line, None for anything else."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -106,7 +106,7 @@ def _message(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_modern(params: Mapping[str, Any]) -> bool:
-    """Say whether a request stands alone: it names its version and who sends it."""
+    """Return whether a request stands alone: it names its version and its client."""
     meta = params.get("_meta")
     if not isinstance(meta, dict) or meta.get(f"{_META}protocolVersion") != MODERN_VERSION:
         return False

@@ -1,4 +1,4 @@
-"""Serve the tools over the pipes of this process: the protocol has standard output to itself, whatever else prints."""
+"""Serve the tools over standard input and output; everything else that prints goes to standard error."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from local_rag.mcp.handshake import Greeting
 
 _READ, _POLL_SECONDS = 64 * 1024, 0.02
 _LONGEST_LINE = 4 * 1024 * 1024
-_LAST_SECONDS = 5.0  # for what was asked before the end of the input
+_LAST_SECONDS = 5.0  # to answer the requests before the end of the input
 
 
 class Wire:
@@ -24,7 +24,7 @@ class Wire:
         self._rest, self.ended = b"", False
 
     def read_line(self, seconds: float | None = None) -> bytes | None:
-        """Return the next line; None at the end of the input, or where none came in so many seconds."""
+        """Return the next line; None at the end of the input, or if no line came within this time."""
         while b"\n" not in self._rest and not self.ended:
             if not select.select([self._in], [], [], seconds)[0]:
                 return None
@@ -36,11 +36,11 @@ class Wire:
 
     @property
     def is_over(self) -> bool:
-        """Say whether no line will come any more."""
+        """Whether no line will come any more."""
         return self.ended and not self._rest
 
     def write(self, line: bytes) -> None:
-        """Write a whole line; whoever has gone is told nothing."""
+        """Write a whole line, unless the client has gone."""
         try:
             while line:
                 line = line[os.write(self._out, line) :]
@@ -49,7 +49,7 @@ class Wire:
 
 
 def take_standard_streams() -> Wire:
-    """Take standard input and output away from everything else: what prints now goes to standard error."""
+    """Take over standard input and output; everything that prints from now on goes to standard error."""
     sys.stdout.flush()
     wire = Wire(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDONLY)
@@ -60,9 +60,9 @@ def take_standard_streams() -> Wire:
 
 
 def greet(wire: Wire, greeting: Greeting, prepare: Callable[[], Any]) -> Any:
-    """Answer how the conversation begins while `prepare` runs, and return what it returns.
+    """Answer the first messages while `prepare` runs, and return its result.
 
-    That is not waited for, and None, where the conversation has ended before anything else was asked.
+    If the conversation ends before the client asks anything else, return None without waiting.
     """
     prepared = Future[Any]()
 
@@ -81,9 +81,9 @@ def greet(wire: Wire, greeting: Greeting, prepare: Callable[[], Any]) -> Any:
 
 
 class Lines:
-    """The lines of the wire as the SDK reads them, those first that a greeting has left.
+    """The lines of the wire as the SDK reads them, starting with those that a greeting left unanswered.
 
-    The end of the input is told once whatever was asked is answered, or some seconds later.
+    They end once every request is answered, or a few seconds after the end of the input.
     """
 
     def __init__(self, wire: Wire, greeting: Greeting) -> None:
@@ -113,7 +113,7 @@ class Lines:
         return line.decode("utf-8", "replace")
 
     async def write(self, text: str) -> None:
-        """Write what the SDK says, but for what the greeting has said already."""
+        """Write a message of the SDK, unless the greeting has already sent it."""
         import anyio
 
         message = _object(text.encode())
@@ -125,7 +125,7 @@ class Lines:
         await anyio.to_thread.run_sync(self._wire.write, text.encode(), abandon_on_cancel=True)
 
     async def flush(self) -> None:
-        """Do nothing: each line is written at once."""
+        """Do nothing, because each line is written at once."""
 
 
 def serve(server: Any, lines: Lines) -> None:

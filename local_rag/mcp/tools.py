@@ -138,7 +138,7 @@ def _named(library: Library, asked: FetchArguments) -> tuple[WholeDocument, Sequ
         document = library.document(owner)
     except MissingError:
         raise QuestionError(f"{asked.id} is no longer in the library; search again.") from None
-    position = next((place for place, one in enumerate(document.passages) if one.chunk_id == number), None)
+    position = next((index for index, one in enumerate(document.passages) if one.chunk_id == number), None)
     if position is None:  # the passage stands for the whole document
         return document, ()
     return document, document.passages[max(0, position - asked.around) : position + asked.around + 1]

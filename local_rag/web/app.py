@@ -1,4 +1,4 @@
-"""Put the pages together behind the guard."""
+"""The web application: pages and other interfaces behind the guard."""
 
 import asyncio
 import sys

@@ -22,7 +22,7 @@ STATES: dict[FileState, str] = {
     "changed": "changed since it was indexed",
     "missing": "file moved or deleted",
 }
-_MOST_LOG_ODDS, _WHOLE = 15.0, 10  # odds larger than this are said in whole numbers
+_MOST_LOG_ODDS, _WHOLE = 15.0, 10  # larger odds are shown in whole numbers
 _TERMS = {"rerank": "reranked"}
 
 
@@ -161,12 +161,12 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
     cited = {citation.number for citation in answer.citations} if answer else set()
     said = answer.text if answer and answer.answered else ""
     made = []
-    for place, passage in enumerate(ordered, start=1):
-        number = place if place <= len(read) else 0
+    for position, passage in enumerate(ordered, start=1):
+        number = position if position <= len(read) else 0
         made.append(
             Card(
                 passage=passage,
-                anchor=f"{anchor}-{number}" if number else f"found-{place}",
+                anchor=f"{anchor}-{number}" if number else f"found-{position}",
                 number=number,
                 cited=number in cited,
                 place=one_line(display_path(passage.location)),

@@ -1,4 +1,4 @@
-"""What stands before every route: who may ask, from which page, how much and how often."""
+"""The checks before every route: who may ask, from which page, how much and how often."""
 
 import hmac
 import secrets
@@ -41,9 +41,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one client may send: bytes of a body, requests a second and at once, and tries to log in a minute.
+    """How much one client may send: bytes of a body, requests per second and at once, and logins per minute.
 
-    A `conversation`, which is sent as a whole with each question to the endpoint for chats, may be longer.
+    The body of a chat completion, which holds the whole `conversation`, may be longer.
     """
 
     body: int = 64 * 1024
@@ -55,14 +55,14 @@ class Limits:
 
 
 class Buckets:
-    """Count what each client does: `rate` a second, and up to `burst` at once."""
+    """Count the actions of each client: `rate` per second, and up to `burst` at once."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self._rate, self._burst = rate, burst
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, client: str) -> bool:
-        """Say whether this client may do one more."""
+        """Return whether this client may do one more."""
         now = time.monotonic()
         left, then = self._left.pop(client, (self._burst, now))
         left = min(self._burst, left + (now - then) * self._rate)
@@ -77,10 +77,10 @@ class TooLargeError(LocalRagError):
 
 
 class Guard:
-    """Let through what comes from an allowed host and page, with the token where there is one, and within limits.
+    """Pass on requests with an allowed host, origin and token, within the limits.
 
-    `hosts` are the values of the header Host that are allowed, in lower case with their ports. A browser sends the
-    page that a request comes from as Origin: one of another site is refused on every route.
+    `hosts` are the values of the header Host that are allowed, in lower case with their ports. A browser
+    names the site of the page that sends a request as Origin; every route refuses other sites.
     """
 
     def __init__(self, app: App, *, hosts: Collection[str], token: str = "", tls: bool = False, limits: Limits) -> None:
@@ -126,11 +126,11 @@ class Guard:
         await (self._refusal(scope, headers) or self._app)(scope, receiving, sending)
 
     def _most(self, scope: Scope) -> int:
-        """Return how many bytes a body may have."""
+        """Return the most bytes that a body may have."""
         return self._limits.conversation if scope["path"].startswith(_CONVERSATIONS) else self._limits.body
 
     def _refusal(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
-        """Return why a request is not answered, None where it is."""
+        """Return the response that refuses a request, None if the request may pass."""
         if not self._requests.take(client_of(scope)):
             return _refuse(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait a moment.", {"retry-after": "1"})
         hosts = headers.get("host", [])
@@ -141,7 +141,7 @@ class Guard:
         return self._too_much(scope, headers) or self._unknown(scope, headers)
 
     def _too_much(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
-        """Refuse what is larger than allowed by its own words."""
+        """Refuse a request whose address or declared body is too large."""
         if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > self._limits.target:
             return _refuse(HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
         lengths, most = headers.get("content-length", ["0"]), self._most(scope)
@@ -150,7 +150,7 @@ class Guard:
         return None
 
     def _unknown(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
-        """Refuse whoever has no token, but for the form to log in."""
+        """Refuse a request without the token, except for the form to log in."""
         if self._token and not scope["path"].startswith(_OPEN_TO_ALL) and not self._knows(headers):
             if scope["method"] == "GET" and "text/html" in "".join(headers.get("accept", [])):
                 scope["path"], scope["raw_path"], scope["query_string"] = "/login", b"/login", b""
@@ -164,17 +164,17 @@ class Guard:
         return None
 
     def _same_site(self, scope: Scope, headers: Mapping[str, list[str]]) -> bool:
-        """Say whether a request comes from a page of ours, or from no page at all."""
+        """Return whether a request comes from a page of this server, or from no page."""
         origins = headers.get("origin", [])
         if any(origin.lower() not in self._origins for origin in origins):
             return False
         if headers.get("sec-fetch-site", ["none"])[0] in {"same-origin", "none"}:
             return True
-        # A link on another page may lead here, to the empty form; it may not ask, nor embed what is here.
+        # A link on another site may lead to the empty form, but may not ask or embed anything.
         return scope["method"] == "GET" and scope["path"] == "/" and headers.get("sec-fetch-mode") == ["navigate"]
 
     def _knows(self, headers: Mapping[str, list[str]]) -> bool:
-        """Say whether a request carries the token, or the cookie that was given for it."""
+        """Return whether a request carries the token or the cookie of a session."""
         for value in headers.get("authorization", []):
             scheme, _, token = value.partition(" ")
             if scheme.lower() == "bearer" and self._is_token(token.strip()):
@@ -186,7 +186,7 @@ class Guard:
         return hmac.compare_digest(token[:_LONGEST_TOKEN].encode(), self._token.encode())
 
     def log_in(self, scope: Scope, token: str, response: Response) -> HTTPStatus:
-        """Check a token from the form, and set the cookie that stands for it."""
+        """Check a token from the form, and set the cookie of a new session."""
         if not self._logins.take(client_of(scope)):
             return HTTPStatus.TOO_MANY_REQUESTS
         if not self._token or not self._is_token(token):
@@ -199,7 +199,7 @@ class Guard:
         return HTTPStatus.OK
 
     def log_out(self, scope: Scope, response: Response) -> None:
-        """Forget the cookie of whoever asks."""
+        """End the session of the client."""
         self._sessions.pop(_cookie(_headers(scope)), None)
         response.delete_cookie(COOKIE, path="/")
 

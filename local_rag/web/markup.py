@@ -1,7 +1,7 @@
-"""Show an answer, which a model wrote: a few signs of Markdown become ours, everything else stays text.
+"""Render an answer of a model: a little Markdown becomes HTML, everything else stays text.
 
-The result is made of these elements and no others: p, ul, ol, li, pre, code, strong, a link to a source that the
-answer may cite, and notes of our own. No address, no attribute and no element is ever taken from the text.
+The result contains only these elements: p, ul, ol, li, pre, code, strong, links to the sources that the answer may
+cite, and notes. No address, attribute or element is ever taken from the text.
 """
 
 import re
@@ -13,14 +13,14 @@ from markupsafe import Markup, escape
 _BULLET, _NUMBER = re.compile(r"\s{0,8}[-*\u2022]\s+(.*)"), re.compile(r"\s{0,8}\d{1,3}[.)]\s+(.*)")
 _INLINE = re.compile(r"`([^`\n]{1,500})`|\*\*([^*\n]{1,500})\*\*|\[(\d{1,3}(?:, \d{1,3})*)\]")
 _NOTE = Markup('<span class="note">{}</span>')
-# Where a note stands until the text around it is markup: characters for private use, of which a text keeps none.
+# They mark the position of a note until the text is rendered: private-use characters, which are removed from the text.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _PRIVATE = str.maketrans({_OPEN: "\ufffd", _CLOSE: "\ufffd"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """The numbers that an answer may cite, and how the places of their cards begin."""
+    """The numbers that an answer may cite, and the beginning of the ids of their cards."""
 
     numbers: frozenset[int]
     anchor: str
@@ -31,27 +31,27 @@ def show_answer(
 ) -> Markup:
     """Return an answer as markup; `[n]` of one of the `sources` leads to the card of that number.
 
-    Each of the `notes` stands behind so many characters of the text, in order.
+    Each of the `notes` has the offset in the text after which it stands; they are in order.
     """
     text, done, parts = text.translate(_PRIVATE), 0, list[str]()
-    for number, (place, _) in enumerate(notes):
-        parts += [text[done:place], f"{_OPEN}{number}{_CLOSE}"]
-        done = place
+    for number, (end, _) in enumerate(notes):
+        parts += [text[done:end], f"{_OPEN}{number}{_CLOSE}"]
+        done = end
     shown = str(Markup("\n").join(_blocks("".join([*parts, text[done:]]), _Sources(frozenset(sources), anchor))))
     for number, (_, note) in enumerate(notes):
         mark, whole = f"{_OPEN}{number}{_CLOSE}", _NOTE.format(note.translate(_PRIVATE))
         shown = shown.replace(mark, f" {whole}") if mark in shown else f"{shown}\n<p>{whole}</p>"
-    return Markup(shown)  # noqa: S704  of our own blocks and notes, in which all else is escaped
+    return Markup(shown)  # noqa: S704  own blocks and notes, with all text escaped
 
 
 def _blocks(text: str, sources: _Sources) -> Iterator[Markup]:
     parts = text.split("```")
-    for place, part in enumerate(parts):
-        if place % 2 and place < len(parts) - 1:
+    for number, part in enumerate(parts):
+        if number % 2 and number < len(parts) - 1:
             language, newline, code = part.partition("\n")
             yield Markup("<pre><code>{}</code></pre>").format(code.strip("\n") if newline else language)
         else:
-            yield from _text_blocks(part if place % 2 == 0 else f"```{part}", sources)
+            yield from _text_blocks(part if number % 2 == 0 else f"```{part}", sources)
 
 
 def _text_blocks(text: str, sources: _Sources) -> Iterator[Markup]:

@@ -27,7 +27,7 @@ _PING_SECONDS = 10.0
 
 
 class EventStream(Response):
-    """Send events until there are no more or the client has gone, which ends the work that makes them."""
+    """Send events until they end or the client has gone, which closes the generator of the events."""
 
     def __init__(self, events: AsyncGenerator[tuple[str, object]]) -> None:
         super().__init__(headers={"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"})

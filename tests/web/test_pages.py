@@ -110,7 +110,7 @@ def test_the_form_answers_without_javascript(client: TestClient) -> None:
     leads = client.post("/ask", data={"question": "boat & harbour", "do": "search"})
     assert (leads.status_code, leads.headers["location"]) == (303, "/search?q=boat+%26+harbour")
     again = client.post("/ask", data={"question": QUESTION}).text
-    assert "Given before" in again
+    assert "Answered before" in again
 
 
 def test_a_refusal_shows_what_came_closest_and_can_be_overruled(folder: Path) -> None:

@@ -1,1 +1,1 @@
-"""One module a page: its routes, and what its template shows."""
+"""One module per page: its routes, and what its template shows."""
