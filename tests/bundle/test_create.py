@@ -242,9 +242,9 @@ def test_the_command_shows_the_plan_and_writes_nothing(
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (["--part-size", "5G"], 2, "no size between"),
-        (["--part-size", "much"], 2, "no size between"),
-        (["--glibc", "new"], 2, "no version of glibc"),
+        (["--part-size", "5G"], 2, "not a size between"),
+        (["--part-size", "much"], 2, "not a size between"),
+        (["--glibc", "new"], 2, "not a version of glibc"),
         (["--profile", "huge"], 1, "Unknown profile 'huge'"),
         (["--profile", "tiny", "--python", __file__], 1, "not an archive of a Python interpreter"),
     ],
