@@ -301,4 +301,4 @@ def test_folders_that_cannot_be_reached_are_named(client: TestClient, documents:
     documents.rename(documents.with_name("elsewhere"))
     page = client.get("/library").text
     assert "Not reachable" in page
-    assert "its documents stay until it is back" in page
+    assert "its documents are kept until it is back" in page
