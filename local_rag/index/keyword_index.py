@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,28 +110,6 @@ class KeywordIndex:
             blocks = None if alive is None else postings.alive_blocks(alive)
             self._parts.append(_Part(_Side(postings.own, alive), _Side(postings.around, blocks), postings))
             self._statistics += postings.statistics(alive)
-
-    @classmethod
-    def build(
-        cls, texts: Sequence[str], documents: Sequence[int] = (), tuning: KeywordTuning = KEYWORDS
-    ) -> "KeywordIndex":
-        """Build an index in memory.
-
-        `documents` names the document of each text; those of one document follow each other. Without it each text
-        stands alone.
-        """
-        tokens = [keyword_tokens(text) for text in texts]
-        return cls([(Postings.build(tokens, documents or range(len(texts)), tuning), None)], tuning)
-
-    def save(self, folder: Path) -> None:
-        """Write an index of one part to a folder."""
-        (part,) = self._parts
-        part.postings.write(folder)
-
-    @classmethod
-    def load(cls, folder: Path, tuning: KeywordTuning = KEYWORDS) -> "KeywordIndex":
-        """Open a saved index, memory-mapped."""
-        return cls([(Postings.open(folder), None)], tuning)
 
     def search(
         self,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import DamagedLibraryError
-from local_rag.index.arrays import REMEDY, give_back, open_array, write_array
+from local_rag.index.arrays import REMEDY, give_back
 from local_rag.index.ranking import best_rows
 
 # What float32 products may be off by: whatever is so near to the last one is compared exactly.
@@ -82,21 +82,6 @@ class VectorIndex:
         """Search these parts; of equal rows that of the lowest `order` is first."""
         self._parts, self._order, self._tuning = list(parts), order, tuning
         self._firsts = np.cumsum([0, *(len(part.vectors) for part in parts)])
-
-    @classmethod
-    def build(cls, vectors: np.ndarray) -> "VectorIndex":
-        """Build an index from normalised float32 vectors of shape (count, dimension)."""
-        return cls([VectorPart(np.ascontiguousarray(vectors, dtype=np.float32))])
-
-    def save(self, path: Path) -> None:
-        """Write an index of one part to a file."""
-        (part,) = self._parts
-        write_array(path, part.vectors)
-
-    @classmethod
-    def load(cls, path: Path) -> "VectorIndex":
-        """Open a saved index; raise DamagedLibraryError where it is not there or not whole."""
-        return cls([VectorPart(open_array(path))])
 
     def search(self, vector: np.ndarray, top: int, allowed: np.ndarray | None = None) -> list[tuple[int, float]]:
         """Return rows with cosine similarities for one normalised vector of shape (dimension,), best first.

@@ -23,8 +23,9 @@ from local_rag.evaluation.dataset import Dataset, load_dataset
 from local_rag.evaluation.evaluate import POOL, Ranker, index_dataset
 from local_rag.evaluation.metrics import METRICS, measure
 from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.index.postings import Postings
 from local_rag.index.scoring import KeywordTuning
-from local_rag.index.vector_index import VectorIndex, VectorTuning, blend_neighbours
+from local_rag.index.vector_index import VectorIndex, VectorPart, VectorTuning, blend_neighbours
 from local_rag.indexing.vectors import EmbeddingTuning, embedded_text
 from local_rag.models.embedder import SentenceEmbedder
 from local_rag.models.registry import resolve
@@ -120,9 +121,11 @@ class Indexed:
         """Return the mean of every metric for a variant."""
         vectors = self.vectors + variant.context * self.context_vectors
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        dense = VectorIndex.build(blend_neighbours(vectors, self.documents, variant.vectors))
+        dense = VectorIndex([VectorPart(blend_neighbours(vectors, self.documents, variant.vectors))])
         pairs = zip(self.contexts if variant.keyword_context else [""] * len(self.texts), self.texts, strict=True)
-        keyword = KeywordIndex.build(["\n".join(pair) for pair in pairs], self.documents, variant.keywords)
+        tokens = [keyword_tokens("\n".join(pair)) for pair in pairs]
+        postings = Postings.build(tokens, self.documents, variant.keywords)
+        keyword = KeywordIndex([(postings, None)], variant.keywords)
         rows = []
         for question, query in zip(self.questions, self.queries, strict=True):
             terms = keyword_tokens(question.text)

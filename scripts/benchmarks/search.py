@@ -21,8 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.index.arrays import open_array, write_array
 from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
-from local_rag.index.vector_index import VectorIndex, blend_neighbours
+from local_rag.index.postings import Postings
+from local_rag.index.vector_index import VectorIndex, VectorPart, blend_neighbours
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.settings import Settings
 
@@ -70,10 +72,11 @@ def build(chunks: int, documents: list[int], folder: Path, with_keywords: bool, 
     """Save both indexes to a folder."""
     vectors = generator.standard_normal((chunks, DIMENSION), dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    VectorIndex.build(blend_neighbours(vectors, documents)).save(folder / "vectors.faiss")
+    write_array(folder / "vectors.npy", blend_neighbours(vectors, documents))
     del vectors
     if with_keywords:
-        KeywordIndex.build(make_texts(chunks, generator), documents).save(folder / "keywords")
+        tokens = [keyword_tokens(text) for text in make_texts(chunks, generator)]
+        Postings.build(tokens, documents).write(folder / "keywords")
 
 
 def ask(folder: Path) -> dict[str, Any]:
@@ -87,8 +90,9 @@ def ask(folder: Path) -> dict[str, Any]:
     import faiss  # noqa: F401  the memory and import time of the libraries do not count
 
     before, started = memory_mb(), time.perf_counter()
-    vectors = VectorIndex.load(folder / "vectors.faiss")
-    keywords = KeywordIndex.load(folder / "keywords") if (folder / "keywords").exists() else None
+    vectors = VectorIndex([VectorPart(open_array(folder / "vectors.npy"))])
+    postings = folder / "keywords"
+    keywords = KeywordIndex([(Postings.open(postings), None)]) if postings.exists() else None
     loaded = time.perf_counter() - started
     times: dict[str, list[float]] = {"dense": [], "keyword": [], "fuse": [], "total": []}
     for question, query in zip(questions, queries, strict=True):

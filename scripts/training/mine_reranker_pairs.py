@@ -21,7 +21,8 @@ import click
 
 from local_rag.errors import ReadError
 from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
-from local_rag.index.vector_index import VectorIndex
+from local_rag.index.postings import Postings
+from local_rag.index.vector_index import VectorIndex, VectorPart
 from local_rag.models.embedder import SentenceEmbedder
 from local_rag.models.registry import resolve
 from local_rag.reading.read import read
@@ -156,14 +157,16 @@ def shingles(text: str) -> set[int]:
 
 def groups(items: list[Item], embedder: SentenceEmbedder | None) -> Iterator[dict[str, object]]:
     """Yield each question with its passage and the negatives from the indexes and the same document."""
-    keywords = KeywordIndex.build([f"{item.title}\n{item.text}" for item in items])
+    tokens = [keyword_tokens(f"{item.title}\n{item.text}") for item in items]
+    keywords = KeywordIndex([(Postings.build(tokens, range(len(items))), None)])
     of_document: dict[str, list[int]] = {}
     for row, item in enumerate(items):
         of_document.setdefault(item.document, []).append(row)
     asked = [(row, question) for row, item in enumerate(items) for question in item.questions]
     dense_lists: list[list[int]] = [[] for _ in asked]
     if embedder:
-        index = VectorIndex.build(embedder.embed_passages([item.text[:_EMBEDDED_CHARACTERS] for item in items]))
+        vectors = embedder.embed_passages([item.text[:_EMBEDDED_CHARACTERS] for item in items])
+        index = VectorIndex([VectorPart(vectors)])
         queries = embedder.embed_passages([question for _, question in asked])
         dense_lists = [[key for key, _ in index.search(query, NEGATIVES)] for query in queries]
     for (row, question), dense in zip(asked, dense_lists, strict=True):

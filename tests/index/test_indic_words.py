@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.index import keyword_index
-from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.index.keyword_index import keyword_tokens
+from tests.support.indexes import keyword_index as keyword_index_of
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -66,7 +67,7 @@ def test_a_word_includes_its_marks(text: str, tokens: list[str]) -> None:
 
 
 def test_words_that_share_only_vowel_signs_do_not_match() -> None:
-    index = KeywordIndex.build(["छुट्टी के दिन", "नमस्ते दुनिया"])
+    index = keyword_index_of(["छुट्टी के दिन", "नमस्ते दुनिया"])
     assert [row for row, _ in index.search(keyword_tokens("दुनिया"), 5)] == [1]
     assert index.search(keyword_tokens("दुकान"), 5) == []
 

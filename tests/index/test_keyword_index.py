@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.index.postings import Postings
 from local_rag.index.scoring import KeywordTuning
+from tests.support.indexes import keyword_index, postings_of
 
 
 def found(index: KeywordIndex, question: str, top: int = 5) -> list[int]:
@@ -36,8 +38,8 @@ def test_tokens(text: str, tokens: list[str]) -> None:
 
 
 def test_search_finds_parts_of_identifiers_stems_and_bigrams(tmp_path: Path) -> None:
-    KeywordIndex.build(["def getUserName(): ...", "the boats' policies", "東京都の天気", ""]).save(tmp_path / "k")
-    index = KeywordIndex.load(tmp_path / "k")
+    postings_of(["def getUserName(): ...", "the boats' policies", "東京都の天気", ""]).write(tmp_path / "k")
+    index = KeywordIndex([(Postings.open(tmp_path / "k"), None)])
     assert found(index, "user name") == [0]
     assert found(index, "policy for a boat") == [1]
     assert found(index, "京都") == [2]
@@ -46,29 +48,29 @@ def test_search_finds_parts_of_identifiers_stems_and_bigrams(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", "the of"]])
 def test_nothing_to_index(texts: list[str], tmp_path: Path) -> None:
-    KeywordIndex.build(texts).save(tmp_path / "k")
-    assert KeywordIndex.load(tmp_path / "k").search(["anything"], 3) == []
+    postings_of(texts).write(tmp_path / "k")
+    assert KeywordIndex([(Postings.open(tmp_path / "k"), None)]).search(["anything"], 3) == []
 
 
 def test_ranks_the_denser_text_first() -> None:
-    index = KeywordIndex.build(["tide tide tide", "tide and wind and rain and snow", "wind"])
+    index = keyword_index(["tide tide tide", "tide and wind and rain and snow", "wind"])
     assert found(index, "tide") == [0, 1]
 
 
 def test_surroundings_break_a_tie_but_do_not_outweigh_the_own_words(tmp_path: Path) -> None:
     texts = ["kites in spring", "the red one flies", "boats in spring", "the red one floats", "the kites red one"]
-    KeywordIndex.build(texts, [1, 1, 2, 2, 3]).save(tmp_path / "k")
-    index = KeywordIndex.load(tmp_path / "k")
+    postings_of(texts, [1, 1, 2, 2, 3]).write(tmp_path / "k")
+    index = KeywordIndex([(Postings.open(tmp_path / "k"), None)])
     ranking = found(index, "red kites")
     assert ranking[0] == 4, "both words of its own"
     assert ranking.index(1) < ranking.index(3), "the kites stand beside it"
     assert 2 in ranking, "its neighbour is red"
-    alone = KeywordIndex.load(tmp_path / "k", KeywordTuning(around=0))
+    alone = KeywordIndex([(Postings.open(tmp_path / "k"), None)], KeywordTuning(around=0))
     assert 2 not in found(alone, "red kites"), "where surroundings weigh nothing"
 
 
 def test_only_allowed_texts_are_found() -> None:
-    index = KeywordIndex.build(["tide tide tide", "tide", "wind", "tide tide"])
+    index = keyword_index(["tide tide tide", "tide", "wind", "tide tide"])
     assert found(index, "tide") == [0, 3, 1]
     allowed = np.array([1, 2, 3])
     assert [row for row, _ in index.search(["tide"], 5, allowed)] == [3, 1]
@@ -77,7 +79,7 @@ def test_only_allowed_texts_are_found() -> None:
 
 
 def test_weights_of_terms_are_those_of_their_scores() -> None:
-    index = KeywordIndex.build(["tide tide tide", "tide", "wind and rain", "the wind", "a boat"], [1, 1, 2, 2, 3])
+    index = keyword_index(["tide tide tide", "tide", "wind and rain", "the wind", "a boat"], [1, 1, 2, 2, 3])
     tide, wind = (dict(index.search([term], 9)) for term in ("tide", "wind"))
     wanted = {row: 2 * tide.get(row, 0) + 0.3 * wind.get(row, 0) for row in {*tide, *wind}}
     assert dict(index.search(["tide", "zebra", "wind", "tide"], 9, weights=[1, 5, 0.3, 1])) == pytest.approx(wanted)
@@ -88,7 +90,7 @@ def test_weights_of_terms_are_those_of_their_scores() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.text(max_size=30), max_size=8), st.text(max_size=20))
 def test_any_text_can_be_indexed_and_asked(texts: list[str], question: str) -> None:
-    ranking = found(KeywordIndex.build(texts), question)
+    ranking = found(keyword_index(texts), question)
     wanted = set(keyword_tokens(question))
     assert all(wanted & set(keyword_tokens(texts[row])) for row in ranking)
     assert len(set(ranking)) == len(ranking) == min(5, sum(bool(wanted & set(keyword_tokens(text))) for text in texts))

@@ -5,16 +5,18 @@ import numpy as np
 import pytest
 
 from local_rag.errors import DamagedLibraryError, LibraryError
+from local_rag.index.arrays import open_array, write_array
 from local_rag.index.generations import Generations
-from local_rag.index.vector_index import VectorIndex, VectorTuning, blend_neighbours
+from local_rag.index.vector_index import VectorIndex, VectorPart, VectorTuning, blend_neighbours
 from tests.fakes import contents_of
+from tests.support.indexes import vector_index
 
 
 def test_exact_inner_product(tmp_path: Path) -> None:
     vectors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    VectorIndex.build(vectors).save(tmp_path / "v")
-    index = VectorIndex.load(tmp_path / "v")
+    write_array(tmp_path / "v", vectors)
+    index = VectorIndex([VectorPart(open_array(tmp_path / "v"))])
     query = vectors[17]
     found = index.search(query, 5)
     assert [row for row, _ in found] == np.argsort(-(vectors @ query))[:5].tolist()
@@ -23,11 +25,11 @@ def test_exact_inner_product(tmp_path: Path) -> None:
 
 
 def test_fewer_vectors_than_asked_for() -> None:
-    assert len(VectorIndex.build(np.eye(3, dtype=np.float32)).search(np.eye(3)[0], 10)) == 3
+    assert len(vector_index(np.eye(3, dtype=np.float32)).search(np.eye(3)[0], 10)) == 3
 
 
 def test_only_allowed_rows_are_found() -> None:
-    index = VectorIndex.build(np.array([[1, 0], [0.8, 0.6], [0, 1]], dtype=np.float32))
+    index = vector_index(np.array([[1, 0], [0.8, 0.6], [0, 1]], dtype=np.float32))
     query = np.array([1, 0])
     assert [row for row, _ in index.search(query, 5, np.array([1, 2]))] == [1, 2]
     assert [row for row, _ in index.search(query, 1, np.array([2]))] == [2], "although it is not among the best of all"
@@ -35,13 +37,13 @@ def test_only_allowed_rows_are_found() -> None:
 
 
 def test_of_equal_vectors_the_first_rows_are_found() -> None:
-    index = VectorIndex.build(np.tile(np.array([0.6, 0.8], dtype=np.float32), (50, 1)))
+    index = vector_index(np.tile(np.array([0.6, 0.8], dtype=np.float32), (50, 1)))
     assert [row for row, _ in index.search(np.array([1, 0]), 7)] == list(range(7))
     assert [row for row, _ in index.search(np.array([1, 0]), 3, np.array([4, 9, 12, 30]))] == [4, 9, 12]
 
 
 def test_nothing_to_search() -> None:
-    assert VectorIndex.build(np.zeros((0, 1), dtype=np.float32)).search(np.ones(1), 3) == []
+    assert vector_index(np.zeros((0, 1), dtype=np.float32)).search(np.ones(1), 3) == []
 
 
 @pytest.mark.parametrize("content", [None, b"", b"IxFI" + bytes(20)])
@@ -50,7 +52,7 @@ def test_a_file_that_is_missing_or_damaged_is_named(content: bytes | None, tmp_p
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(DamagedLibraryError, match=rf"^{path} is missing or damaged; run `local-rag repair`"):
-        VectorIndex.load(path)
+        open_array(path)
 
 
 @pytest.mark.parametrize("name", ["chunk_ids.npy", "vectors.npy", "keywords"])
@@ -82,7 +84,7 @@ def test_a_search_leaves_the_number_of_threads_alone() -> None:
     before = faiss.omp_get_max_threads()
     try:
         faiss.omp_set_num_threads(3)
-        VectorIndex.build(np.eye(3, dtype=np.float32)).search(np.eye(3)[0], 1)
+        vector_index(np.eye(3, dtype=np.float32)).search(np.eye(3)[0], 1)
         assert faiss.omp_get_max_threads() == 3
     finally:
         faiss.omp_set_num_threads(before)
