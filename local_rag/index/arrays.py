@@ -1,4 +1,4 @@
-"""Arrays in files of NumPy's own format: written a piece at a time, read memory-mapped."""
+"""Arrays in files of NumPy's format, written in pieces and read memory-mapped."""
 
 import io
 import mmap
@@ -15,7 +15,7 @@ REMEDY = "run `local-rag repair` to build the index again"
 
 
 class ArrayWriter:
-    """Write an array to a file, piece by piece; `shape` is that of one row. A full disk is an OSError."""
+    """Write an array to a file in pieces; `shape` is that of one row. A full disk raises OSError."""
 
     def __init__(self, path: Path, dtype: Any, shape: tuple[int, ...] = ()) -> None:
         self._dtype, self._shape, self.rows = np.dtype(dtype), shape, 0
@@ -32,13 +32,13 @@ class ArrayWriter:
                 self._file.write(self._header())
 
     def append(self, piece: np.ndarray) -> None:
-        """Write further rows."""
+        """Append rows."""
         content = np.ascontiguousarray(piece, dtype=self._dtype)
         self._file.write(content.tobytes())
         self.rows += len(content)
 
     def _header(self) -> bytes:
-        """Return the header, which has the same length whatever the number of rows: NumPy leaves room for it."""
+        """Return the header; NumPy pads it, so its length does not depend on the number of rows."""
         content = io.BytesIO()
         description = {"descr": self._dtype.str, "fortran_order": False, "shape": (self.rows, *self._shape)}
         np.lib.format.write_array_header_1_0(content, description)
@@ -46,28 +46,28 @@ class ArrayWriter:
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    """Write an array that is in memory."""
+    """Write an array from memory."""
     write_pieces(path, array.dtype, [array], array.shape[1:])
 
 
 def write_pieces(path: Path, dtype: Any, pieces: Iterable[np.ndarray], shape: tuple[int, ...] = ()) -> None:
-    """Write an array that comes in pieces."""
+    """Write an array that arrives in pieces."""
     with ArrayWriter(path, dtype, shape) as writer:
         for piece in pieces:
             writer.append(piece)
 
 
 def open_array(path: Path, *, mapped: bool = True) -> np.ndarray:
-    """Open a written array, memory-mapped or read; raise DamagedLibraryError where its header or size is wrong."""
+    """Open an array, memory-mapped or read; raise DamagedLibraryError if its header or size is wrong."""
     try:
         array: np.ndarray = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except (FileNotFoundError, ValueError, EOFError, SyntaxError):  # NumPy's words are not for users
+    except (FileNotFoundError, ValueError, EOFError, SyntaxError):  # NumPy's message does not help users
         raise DamagedLibraryError(f"{path} is missing or damaged", REMEDY) from None
     return np.asarray(array)
 
 
 def give_back(array: np.ndarray) -> None:
-    """Let the system take back the memory of a mapped array that was read; it is read again where it is wanted."""
+    """Release the memory of a mapped array; the system reads it again when needed."""
     owner: Any = array
     while isinstance(owner, np.ndarray) and not isinstance(owner, np.memmap):
         owner = owner.base

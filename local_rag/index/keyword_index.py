@@ -23,7 +23,7 @@ from local_rag.index.scoring import (
     token_number,
 )
 
-# Part of every index's recipe: raise it whenever the code below would make other tokens of the same text.
+# Part of the key of every index: raise it when the code below makes other tokens of the same text.
 TOKENS_VERSION = 4
 
 # `getUserName` -> get User Name, `HTTPServer2` -> HTTP Server 2, `snake_case` -> snake case
@@ -47,8 +47,8 @@ def _stemmer() -> Any:
 
 
 def keyword_tokens(text: str) -> list[str]:
-    """Return the tokens of a text: stems, whole identifiers beside their parts, and bigrams."""
-    # Joiners and non-joiners change how a word looks, not which it is.
+    """Return the tokens of a text: stems, identifiers and their parts, and bigrams of scripts without spaces."""
+    # Joiners and non-joiners change the appearance of a word only.
     text = unicodedata.normalize("NFKC", text).replace("\u200c", "").replace("\u200d", "")
     words = [token for token in _words(text) if token not in _STOP_WORDS]
     stems: list[str] = _stemmer().stemWords(words)
@@ -57,9 +57,9 @@ def keyword_tokens(text: str) -> list[str]:
 
 @functools.cache
 def _word() -> re.Pattern[str]:
-    """Match a word with its combining marks, such as vowel signs, which `re` does not take for parts of words.
+    """Match a word with its combining marks, such as vowel signs; `re` alone does not treat them as parts of words.
 
-    Marks beyond U+FFFF are left out: with them in the class every text would take several times as long.
+    Marks above U+FFFF are excluded, because including them makes matching several times slower for every text.
     """
     marks = "".join(
         character
@@ -83,17 +83,17 @@ def _words(text: str) -> Iterator[str]:
                 continue
         lower = word.lower()
         yield lower
-        plain = word.isalpha() and word[1:] == lower[1:]  # most words: of one part
+        plain = word.isalpha() and word[1:] == lower[1:]  # most words have one part
         if not plain and word.isascii() and "'" not in word and (parts := _PART.findall(word)) != [word]:
             yield from (part.lower() for part in parts)
 
 
 class KeywordIndex:
-    """Search chunks by BM25, over any number of postings; an id is a chunk's place behind those of the parts before.
+    """Search chunks by BM25 in any number of parts; the id of a chunk is its position in all parts together.
 
-    A chunk scores for its own words, and a little less for those of its surroundings: some neighbouring chunks of the
-    same document taken as one. A chunk from the midst of a document often lacks the very word that says what it is
-    about, which stands a few chunks above it. Scores are the same however the chunks are cut into parts.
+    A chunk scores for its own words, and with less weight for those of its surroundings: neighbouring chunks of the
+    same document taken as one text. A chunk from the middle of a document often lacks the word for its subject, which
+    occurs a few chunks earlier. Scores do not depend on how the chunks are divided into parts.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class KeywordIndex:
         tuning: KeywordTuning = KEYWORDS,
         order: np.ndarray | None = None,
     ) -> None:
-        """Search the chunks of each part that are alive, or all; of equal ones that of the lowest `order` is first."""
+        """Search the chunks of each part that are alive (None: all); equal scores rank by `order`, lowest first."""
         self._tuning, self._order = tuning, order
         self._parts = list[_Part]()
         self._statistics = Statistics()
@@ -120,8 +120,8 @@ class KeywordIndex:
     ) -> list[tuple[int, float]]:
         """Return ids with scores for `keyword_tokens` of a question, best first; only `allowed` ids, int64, if given.
 
-        A term scores as often as it is named, times its weight where `weights` has one for each. Texts whose
-        surroundings share no token with the question are left out.
+        A term counts as often as it occurs, times its weight if there are `weights`. Texts whose surroundings share no
+        token with the question are not returned.
         """
         if not terms or (allowed is not None and not len(allowed)):
             return []
@@ -135,12 +135,12 @@ class KeywordIndex:
         return best_rows(rows, scores, top, self._order)
 
     def _scores(self, weight_of: Mapping[str, float]) -> np.ndarray:
-        """Return the score of every chunk, float64; 0 of those that are not alive."""
+        """Return the score of every chunk, float64, 0 for those that are not alive."""
         numbers, total = [token_number(term) for term in weight_of], self._statistics
-        places = [[part.postings.place(number) for number in numbers] for part in self._parts]
-        own = self._side_scores([part.own for part in self._parts], places, weight_of, total.own, 1.0)
+        positions = [[part.postings.position(number) for number in numbers] for part in self._parts]
+        own = self._side_scores([part.own for part in self._parts], positions, weight_of, total.own, 1.0)
         around = self._side_scores(
-            [part.around for part in self._parts], places, weight_of, total.around, self._tuning.around
+            [part.around for part in self._parts], positions, weight_of, total.around, self._tuning.around
         )
         for number, part in enumerate(self._parts):
             own[number] += around[number][part.postings.block_of]
@@ -151,13 +151,13 @@ class KeywordIndex:
     def _side_scores(
         self,
         sides: "Sequence[_Side]",
-        places: Sequence[Sequence[int | None]],
+        positions: Sequence[Sequence[int | None]],
         weight_of: Mapping[str, float],
         collection: TextCounts,
         share: float,
     ) -> list[np.ndarray]:
-        """Return the scores of the texts of each part, their own or their surroundings'; the dead have some too."""
-        lists = [side.holders(of_part) for side, of_part in zip(sides, places, strict=True)]
+        """Return the scores of the texts, or of the surroundings, of each part, including texts that are not alive."""
+        lists = [side.holders(of_part) for side, of_part in zip(sides, positions, strict=True)]
         weights = [
             weight * share * inverse_document_frequency(collection.texts, sum(one[term].alive for one in lists))
             for term, weight in enumerate(weight_of.values())
@@ -169,7 +169,7 @@ class KeywordIndex:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Holders:
-    """The texts that hold a token, ascending, how often each does, and how many of them are alive."""
+    """The texts that contain a token, ascending, its frequency in each, and the number of those that are alive."""
 
     texts: np.ndarray
     counts: np.ndarray
@@ -178,17 +178,17 @@ class _Holders:
 
 @dataclass(slots=True, eq=False)
 class _Side:
-    """The texts of a part, or their surroundings, and which are alive, None for all."""
+    """The texts, or the surroundings, of a part, and which of them are alive, None for all."""
 
     inverted: Inverted
     alive: np.ndarray | None
     _damping: np.ndarray | None = None
 
-    def holders(self, places: Sequence[int | None]) -> list[_Holders]:
-        """Return who holds each token, given as its place among the words; nobody where that is None."""
+    def holders(self, positions: Sequence[int | None]) -> list[_Holders]:
+        """Return the texts that contain each token, given as its position among the words, None if it is not there."""
         found = []
-        for place in places:
-            first, end = (0, 0) if place is None else map(int, self.inverted.starts[place : place + 2])
+        for position in positions:
+            first, end = (0, 0) if position is None else map(int, self.inverted.starts[position : position + 2])
             texts = self.inverted.texts[first:end]
             alive = len(texts) if self.alive is None else int(np.count_nonzero(self.alive[texts]))
             found.append(_Holders(texts, self.inverted.counts[first:end], alive))
@@ -197,18 +197,18 @@ class _Side:
     def scores(
         self, lists: Sequence[_Holders], weights: Sequence[float], collection: TextCounts, tuning: KeywordTuning
     ) -> np.ndarray:
-        """Add up what the tokens of a question bring to each text, in their order."""
+        """Add up the scores of the tokens of a question for each text, in their order."""
         if self._damping is None:  # the same for every question
             self._damping = damping(self.inverted.lengths.astype(np.float64), collection.average, tuning)
         scores = np.zeros(len(self._damping))
-        for one, weight in zip(lists, weights, strict=True):  # one at a time: a long question has many long lists
+        for one, weight in zip(lists, weights, strict=True):  # one token at a time: a long question has many long lists
             scores[one.texts] += weight * saturation(one.counts.astype(np.float64), self._damping[one.texts])
         return scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """Postings with their chunks and their surroundings."""
+    """The postings of a part, and both sides of them."""
 
     own: _Side
     around: _Side

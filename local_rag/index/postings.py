@@ -1,4 +1,4 @@
-"""The postings of some chunks: for each token the chunks that hold it and how often, and the same of surroundings."""
+"""The postings of some chunks: the chunks that contain each token and how often; the same for surroundings."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from local_rag.errors import DamagedLibraryError
 from local_rag.index.arrays import REMEDY, ArrayWriter, open_array, write_array, write_pieces
 from local_rag.index.scoring import KEYWORDS, KeywordTuning, Statistics, TextCounts, even_blocks, token_number
 
-_FLAT = 1e9  # as k1: under the formula that bm25s calls atire a score then is the frequency times the idf
+_FLAT = 1e9  # as k1: with the variant "atire" of bm25s, a score is then the frequency times the idf
 _MOST_FREQUENT = np.iinfo(np.uint16).max
-_PIECE = 2_000_000  # postings that are merged at a time
+_PIECE = 2_000_000  # postings merged at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Inverted:
-    """Texts turned round: token `i` stands in `texts[starts[i]:starts[i + 1]]`, in each as often as `counts` says."""
+    """Inverted texts: token `i` occurs in `texts[starts[i]:starts[i + 1]]`, with the frequencies in `counts`."""
 
     starts: np.ndarray
     texts: np.ndarray
@@ -39,7 +39,7 @@ class Inverted:
         return inverted
 
     def collection(self, alive: np.ndarray | None) -> TextCounts:
-        """Count the texts and their tokens, only those that are `alive` where that is given."""
+        """Count the texts that are `alive` (None: all) and their tokens."""
         lengths = self.lengths if alive is None else self.lengths[alive]
         return TextCounts(len(lengths), int(lengths.sum(dtype=np.int64)))
 
@@ -60,12 +60,12 @@ class Postings:
     def build(
         cls, tokens: Sequence[Sequence[str]], documents: Sequence[int], tuning: KeywordTuning = KEYWORDS
     ) -> "Postings":
-        """Make the postings of chunks from their tokens; those of one document follow each other."""
+        """Make the postings of chunks from their tokens; chunks of one document are consecutive."""
         numbers = {token: token_number(token) for token in {token for part in tokens for token in part}}
         words = np.unique(np.fromiter(numbers.values(), dtype=np.uint64, count=len(numbers)))
-        places = np.searchsorted(words, np.fromiter(numbers.values(), dtype=np.uint64, count=len(numbers)))
-        place_of = dict(zip(numbers, places.tolist(), strict=True))
-        own = _invert([[place_of[token] for token in part] for part in tokens], len(words))
+        positions = np.searchsorted(words, np.fromiter(numbers.values(), dtype=np.uint64, count=len(numbers)))
+        position_of = dict(zip(numbers, positions.tolist(), strict=True))
+        own = _invert([[position_of[token] for token in part] for part in tokens], len(words))
         block_of = _blocks(documents, tuning.block_texts)
         return cls(words, own, _surroundings(own, block_of), block_of)
 
@@ -79,32 +79,32 @@ class Postings:
 
     @classmethod
     def open(cls, folder: Path) -> "Postings":
-        """Open written postings, memory-mapped; raise DamagedLibraryError where they are not whole."""
+        """Open written postings, memory-mapped; raise DamagedLibraryError if they are not whole."""
         own, around = (Inverted.open(folder, name) for name in ("own", "around"))
         words, block_of = open_array(folder / "words.npy"), open_array(folder / "blocks.npy")
         if len(block_of) != len(own.lengths) or not len(words) + 1 == len(own.starts) == len(around.starts):
             raise DamagedLibraryError(f"{folder / 'words.npy'} is damaged", REMEDY)
         return cls(words, own, around, block_of)
 
-    def place(self, word: int) -> int | None:
-        """Return where a token's number stands among `words`, None where no chunk holds it."""
-        place = int(np.searchsorted(self.words, np.uint64(word)))
-        return place if place < len(self.words) and int(self.words[place]) == word else None
+    def position(self, word: int) -> int | None:
+        """Return the position of a token's number among `words`, None if no chunk contains it."""
+        position = int(np.searchsorted(self.words, np.uint64(word)))
+        return position if position < len(self.words) and int(self.words[position]) == word else None
 
     def alive_blocks(self, alive: np.ndarray) -> np.ndarray:
-        """Return which surroundings have chunks that are `alive`."""
+        """Return a mask of the surroundings that have chunks that are `alive`."""
         blocks = np.zeros(len(self.around.lengths), dtype=bool)
         blocks[self.block_of[alive]] = True
         return blocks
 
     def statistics(self, alive: np.ndarray | None) -> Statistics:
-        """Return what scores need to know of the chunks that are `alive`, or of all."""
+        """Return the statistics of the chunks that are `alive` (None: all)."""
         blocks = None if alive is None else self.alive_blocks(alive)
         return Statistics(self.own.collection(alive), self.around.collection(blocks))
 
 
 def _invert(texts: Sequence[Sequence[int]], words: int) -> Inverted:
-    """Let bm25s turn texts round, given as places of their tokens."""
+    """Invert texts, given as positions of their tokens, with bm25s."""
     lengths = np.fromiter(map(len, texts), dtype=np.int32, count=len(texts))
     if not words:
         return Inverted(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint16), lengths)
@@ -122,7 +122,7 @@ def _invert(texts: Sequence[Sequence[int]], words: int) -> Inverted:
 
 
 def _blocks(documents: Sequence[int], block_texts: int) -> np.ndarray:
-    """Return the block of each text, counted through all documents."""
+    """Return the number of the block of each text, through all documents."""
     blocks: list[int] = []
     for _, group in groupby(documents):
         first = blocks[-1] + 1 if blocks else 0
@@ -131,7 +131,7 @@ def _blocks(documents: Sequence[int], block_texts: int) -> np.ndarray:
 
 
 def _surroundings(own: Inverted, block_of: np.ndarray) -> Inverted:
-    """Take the texts of each block as one."""
+    """Join the postings of the texts of each block."""
     lengths = np.zeros(int(block_of[-1]) + 1 if len(block_of) else 0, dtype=np.int32)
     np.add.at(lengths, block_of, own.lengths)
     words = len(own.starts) - 1
@@ -145,9 +145,9 @@ def _surroundings(own: Inverted, block_of: np.ndarray) -> Inverted:
 
 
 def merge_postings(sources: Sequence[tuple[Postings, np.ndarray]], folder: Path) -> None:
-    """Write the postings of the chunks that are alive in each source, one source behind the other.
+    """Write the postings of the chunks that are alive in each source, source after source.
 
-    Some tokens at a time, so that memory is bounded by the number of different tokens and of chunks.
+    Tokens are merged in ranges, so memory is bounded by the number of different tokens and of chunks.
     """
     folder.mkdir(parents=True)
     blocks = [(postings, postings.alive_blocks(alive)) for postings, alive in sources]
@@ -173,7 +173,7 @@ def merge_postings(sources: Sequence[tuple[Postings, np.ndarray]], folder: Path)
                 for first, last in _ranges(words, parts, held):
                     of_word, found, often = _gather(words[first:last], parts, held, numbers)
                     holders = np.bincount(of_word, minlength=last - first)
-                    kept = holders > 0  # the rest stood in chunks that are gone; own and around lose the same
+                    kept = holders > 0  # the others were only in removed chunks, on both sides
                     starts.append(texts.rows + np.cumsum(holders[kept]))
                     texts.append(found)
                     counts.append(often)
@@ -191,7 +191,7 @@ def _renumber(masks: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def _ranges(words: np.ndarray, parts: Sequence[Inverted], held: Sequence[np.ndarray]) -> Iterator[tuple[int, int]]:
-    """Cut the tokens into ranges of about as many postings as are merged at a time."""
+    """Divide the tokens into ranges with about the number of postings that are merged at a time."""
     totals = np.zeros(len(words), dtype=np.int64)
     for part, own_words in zip(parts, held, strict=True):
         totals[np.searchsorted(words, own_words)] += np.diff(part.starts)
@@ -203,7 +203,7 @@ def _ranges(words: np.ndarray, parts: Sequence[Inverted], held: Sequence[np.ndar
 def _gather(
     words: np.ndarray, parts: Sequence[Inverted], held: Sequence[np.ndarray], numbers: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the postings of some tokens: place of the token, new number of the text, frequency; in that order."""
+    """Return the postings of some tokens, sorted by token: its position, the new number of the text, the frequency."""
     found = []
     for part, own_words, number in zip(parts, held, numbers, strict=True):
         low = int(np.searchsorted(own_words, words[0]))

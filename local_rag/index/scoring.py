@@ -1,10 +1,10 @@
-"""BM25 taken apart, so that a score does not depend on how an index is cut: what a chunk keeps, what a question brings.
+"""BM25 in two parts, one stored per chunk and one computed per question, so scores do not depend on the segments.
 
-A chunk keeps how often each token stands in it and in its surroundings, and how long both are. All that depends on the
-other chunks, which are inverse document frequencies and average lengths, is applied when a question is asked. The score
-is one inner product: over the tokens of the question, `saturation` of the chunk times `weight` of the question, for the
-chunk's own tokens and for those of its surroundings, which are some neighbouring chunks of the same document taken as
-one. All of a document's rows depend on that document alone.
+For each chunk the index stores the frequencies of its tokens and its length, and the same for its surroundings: a few
+neighbouring chunks of the same document taken as one text. These rows depend on their document alone. Inverse document
+frequencies and average lengths depend on all chunks and are applied during search. The score is an inner product over
+the tokens of the question: `saturation` in the chunk times the weight in the question, for the tokens of the chunk
+itself and for those of its surroundings.
 """
 
 import math
@@ -20,9 +20,9 @@ _Number = TypeVar("_Number", float, np.ndarray)
 
 @dataclass(frozen=True, slots=True)
 class KeywordTuning:
-    """How texts are scored: chosen by scripts/benchmarks/retrieval.py, see docs/results.md.
+    """The parameters of BM25, chosen by scripts/benchmarks/retrieval.py; see docs/results.md.
 
-    `block_texts` neighbours of a document make up a text's surroundings, whose score weighs `around` when searching.
+    The surroundings of a text are `block_texts` neighbours in its document; their score has the weight `around`.
     """
 
     k1: float = 1.2
@@ -36,30 +36,30 @@ KEYWORDS = KeywordTuning()
 
 @dataclass(frozen=True, slots=True)
 class TextCounts:
-    """How many texts there are, and how many tokens in all; the surroundings of chunks are texts too, each once."""
+    """The number of texts and of all their tokens; surroundings count as texts too, each once."""
 
     texts: int = 0
     tokens: int = 0
 
     @property
     def average(self) -> float:
-        """Return the average length, 1 where there is nothing to divide."""
+        """Return the average length of a text, 1 if there are no tokens."""
         return self.tokens / self.texts if self.tokens else 1.0
 
     def __add__(self, other: "TextCounts") -> "TextCounts":
-        """Take two collections as one."""
+        """Add two counts."""
         return TextCounts(self.texts + other.texts, self.tokens + other.tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What scores need to know of all chunks: of their own texts, and of their surroundings."""
+    """What scores depend on beside the chunk itself: the counts of all chunks and of all surroundings."""
 
     own: TextCounts = TextCounts()
     around: TextCounts = TextCounts()
 
     def __add__(self, other: "Statistics") -> "Statistics":
-        """Take the chunks of two indexes as those of one."""
+        """Add the statistics of two sets of chunks."""
         return Statistics(self.own + other.own, self.around + other.around)
 
 
@@ -70,24 +70,24 @@ def even_blocks(texts: int, block_texts: int) -> list[int]:
 
 
 def damping(length: _Number, average: float, tuning: KeywordTuning) -> _Number:
-    """Return what stands against the frequency of a token in a text of a length."""
+    """Return the length-dependent term in the denominator of BM25 for a text of this length."""
     against: _Number = tuning.k1 * ((1 - tuning.b) + tuning.b * length / average)
     return against
 
 
 def saturation(frequency: _Number, damping: _Number) -> _Number:
-    """Return what a token that stands so often in a text adds to its score, before it is weighted."""
+    """Return what a token of this frequency adds to the score of a text, before its weight."""
     part: _Number = frequency / (damping + frequency)
     return part
 
 
 def inverse_document_frequency(texts: int, holding: int) -> float:
-    """Return the weight of a token that so many of all texts hold (that of Lucene)."""
+    """Return the inverse document frequency, as in Lucene, of a token that `holding` of `texts` texts contain."""
     return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
 
 
 def term_weights(terms: Sequence[str], weights: Sequence[float] | None = None) -> dict[str, float]:
-    """Return each term of a question once: a term weighs as often as it is named, times its weight where it has one."""
+    """Return the weight of each different term: the sum of the weights of its occurrences, 1 each without `weights`."""
     summed: dict[str, float] = {}
     for term, weight in zip(terms, weights or [1.0] * len(terms), strict=True):
         summed[term] = summed.get(term, 0.0) + weight
@@ -95,5 +95,5 @@ def term_weights(terms: Sequence[str], weights: Sequence[float] | None = None) -
 
 
 def token_number(token: str, bits: int = 64) -> int:
-    """Return a number for a token, the same on every machine; of 64 bits no two tokens of a library share one."""
+    """Return a number for a token, the same on every machine; with 64 bits, collisions in a library are negligible."""
     return int.from_bytes(blake2b(token.encode(errors="surrogatepass"), digest_size=8).digest()) >> (64 - bits)

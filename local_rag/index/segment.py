@@ -1,8 +1,8 @@
-"""A segment: the indexes of some documents in a folder, which never changes; and the merging of segments.
+"""Write, open and merge segments. A segment is a folder with the indexes of some documents, which never changes.
 
-`chunk_ids.npy` says which chunk each row is; the rows of a document follow each other. `documents.npy` holds for each
-document its id, the version of its rows and its first row. `vectors.npy`, `codes.faiss` where there are many, and
-`keywords/` are what is searched. The manifest holds size and SHA-256 of each file.
+`chunk_ids.npy` holds the chunk id of each row; the rows of a document are consecutive. `documents.npy` holds for each
+document its id, the version of its rows and its first row. `vectors.npy`, `codes.faiss` if there are many vectors, and
+`keywords/` are searched. The manifest holds the size and SHA-256 of each file.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _CODES = "codes.faiss"
 
 
 class Segment:
-    """A segment in its folder; raises DamagedLibraryError where a file is missing or of another shape than it was."""
+    """A segment in its folder; raises DamagedLibraryError if a file is missing or has the wrong shape."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.manifest = folder, read_manifest(folder)
@@ -38,7 +38,7 @@ class Segment:
 
     @cached_property
     def postings(self) -> Postings:
-        """Open what keywords are searched in."""
+        """Open the postings."""
         postings = Postings.open(self.folder / "keywords")
         if len(postings.block_of) != self.rows:
             raise DamagedLibraryError(f"{self.folder / 'keywords' / 'blocks.npy'} is damaged", REMEDY)
@@ -53,27 +53,27 @@ class Segment:
         return vectors
 
     def check(self) -> None:
-        """Open all files, to see that they are whole."""
+        """Open all files, to check that they are whole."""
         self.vector_part(None)
         _ = self.postings
 
     def require_whole(self) -> None:
-        """Raise DamagedLibraryError where a file is not as it was written."""
+        """Raise DamagedLibraryError if a file differs from what was written."""
         if problems := damaged_files(self.folder, self.manifest, hash_all=True):
             raise DamagedLibraryError(problems[0], REMEDY)
 
     def vector_part(self, alive: np.ndarray | None) -> VectorPart:
-        """Return what is searched by vectors."""
+        """Return the vectors and their codes."""
         near = self.folder / _CODES
         return VectorPart(self.vectors, alive, open_near(near) if near.exists() else None)
 
     def alive_rows(self, alive: np.ndarray) -> np.ndarray:
-        """Return which rows are alive, from which documents are."""
+        """Return a mask of the rows of the documents that are alive."""
         return np.repeat(alive, self.sizes)
 
 
 def write_segment(folder: Path, documents: Sequence[DocumentRows], versions: Sequence[int]) -> None:
-    """Write the indexes of some documents to a new folder, and see that they are there."""
+    """Write the indexes of some documents durably to a new folder."""
     folder.mkdir(parents=True)
     documents_of = [one.document_id for one in documents for _ in one.chunk_ids]
     write_array(folder / "chunk_ids.npy", np.array([i for one in documents for i in one.chunk_ids], dtype=np.int64))
@@ -89,7 +89,7 @@ def write_segment(folder: Path, documents: Sequence[DocumentRows], versions: Seq
 
 
 def merge_segments(folder: Path, sources: Sequence[tuple[Segment, np.ndarray]]) -> None:
-    """Write the documents that are alive in each segment to a new one, in memory that their number does not fill."""
+    """Write the documents that are alive in each segment to a new segment, in bounded memory."""
     folder.mkdir(parents=True)
     rows = [(segment, segment.alive_rows(alive)) for segment, alive in sources]
     write_pieces(folder / "chunk_ids.npy", np.int64, (segment.chunk_ids[alive] for segment, alive in rows))
@@ -108,14 +108,14 @@ def merge_segments(folder: Path, sources: Sequence[tuple[Segment, np.ndarray]]) 
 
 
 def _vectors_alive(segment: Segment, alive: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the vectors that are alive, some at a time, in memory that their number does not fill."""
+    """Yield the vectors that are alive in pieces, in bounded memory."""
     for start in range(0, segment.rows, _PIECE):
         yield segment.vectors[start : start + _PIECE][alive[start : start + _PIECE]]
         give_back(segment.vectors)
 
 
 def finish(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Describe the files of a folder in its manifest, and see that all survive a power cut."""
+    """Describe the files of a folder in its manifest and flush them all to disk."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     described = {
         str(path.relative_to(folder)): {
@@ -131,13 +131,13 @@ def finish(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write a folder's manifest with its own checksum."""
+    """Write the manifest of a folder, with a checksum of itself."""
     content = json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1)
     (folder / "manifest.json").write_text(content)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read a manifest; raise DamagedLibraryError where it is not as it was written."""
+    """Read a manifest; raise DamagedLibraryError if it differs from what was written."""
     path = folder / "manifest.json"
     try:
         manifest = json.loads(path.read_bytes())
@@ -155,9 +155,9 @@ def _checksum(manifest: Mapping[str, Any]) -> str:
 
 
 def damaged_files(folder: Path, manifest: Mapping[str, Any], *, hash_all: bool) -> list[str]:
-    """Compare every file with the manifest and name those that are missing, cut short or changed.
+    """Compare every file with the manifest; describe those that are missing, truncated or changed.
 
-    Hashing reads 2 GB a second; without `hash_all` it is left out for a file that nobody has written to since.
+    Without `hash_all`, files whose modification time is unchanged are not hashed.
     """
     problems = []
     for name, wanted in manifest.get("files", {}).items():

@@ -1,4 +1,4 @@
-"""The folder of all segments: which are written, merged by size, and needed no more."""
+"""The folder of all segments: write them, merge them by size, find those that are no longer needed."""
 
 import re
 import shutil
@@ -13,28 +13,28 @@ from local_rag.files import flush
 from local_rag.index.protocol import DocumentRows
 from local_rag.index.segment import Segment, merge_segments, write_segment
 
-BATCH_ROWS = 16_384  # of a segment that is made in memory; larger ones are merged of such
-NUMBERED = re.compile(r"\d{6,}(?:\.tmp)?")  # names of generations and segments, also of those that are not finished
-_TIER = 4  # so many segments of like size are merged, each tier being so many times as large as the one below
+BATCH_ROWS = 16_384  # of a segment built in memory; larger segments are merged from these
+NUMBERED = re.compile(r"\d{6,}(?:\.tmp)?")  # names of generations and segments, including unfinished ones
+_TIER = 4  # this many segments of a tier are merged; each tier is this many times as large as the one below
 _FIRST_TIER = 64  # rows
 
-# A segment, and which of its documents are alive.
+# A segment and a mask of its documents that are still in the index.
 SegmentPart: TypeAlias = tuple[Segment, np.ndarray]
 
 
 class Segments:
-    """The segments in a folder of a library; `batch_rows` is how many rows are made into one in memory."""
+    """The segments of a library; `batch_rows` is the size of a segment that is built in memory."""
 
     def __init__(self, folder: Path, batch_rows: int = BATCH_ROWS) -> None:
         self._folder, self._batch_rows = folder, batch_rows
         self._kept = set[str]()
 
     def keep(self, names: Iterable[str]) -> None:
-        """Remember which segments the live index names; others are removed as soon as they are merged."""
+        """Keep the segments that the live index lists; others are removed as soon as they are merged."""
         self._kept = set(names)
 
     def write(self, documents: Iterable[DocumentRows], versions: Mapping[int, int]) -> list[SegmentPart]:
-        """Write documents to segments, as many to each as fit in memory."""
+        """Write documents to segments, each with as many as fit in memory."""
         parts, batch, rows = list[SegmentPart](), list[DocumentRows](), 0
         for document in documents:
             if batch and rows + len(document.chunk_ids) > self._batch_rows:
@@ -50,13 +50,13 @@ class Segments:
         return self._make(lambda folder: write_segment(folder, batch, of_batch))
 
     def merge(self, parts: Iterable[SegmentPart]) -> list[SegmentPart]:
-        """Merge segments of like size until there are few; one that has lost half of its rows is written anew."""
+        """Merge segments of similar size until there are few; rewrite a segment that has lost half of its rows."""
         left = list(parts)
         while chosen := _to_merge(left):
-            sources = [left[place] for place in chosen]
+            sources = [left[position] for position in chosen]
             for segment, _ in sources:
-                segment.require_whole()  # damage that is copied could not be noticed any more
-            left = [part for place, part in enumerate(left) if place not in chosen]
+                segment.require_whole()  # once copied, damage would go unnoticed
+            left = [part for position, part in enumerate(left) if position not in chosen]
             left.append(self._make(partial(merge_segments, sources=sources)))
             for segment, _ in sources:
                 if segment.folder.name not in self._kept:
@@ -64,7 +64,7 @@ class Segments:
         return left
 
     def _make(self, write: Callable[[Path], None]) -> SegmentPart:
-        """Make a segment under a temporary name, see that it can be read, and give it its own."""
+        """Write a segment under a temporary name, check that it can be read, and rename it."""
         self._folder.mkdir(exist_ok=True)
         numbers = [int(path.name.removesuffix(".tmp")) for path in self._folder.iterdir() if _is_numbered(path)]
         name = f"{max(numbers, default=0) + 1:06}"
@@ -77,7 +77,7 @@ class Segments:
         return segment, np.ones(len(segment.documents), dtype=bool)
 
     def unused(self, named: Iterable[str]) -> list[Path]:
-        """Return the segments that are not named, and what killed publishes have left."""
+        """Return the segments that are not named, including those of killed publishes."""
         kept = set(named)
         return sorted(path for path in self._folder.glob("*") if _is_numbered(path) and path.name not in kept)
 
@@ -87,14 +87,14 @@ def _is_numbered(path: Path) -> bool:
 
 
 def _to_merge(parts: Sequence[SegmentPart]) -> list[int]:
-    """Choose segments to be merged next, none where they are few and full."""
+    """Return the positions of the segments to merge next, none if they are few and full."""
     tiers: dict[int, list[int]] = {}
-    for place, (segment, alive) in enumerate(parts):
+    for position, (segment, alive) in enumerate(parts):
         rows = int(segment.sizes[alive].sum())
         if rows * 2 < segment.rows:
-            return [place]
+            return [position]
         tier = 0
         while rows > _FIRST_TIER * _TIER**tier:
             tier += 1
-        tiers.setdefault(tier, []).append(place)
-    return next((places for _, places in sorted(tiers.items()) if len(places) >= _TIER), [])
+        tiers.setdefault(tier, []).append(position)
+    return next((positions for _, positions in sorted(tiers.items()) if len(positions) >= _TIER), [])

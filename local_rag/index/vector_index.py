@@ -1,8 +1,7 @@
-"""Dense search by inner product over normalised vectors, memory-mapped: exact, or by FAISS and exact where many are.
+"""Dense search by inner product over normalised, memory-mapped vectors.
 
-Where a part is large, FAISS passes over codes of two bits a number, a sixteenth of the vectors' size, for more
-candidates than are asked for, and their exact products rank them. Among a part of the chunks the search is always
-exact.
+In a large part, FAISS searches codes of two bits per number, a sixteenth of the size of the vectors, for more
+candidates than requested, and their exact products rank them. In other parts, and with filters, the search is exact.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,16 +16,16 @@ from local_rag.errors import DamagedLibraryError
 from local_rag.index.arrays import REMEDY, give_back
 from local_rag.index.ranking import best_rows
 
-# What float32 products may be off by: whatever is so near to the last one is compared exactly.
+# The error of float32 products: candidates this close to the last one are compared exactly.
 _ROUNDING = 1e-5
-_PIECE = 8192  # vectors that are looked at one by one at a time
-_SAMPLED = 4096  # vectors that codes are fitted to: FAISS takes no more
-_FEW = 4  # a part of the rows is gathered where it is a fourth of all, or less
+_PIECE = 8192  # vectors processed at a time
+_SAMPLED = 4096  # vectors for training the codes; FAISS uses no more
+_FEW = 4  # gather the rows if they are at most a fourth of all
 
 
 @dataclass(frozen=True, slots=True)
 class VectorTuning:
-    """How far a vector leans to its neighbours: chosen by scripts/benchmarks/retrieval.py, see docs/results.md."""
+    """The weight of neighbouring vectors, chosen by scripts/benchmarks/retrieval.py; see docs/results.md."""
 
     neighbour: float = 0.35
 
@@ -36,9 +35,9 @@ VECTORS = VectorTuning()
 
 @dataclass(frozen=True, slots=True)
 class NearTuning:
-    """When and how FAISS is asked: measured in docs/measurements/near.json.
+    """When and how FAISS is used; measured in docs/measurements/near.json.
 
-    Parts of at least `least_rows` have codes. So many times the number asked for are compared exactly.
+    Parts of at least `least_rows` have codes. FAISS finds `candidates` times the requested number of rows.
     """
 
     least_rows: int = 50_000
@@ -49,10 +48,10 @@ NEAR = NearTuning()
 
 
 def blend_neighbours(vectors: np.ndarray, documents: Sequence[int], tuning: VectorTuning = VECTORS) -> np.ndarray:
-    """Move each vector a little towards those before and after it in the same document; all stay normalised.
+    """Move each vector a little towards its neighbours in the same document; all stay normalised.
 
-    A chunk from the midst of a section is then also found by what the section is about. Shape (count, dimension), the
-    vectors of a document in reading order; `documents` names the document of each.
+    A chunk from the middle of a section is then also found by the subject of the section. `vectors` has the shape
+    (count, dimension), with the vectors of a document in reading order; `documents` holds the document of each.
     """
     same = (np.asarray(documents)[1:] == np.asarray(documents)[:-1]).astype(np.float32)[:, None]
     blended = vectors.copy()
@@ -65,7 +64,7 @@ def blend_neighbours(vectors: np.ndarray, documents: Sequence[int], tuning: Vect
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorPart:
-    """Vectors of shape (rows, dimension), which rows are alive, None for all, and FAISS's index of them if any."""
+    """Vectors of shape (rows, dimension), a mask of the rows that are alive (None: all), and a FAISS index if any."""
 
     vectors: np.ndarray
     alive: np.ndarray | None = None
@@ -73,20 +72,20 @@ class VectorPart:
 
 
 class VectorIndex:
-    """Search vectors in any number of parts; an id is a vector's row behind those of the parts before.
+    """Search vectors in any number of parts; the id of a vector is its row in all parts together.
 
-    Scores are the same however the rows are cut into parts.
+    Scores do not depend on how the rows are divided into parts.
     """
 
     def __init__(self, parts: Sequence[VectorPart], order: np.ndarray | None = None, tuning: NearTuning = NEAR) -> None:
-        """Search these parts; of equal rows that of the lowest `order` is first."""
+        """Search these parts; equal scores rank by `order`, lowest first."""
         self._parts, self._order, self._tuning = list(parts), order, tuning
         self._firsts = np.cumsum([0, *(len(part.vectors) for part in parts)])
 
     def search(self, vector: np.ndarray, top: int, allowed: np.ndarray | None = None) -> list[tuple[int, float]]:
         """Return rows with cosine similarities for one normalised vector of shape (dimension,), best first.
 
-        Only `allowed` rows, int64 and ascending, where they are given.
+        Only `allowed` rows, int64 and ascending, if given.
         """
         question = np.asarray(vector, dtype=np.float32)
         rows, scores = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.float32)]
@@ -108,10 +107,10 @@ class VectorIndex:
         return best_rows(candidates, self._exact_scores(candidates, question), top, self._order)
 
     def _near(self, part: VectorPart, question: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
-        """Ask FAISS for rows, and return those that are alive with their products; all rows where too few are."""
+        """Return the rows that FAISS finds and that are alive, with their products; all rows if these are too few."""
         total = len(part.vectors)
         wanted = self._tuning.candidates * top
-        if part.alive is not None:  # FAISS knows nothing of it: so many more are asked for as are gone
+        if part.alive is not None:  # FAISS does not know this, so request more in proportion
             wanted = wanted * total // max(1, int(np.count_nonzero(part.alive)))
         with one_thread():
             _, found = part.near.search(question.reshape(1, -1), min(wanted, total))
@@ -122,7 +121,7 @@ class VectorIndex:
         return rows, _products(part.vectors, rows, question)
 
     def _exact_scores(self, rows: np.ndarray, question: np.ndarray) -> np.ndarray:
-        """Return the products of rows, float64, each the same whatever stands beside it."""
+        """Return the products of rows, float64; each is independent of the other rows."""
         scores = np.zeros(len(rows))
         of_part = np.searchsorted(self._firsts, rows, side="right") - 1
         for number in np.unique(of_part):
@@ -139,20 +138,20 @@ def _all(part: VectorPart, question: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _among(part: VectorPart, question: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return those of some rows that are alive with their products, float32; the rest is not read where it is much."""
+    """Return the given rows that are alive, with their products, float32; other rows are not read if they are many."""
     rows = rows if part.alive is None else rows[part.alive[rows]]
     few = len(rows) * _FEW < len(part.vectors)
     return rows, _products(part.vectors, rows, question) if few else (part.vectors @ question)[rows]
 
 
 def _products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) -> np.ndarray:
-    """Return the products of some rows, float32, off by as little as rounding makes them."""
+    """Return the products of some rows, float32, with rounding errors."""
     pieces = [vectors[rows[start : start + _PIECE]] @ question for start in range(0, len(rows), _PIECE)]
     return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)
 
 
 def exact_products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) -> np.ndarray:
-    """Return the products of some rows, float64, each added up in the same way whatever stands beside it."""
+    """Return the products of some rows, float64; each sum is computed in the same order."""
     wanted = question.astype(np.float64)
     pieces = [
         (vectors[rows[start : start + _PIECE]].astype(np.float64) * wanted).sum(axis=1)
@@ -163,9 +162,9 @@ def exact_products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let FAISS compute in one thread: there is little to share out, and beside other programs threads wait in vain.
+    """Let FAISS use one thread: there is little work to share, and threads would wait for other programs.
 
-    The number is put back, because torch's threads depend on it too.
+    The number is restored, because torch's threads depend on it too.
     """
     import faiss
 
@@ -178,7 +177,7 @@ def one_thread() -> Iterator[None]:
 
 
 def write_near(vectors: np.ndarray, path: Path, tuning: NearTuning = NEAR) -> bool:
-    """Write FAISS's codes of some vectors, where they are so many that it is worth while; say whether they are.
+    """Write the FAISS codes of some vectors if there are enough of them; return whether there are.
 
     Product quantization of pairs of numbers to four bits: André, Kermarrec and Le Scouarnec, "Quicker ADC" (2019).
     """
@@ -194,15 +193,15 @@ def write_near(vectors: np.ndarray, path: Path, tuning: NearTuning = NEAR) -> bo
         for start in range(0, rows, _PIECE):
             index.add(np.ascontiguousarray(vectors[start : start + _PIECE]))
             give_back(vectors)
-    path.write_bytes(faiss.serialize_index(index).data)  # a full disk is an OSError here; FAISS would carry on
+    path.write_bytes(faiss.serialize_index(index).data)  # a full disk raises OSError here; FAISS would ignore it
     return True
 
 
 def open_near(path: Path) -> Any:
-    """Open written codes; raise DamagedLibraryError where they are not whole."""
+    """Open written codes; raise DamagedLibraryError if they are not whole."""
     import faiss
 
     try:
         return faiss.read_index(str(path))
-    except RuntimeError:  # for all that FAISS cannot read, and its words are not for users
+    except RuntimeError:  # raised for anything that FAISS cannot read; its message does not help users
         raise DamagedLibraryError(f"{path} is missing or damaged", REMEDY) from None
