@@ -26,7 +26,7 @@ from local_rag.serving.socket_client import ask_server
 @click.argument("question")
 @library_options
 @model_option("answer", "answer with")
-@ask_options("passages", "expand", "diverse", "strict")
+@ask_options("ask")
 @click.option("--show-passages", is_flag=True, help="Print the passages found, before the answer.")
 @click.option("--verbose", is_flag=True, help="Report on stderr whether a running server answered.")
 @json_option

@@ -30,7 +30,7 @@ _HELP = """\
 @click.command(cls=Command)
 @library_options
 @model_option("answer", "answer with")
-@ask_options("rewrite")
+@ask_options("chat")
 @json_option
 def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) -> None:
     """Ask questions in a conversation; each follow-up is searched together with the earlier questions on its subject.

@@ -216,37 +216,43 @@ def model_option(role: str, purpose: str) -> Callable[[F], F]:
 
 # The options of a question in addition to those of the search, by their field in AskOptions.
 _ASK_OPTIONS = {
-    "passages": click.option(
-        "--passages",
-        type=click.IntRange(min=1),
-        help="How many passages the model reads; more take longer.  [default: the likely ones, about ten seconds]",
-    ),
-    "expand": click.option(
-        "--expand", is_flag=True, help="Also search for rephrasings of the question that the model writes."
-    ),
-    "diverse": click.option("--diverse", is_flag=True, help="Prefer passages that differ from each other."),
-    "strict": click.option(
-        "--strict", is_flag=True, help="Drop sentences with a number or name that their sources lack."
-    ),
-    "rewrite": click.option(
-        "--rewrite",
-        is_flag=True,
-        help="Also search for follow-ups as the model rewrites them; needs a model of 3B or more.",
-    ),
+    "ask": {
+        "passages": click.option(
+            "--passages",
+            type=click.IntRange(min=1),
+            help="How many passages the model reads; more take longer.  [default: the likely ones, about ten seconds]",
+        ),
+        "expand": click.option(
+            "--expand", is_flag=True, help="Also search for rephrasings of the question that the model writes."
+        ),
+        "diverse": click.option("--diverse", is_flag=True, help="Prefer passages that differ from each other."),
+        "strict": click.option(
+            "--strict", is_flag=True, help="Drop sentences with a number or name that their sources lack."
+        ),
+    },
+    "chat": {
+        "rewrite": click.option(
+            "--rewrite",
+            is_flag=True,
+            help="Also search for follow-ups as the model rewrites them; needs a model of 3B or more.",
+        ),
+    },
+    "search": {},
 }
 
 
-def ask_options(*names: str) -> Callable[[F], F]:
-    """Add the search options and the named ones; the command receives them as `options`, an AskOptions record."""
+def ask_options(command_name: str) -> Callable[[F], F]:
+    """Add the search options and those of the command; it receives them as `options`, an AskOptions record."""
+    own = _ASK_OPTIONS[command_name]
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def command(*, no_rerank: bool, filters: Filters, **others: Any) -> Any:
-            chosen = {name: others.pop(name) for name in names}
+            chosen = {name: others.pop(name) for name in own}
             return function(options=AskOptions(rerank=not no_rerank, filters=filters, **chosen), **others)
 
-        for name in reversed(names):
-            command = _ASK_OPTIONS[name](command)
+        for option in reversed(own.values()):
+            command = option(command)
         return _search_options(filter_options(command))  # type: ignore[return-value]
 
     return decorate

@@ -34,7 +34,7 @@ NO_MATCHING_DOCUMENT = (
 @click.command(cls=Command)
 @click.argument("question")
 @library_options
-@ask_options()
+@ask_options("search")
 @click.option(
     "--top", type=click.IntRange(min=1), help="How many passages to print.  [default: 10; with --all no limit]"
 )
