@@ -48,6 +48,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _stay_out_of_garbage_collection() -> Iterator[None]:
+    """Do the same with the libraries that the tests of a module have imported."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def run() -> Run:
     """Run the command line in this process, with the fake embedder unless other parts are given."""
