@@ -12,6 +12,8 @@ from local_rag.models.registry import resolve
 from local_rag.records import InstalledModel
 from tests.support.checkpoints import save_bert
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def minilm(embed_model: InstalledModel) -> SentenceEmbedder:
@@ -32,7 +34,6 @@ def bge(tmp_path_factory: pytest.TempPathFactory) -> InstalledModel:
     )
 
 
-@pytest.mark.slow
 def test_meaning_is_nearer_than_words(minilm: SentenceEmbedder) -> None:
     passages = minilm.embed_passages(["The ship departs at dawn.", "Bread is baked with rye flour."])
     query = minilm.embed_query("When does the boat leave?")

@@ -15,6 +15,8 @@ from local_rag.records import InstalledModel
 from tests.fakes import EMBEDS_QUICKLY
 from tests.support.checkpoints import save_xlm_roberta
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["the boat leaves at seven", "leave is long", "a " * 300, "tide"]
 
 
@@ -24,7 +26,6 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> InstalledModel:
     return InstalledModel(name="own", role="rerank", path=folder, identity="id", context_length=128)
 
 
-@pytest.mark.slow
 def test_scores_are_the_raw_logits_of_the_pairs(own: InstalledModel) -> None:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -119,7 +120,6 @@ def test_how_fast_this_machine_is_is_measured_once(tmp_path: Path, monkeypatch: 
     assert len(calls) == 4
 
 
-@pytest.mark.slow
 def test_a_library_reranks_with_a_users_own_cross_encoder(own: InstalledModel, documents: Path) -> None:
     library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings", rerank_model=str(own.path))
     library.index([documents])
