@@ -105,7 +105,7 @@ def test_the_tiny_model_drafts_one_line_a_chunk(manuals: Path, run: Run) -> None
     assert result.exit_code == 0, result.output
     rows = [json.loads(line) for line in Path("mine/questions.jsonl").read_text().splitlines()]
     assert all(row["question"].endswith("?") and "\n" not in row["question"] for row in rows)
-    counts = re.search(r"(\d+) questions in .*Dropped: (.*)\.", result.stdout)
+    counts = re.search(r"(\d+) questions to review are in .*Dropped: (.*)\.", result.stdout)
     assert counts is not None
     assert int(counts[1]) == len(rows)
     assert "Drafting: 0 of 4" in result.stderr

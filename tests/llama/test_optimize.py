@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from local_rag.cli.models import command
+from local_rag.cli.main import cli
 from local_rag.errors import ModelError
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.optimize import (
@@ -71,7 +71,7 @@ def test_a_faster_copy_is_kept_used_and_verified(tiny: InstalledModel) -> None:
         handle.seek(1000)
         handle.write(b"\xff\x00\xff")
     assert damaged_gguf_copies(folder) == [copy]
-    result = CliRunner().invoke(command, ["verify", tiny.name])
+    result = CliRunner().invoke(cli, ["models", "verify", tiny.name])
     assert f"{copy}: damaged, so it was deleted" in result.stdout
     assert fastest_file(tiny) == tiny.path
 

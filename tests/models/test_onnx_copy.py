@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from local_rag.cli.models import command
+from local_rag.cli.main import cli
 from local_rag.models.embedder import OnnxEmbedder, SentenceEmbedder
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.onnx import COPY_FILE, copy_folder, damaged_onnx_copies, find_copy
@@ -102,7 +102,7 @@ def test_damaged_copies_are_found_by_their_hash_and_deleted(models: Path) -> Non
     assert find_copy(model) == path, "as large as it was"
     assert damaged_onnx_copies(models) == [path.parent]
     (models / "smollm2-135m-instruct").symlink_to(resolve_path("smollm2-135m-instruct"))
-    result = CliRunner().invoke(command, ["verify", "smollm2-135m-instruct"])
+    result = CliRunner().invoke(cli, ["models", "verify", "smollm2-135m-instruct"])
     assert f"{path.parent}: damaged, so it was deleted" in result.stdout
     assert find_copy(model) is None, "it is made again when it is needed"
 

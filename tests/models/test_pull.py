@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 from filelock import FileLock
 
-from local_rag.cli.models import command
+from local_rag.cli.main import cli
 from local_rag.errors import LocalRagError, ModelError, NetworkError
 from local_rag.models.pull import pull
 from local_rag.models.registry import (
@@ -378,9 +378,9 @@ def test_command_pulls_a_profile_and_tells_how_to_resume(tmp_path: Path, monkeyp
         _, errors = process.communicate()
     assert process.returncode == 130
     assert errors.endswith("Stopped; run the same command to resume.\n")
-    resumed = CliRunner().invoke(command, arguments)
+    resumed = CliRunner().invoke(cli, ["models", *arguments])
     assert resumed.exit_code == 0, resumed.output
     assert resumed.stdout.splitlines()[-1] == f"{embedder.name}: {directory / embedder.name} (Apache-2.0)"
     assert resumed.stderr.endswith(f"{embedder.name}: 612 bytes of 612 bytes\n")
-    again = CliRunner().invoke(command, ["pull", embedder.name, "--models", str(directory)])
+    again = CliRunner().invoke(cli, ["models", "pull", embedder.name, "--models", str(directory)])
     assert (again.exit_code, again.stderr) == (0, "")

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import local_rag
-from local_rag.cli.models import command
+from local_rag.cli.main import cli
 from local_rag.errors import ModelError
 from local_rag.models import registry as models
 from local_rag.models.registry import (
@@ -289,11 +289,11 @@ def test_incomplete_and_damaged_own_folders(tmp_path: Path) -> None:
 
 def test_command_lists_what_is_pulled(tmp_path: Path) -> None:
     install(tmp_path, "all-minilm-l6-v2")
-    listed = json.loads(CliRunner().invoke(command, ["list", "--json", "--models", str(tmp_path)]).stdout)
+    listed = json.loads(CliRunner().invoke(cli, ["models", "list", "--json", "--models", str(tmp_path)]).stdout)
     assert {row["name"] for row in listed["models"] if row["pulled"]} == {"all-minilm-l6-v2", "minilm-l6-reranker"}
     assert listed["profiles"]["tiny"]["embed"] == "all-minilm-l6-v2"
     assert listed["directory"] == str(tmp_path)
-    lines = CliRunner().invoke(command, ["list", "--models", str(tmp_path)]).stdout.splitlines()
+    lines = CliRunner().invoke(cli, ["models", "list", "--models", str(tmp_path)]).stdout.splitlines()
     (line,) = [line for line in lines if line.startswith(" all-minilm-l6-v2")]
     assert line.split() == ["all-minilm-l6-v2", "embed", "91.6", "MB", "Apache-2.0", "yes"]
     assert lines[-1] == f"Models folder: {tmp_path}"
@@ -302,9 +302,9 @@ def test_command_lists_what_is_pulled(tmp_path: Path) -> None:
 def test_command_verify_names_the_damage_and_the_command_that_fixes_it(tmp_path: Path) -> None:
     folder = install(tmp_path, "all-minilm-l6-v2")
     (folder / "vocab.txt").unlink()
-    result = CliRunner().invoke(command, ["verify", "--models", str(tmp_path)])
-    assert isinstance(result.exception, ModelError)
-    assert f"`local-rag models pull all-minilm-l6-v2 --models {tmp_path}`" in str(result.exception)
+    result = CliRunner().invoke(cli, ["models", "verify", "--models", str(tmp_path)])
+    assert result.exit_code == 1
+    assert f"`local-rag models pull all-minilm-l6-v2 --models {tmp_path}`" in result.stderr
     assert f"all-minilm-l6-v2: {folder / 'vocab.txt'} is missing\n" in result.stdout
     assert f"all-minilm-l6-v2: {folder / 'config.json'} is damaged" in result.stdout
 
@@ -343,20 +343,21 @@ def test_a_registry_of_ones_own_is_read_resolved_and_verified(tmp_path: Path) ->
 
 
 def test_commands_accept_intact_models(tmp_path: Path) -> None:
-    nothing = CliRunner().invoke(command, ["verify", "--models", str(tmp_path)])
-    assert str(nothing.exception) == f"There are no models in {tmp_path}; run `local-rag models pull`."
+    nothing = CliRunner().invoke(cli, ["models", "verify", "--models", str(tmp_path)])
+    assert nothing.exit_code == 1
+    assert nothing.stderr == f"Error: There are no models in {tmp_path}; run `local-rag models pull`.\n"
     for name in ("all-minilm-l6-v2", "smollm2-135m-instruct"):
         (tmp_path / name).symlink_to(models.default_models_directory() / name)
     for names in ([], ["tiny"], ["all-minilm-l6-v2", "smollm2-135m-instruct"]):
-        result = CliRunner().invoke(command, ["verify", *names, "--models", str(tmp_path)])
+        result = CliRunner().invoke(cli, ["models", "verify", *names, "--models", str(tmp_path)])
         assert result.exit_code == 0
         assert sorted(result.stdout.splitlines()) == ["all-minilm-l6-v2: intact", "smollm2-135m-instruct: intact"]
-    path = CliRunner().invoke(command, ["path", "smollm2-135m-instruct", "--models", str(tmp_path)])
+    path = CliRunner().invoke(cli, ["models", "path", "smollm2-135m-instruct", "--models", str(tmp_path)])
     assert path.stdout == f"{tmp_path}/smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf\n"
 
 
 @pytest.mark.parametrize("arguments", [["pull", "nonsense"], ["verify", "nonsense"], ["path", "tiny"]])
 def test_command_refuses_unknown_names(arguments: list[str], tmp_path: Path) -> None:
-    result = CliRunner().invoke(command, [*arguments, "--models", str(tmp_path)])
-    assert isinstance(result.exception, ModelError)
-    assert f"'{arguments[1]}'; `local-rag models list` shows the known" in str(result.exception)
+    result = CliRunner().invoke(cli, ["models", *arguments, "--models", str(tmp_path)])
+    assert result.exit_code == 1
+    assert f"'{arguments[1]}'; `local-rag models list` shows the known" in result.stderr

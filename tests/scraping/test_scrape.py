@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.cli.main import cli
-from local_rag.cli.scrape import command
 from local_rag.errors import LocalRagError, NetworkError
 from local_rag.scraping.fetch import normalize_url
 from local_rag.scraping.scrape import ScrapedPage, file_name, scrape
@@ -467,7 +466,7 @@ WRONG = [
 
 @pytest.mark.parametrize("url", WRONG)
 def test_an_invalid_address_is_wrong_usage(url: str, tmp_path: Path) -> None:
-    result = CliRunner().invoke(command, [url, "--output", str(tmp_path)])
+    result = CliRunner().invoke(cli, ["scrape", url, "--output", str(tmp_path)])
     assert result.exit_code == 2
     assert "write it with http:// or https://" in " ".join(result.stderr.split())
     assert result.stdout == ""
@@ -482,14 +481,14 @@ def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
 def test_the_command_prints_paths_and_reasons_apart(site: WebServer, tmp_path: Path) -> None:
     site.pages |= {"/a": Reply(article()), "/b": redirect("ftp://x/\x1b[31m\u202e".encode().decode("latin-1"))}
     urls = [site.url("/a"), site.url("/b")]
-    result = CliRunner().invoke(command, [*urls, "--delay", "0", "--output", str(tmp_path)])
+    result = CliRunner().invoke(cli, ["scrape", *urls, "--delay", "0", "--output", str(tmp_path)])
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [str(tmp_path / f"127.0.0.1_{site.port}" / "a.md")]
     assert result.stderr.splitlines() == [
         f"skipped: {urls[1]}: it redirects to ftp://x/\ufffd[31m\ufffd, which is not a web address",
         f"1 written, 0 unchanged, 1 skipped in {tmp_path}.",
     ]
-    result = CliRunner().invoke(command, [*urls, "--delay", "0", "--output", str(tmp_path), "--json"])
+    result = CliRunner().invoke(cli, ["scrape", *urls, "--delay", "0", "--output", str(tmp_path), "--json"])
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(line["url"], line["status"]) for line in lines] == [(urls[0], "unchanged"), (urls[1], "skipped")]
     assert lines[0]["path"].endswith("a.md")
@@ -508,6 +507,6 @@ def test_the_command_fails_if_no_page_can_be_fetched(site: WebServer, tmp_path: 
 def test_the_command_says_when_it_stops_at_max_pages(site: WebServer, tmp_path: Path) -> None:
     linked_pages(site)
     arguments = [site.url("/a"), "--depth", "3", "--max-pages", "2", "--delay", "0", "--output", str(tmp_path)]
-    result = CliRunner().invoke(command, arguments)
+    result = CliRunner().invoke(cli, ["scrape", *arguments])
     assert len(result.stdout.splitlines()) == 2
     assert "Stopped at --max-pages 2." in result.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from local_rag.cli.scrape import command
+from local_rag.cli.main import cli
 from local_rag.errors import LocalRagError
 from local_rag.scraping.scrape import scrape
 from tests.scraping.pages import article, read, run
@@ -74,7 +74,7 @@ def test_another_selector_fetches_an_unchanged_page_again(site: WebServer, tmp_p
 @pytest.mark.parametrize("selector", ["", "p[", ":no-such-thing", "a >", "!"])
 def test_an_invalid_selector_is_wrong_usage(site: WebServer, tmp_path: Path, selector: str) -> None:
     site.pages["/"] = Reply(article())
-    result = CliRunner().invoke(command, [site.url(), "--selector", selector, "--output", str(tmp_path)])
+    result = CliRunner().invoke(cli, ["scrape", site.url(), "--selector", selector, "--output", str(tmp_path)])
     assert result.exit_code == 2
     assert f"{selector!r} is not a valid CSS selector" in " ".join(result.stderr.split())
     with pytest.raises(LocalRagError, match="is not a valid CSS selector") as error:
@@ -85,6 +85,7 @@ def test_an_invalid_selector_is_wrong_usage(site: WebServer, tmp_path: Path, sel
 
 def test_the_command_keeps_the_selected_elements(site: WebServer, tmp_path: Path) -> None:
     site.pages["/"] = Reply(PAGE)
-    result = CliRunner().invoke(command, [site.url(), "--selector", "h2", "--delay", "0", "--output", str(tmp_path)])
+    arguments = ["scrape", site.url(), "--selector", "h2", "--delay", "0", "--output", str(tmp_path)]
+    result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output
     assert Path(result.stdout.strip()).read_text().endswith("---\n\n## Depths\n")
