@@ -176,11 +176,11 @@ class Generations:
         """Return these indexes: they hold no passages."""
         return self
 
-    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, anew: bool = False) -> None:
+    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False) -> None:
         """Write a segment of what is new and a generation that lists it; remove generations before the previous one."""
         self._generations.mkdir(exist_ok=True)
         before = self.live_name()
-        live = None if anew else self.live()
+        live = None if rebuild else self.live()
         self._remove_all_but(before)
         self._segments.keep(live.manifest["segments"] if live else ())
         by_id = np.argsort(contents.documents)

@@ -122,10 +122,10 @@ class Indexes(Protocol):
     def over(self, passages: PassageStore) -> "Indexes":
         """Return the same indexes, ready to publish these passages along with their vectors and words."""
 
-    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, anew: bool = False) -> None:
+    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False) -> None:
         """Make an index of these contents the live one, all or nothing.
 
-        Reuse what the live index already holds, unless the index is to be built from nothing (`anew`).
+        Reuse what the live index already holds, unless the index is to be built from nothing (`rebuild`).
         """
 
     def prune(self) -> None:

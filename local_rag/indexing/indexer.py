@@ -331,7 +331,7 @@ class Indexer:
         if live and live.manifest.get("content") == manifest["content"]:
             return
         self._progress(Progress("publish", 0, 1))
-        self._indexes.publish(Contents(documents, versions, self._embedding.rows), manifest, anew=rebuild)
+        self._indexes.publish(Contents(documents, versions, self._embedding.rows), manifest, rebuild=rebuild)
         self.report.published = True
         self._progress(Progress("publish", 1, 1))
         self._publishing = time.monotonic() - started

@@ -83,15 +83,15 @@ def check_offline(ways: Sequence[str], left_open: Sequence[str] = ()) -> CheckRe
     return CheckResult("offline", "ok", "; ".join(["connections and name look-ups are refused", *left_open]))
 
 
-def check_bundle(told: Mapping[str, Any], differences: Sequence[str]) -> CheckResult:
-    """Name the bundle that the program was installed from, and require that nothing differs from its manifest."""
-    message = f"{told['id']} (profile {told['profile']}) from {told['bundle']}, {told['signature']}"
+def check_bundle(receipt: Mapping[str, Any], differences: Sequence[str]) -> CheckResult:
+    """Name the bundle in the receipt of this installation, and require that nothing differs from its manifest."""
+    message = f"{receipt['id']} (profile {receipt['profile']}) from {receipt['bundle']}, {receipt['signature']}"
     if differences:
         others = f" and {len(differences) - 3:,} more" if len(differences) > 3 else ""  # noqa: PLR2004
         message += f"; differs from its manifest: {', '.join(differences[:3])}{others}"
         return CheckResult("bundle", "failed", message, "sh install.sh, in the folder of the bundle")
     return CheckResult(
-        "bundle", "ok", f"{message}; {len(told['packages'])} packages, nothing differs from its manifest"
+        "bundle", "ok", f"{message}; {len(receipt['packages'])} packages, nothing differs from its manifest"
     )
 
 

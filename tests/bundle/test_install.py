@@ -274,9 +274,9 @@ def test_doctor_says_what_differs_from_the_manifest(old: Path, prefix: Path) -> 
 
     install(old, prefix)
     environment = prefix / "current"
-    told: Any = installed.receipt(environment)
+    receipt: Any = installed.receipt(environment)
     assert list(installed.differences(environment)) == []
-    assert "nothing differs" in check_bundle(told, []).message
+    assert "nothing differs" in check_bundle(receipt, []).message
     packages = environment / "lib" / f"python{PYTHON}" / "site-packages"
     (packages / "extra.py").write_text("")
     (prefix / "models" / "small" / "small.gguf").write_bytes(b"GGUF")
@@ -284,5 +284,5 @@ def test_doctor_says_what_differs_from_the_manifest(old: Path, prefix: Path) -> 
     record.write_text("")
     found = list(installed.differences(environment))
     assert len(found) >= 3
-    assert check_bundle(told, found).severity == "failed"
+    assert check_bundle(receipt, found).severity == "failed"
     assert installed.receipt(prefix) is None

@@ -70,12 +70,12 @@ class Engine:
         texts: Sequence[str],
         vectors: np.ndarray,
         *,
-        anew: bool = False,
+        rebuild: bool = False,
         made: str = "",
     ) -> None:
         """Publish chunks; those of one document are consecutive."""
         passages = Passages(dict(zip(ids, owners, strict=True)), dict(zip(ids, texts, strict=True)))
-        self._make().over(passages).publish(contents_of(ids, owners, vectors, texts), {"made": made}, anew=anew)
+        self._make().over(passages).publish(contents_of(ids, owners, vectors, texts), {"made": made}, rebuild=rebuild)
 
     def publish_first(self, count: int = len(IDS), made: str = "") -> None:
         self.publish(IDS[:count], OWNERS[:count], TEXTS[:count], VECTORS[:count], made=made)
@@ -270,7 +270,7 @@ def test_a_reader_of_the_previous_index_finishes_with_it(engine: Engine) -> None
 def test_a_publish_from_nothing_holds_the_same(engine: Engine) -> None:
     engine.publish_first()
     before = engine.live().keywords(["tide", "wind"], 9)
-    engine.publish(IDS, OWNERS, TEXTS, VECTORS, anew=True)
+    engine.publish(IDS, OWNERS, TEXTS, VECTORS, rebuild=True)
     assert_same(engine.live().keywords(["tide", "wind"], 9), before)
 
 

@@ -254,5 +254,5 @@ def test_damage_is_not_merged(tmp_path: Path) -> None:
     with pytest.raises(DamagedLibraryError, match=rf"^{path} has changed .*local-rag repair"):
         generations.publish(contents(documents | {3: ["boat"]}, ids), {})
     assert opened(generations).chunk_ids() == [0, 1, 10, 11, 20, 21]
-    generations.publish(contents(documents | {3: ["boat"]}, ids), {}, anew=True)
+    generations.publish(contents(documents | {3: ["boat"]}, ids), {}, rebuild=True)
     assert opened(generations).damage() == []

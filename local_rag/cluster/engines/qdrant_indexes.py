@@ -54,10 +54,10 @@ class QdrantIndexes:
         name = self.live_name()
         return QdrantIndex(self._client, name) if name else None
 
-    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, anew: bool = False) -> None:
+    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False) -> None:
         """Write a generation, switch the alias to it, and remove generations before the previous one.
 
-        Everything is always written `anew`. The rows are read twice, because the weights of words depend on the
+        Everything is always written again. The rows are read twice, because the weights of words depend on the
         average length of all texts.
         """
         before = self.live_name()
