@@ -2,7 +2,8 @@
 # Set up if needed, check style, layers and types, and run the tests in two processes with the tiny models.
 #   scripts/test.sh            all tests except the long runs: at most 15 minutes on two cores
 #   scripts/test.sh --quick    only the quick tests, and no check of types: at most 90 seconds
-#   scripts/test.sh --rest     only the long runs (marked `rest`) and scripts/airgap_test.sh: at most 60 minutes
+#   scripts/test.sh --rest     only the long runs (marked `rest`), scripts/cluster_test.sh full and
+#                              scripts/airgap_test.sh: at most 60 minutes
 # Other arguments go to pytest, which then runs the tests that they name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,6 +18,7 @@ if [ "${1-}" = --rest ]; then
     scripts/fetch_axe.sh
     by=loadfile # one browser, one cluster
     tests -m "rest and not integration" "${@:2}"
+    if python -c 'import qdrant_client, qdrant_edge, ray' 2>/dev/null; then scripts/cluster_test.sh full; fi
     exec scripts/airgap_test.sh tiny
 fi
 ruff check .
