@@ -10,8 +10,8 @@ from typing import Any
 import pypdfium2
 from bs4 import BeautifulSoup
 
-from local_rag.evaluation.answers import says_all
-from local_rag.evaluation.dataset import Question
+from local_rag.evaluation.dataset import Question, load_dataset
+from local_rag.evaluation.judge import is_right, says_all
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "corpus"
@@ -140,6 +140,11 @@ def test_the_answer_given_is_right_and_the_question_repeated_is_not() -> None:
     for question in ANSWERABLE + [question for question in WHOLE_DOCUMENTS if "must_include" in question]:
         assert says(question["answer"], question["must_include"]), question["id"]
         assert not says(question["question"], question["must_include"]), question["id"]
+
+
+def test_the_answer_given_is_judged_right_with_all_its_conditions() -> None:
+    for question in [*load_dataset(CORPUS).questions, *load_dataset(WHOLE).questions]:
+        assert not question.must_include or is_right(question, question.answer), question.text
 
 
 def test_unanswerable_questions_have_no_answer() -> None:
