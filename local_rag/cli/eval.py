@@ -52,7 +52,8 @@ def command() -> None:
     type=click.Choice(get_args(Part)),
     default="all",
     show_default=True,
-    help="Ask all questions, the half for choosing settings, or the half for reporting results.",
+    help="Ask all questions, the half for choosing settings, the quarter for reporting results, or the locked quarter, "
+    "which is for one last measurement.",
 )
 @click.option(
     "--library",
@@ -65,6 +66,11 @@ def command() -> None:
 @model_option("rerank", "rerank with")
 @model_option("answer", "answer with")
 @click.option("--answers", is_flag=True, help="Also answer every question, and count right answers and refusals.")
+@click.option(
+    "--facts",
+    is_flag=True,
+    help="Also measure for how many questions the model would be shown all facts of the answer; it is not loaded.",
+)
 @click.option("--no-rerank", is_flag=True, help="Do not rerank.")
 @click.option("--compare", type=click.Path(path_type=Path), metavar="JSON", help="Compare with an earlier report.")
 @click.option(
@@ -87,6 +93,7 @@ def run(
     library: Path | None,
     part: Any,
     answers: bool,
+    facts: bool,
     no_rerank: bool,
     fail_below: tuple[str, ...],
     compare: Path | None,
@@ -113,7 +120,9 @@ def run(
     library = library or DEFAULT_FOLDER
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         try:
-            report = evaluate(loaded, opened, part=part, rerank=not no_rerank, answers=answers, progress=progress)
+            report = evaluate(
+                loaded, opened, part=part, rerank=not no_rerank, answers=answers, facts=facts, progress=progress
+            )
         except KeyboardInterrupt:
             progress.stop()
             click.echo("Stopped. Everything finished is kept; run the same command again to continue.", err=True)
@@ -196,9 +205,10 @@ def show_history(
 )
 @json_option
 def calibrate(library: Path, count: int, wrong: float, as_json: bool, **settings: Any) -> None:
-    """Choose on the library's own documents when `ask` should refuse to answer.
+    """Choose on the library's own documents how probable an answer must be for `ask` to give it.
 
-    Drafts questions, asks each with and without its document, and stores the threshold that separates the two.
+    Drafts questions, asks each with and without its document, and stores the probabilities and the threshold that
+    separate the two.
     """
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         found = calibrate_library(opened, count=count, wrong=wrong, progress=progress)
@@ -206,7 +216,7 @@ def calibrate(library: Path, count: int, wrong: float, as_json: bool, **settings
         click.echo(printable_json(found))
         return
     click.echo(
-        f"Asked {found.questions} drafted questions: at a threshold of {found.threshold:.2f} (log odds) "
+        f"Asked {found.questions} drafted questions: at a probability of {found.threshold:.2f} or more "
         f"{found.answered_with} are answered with their document and {found.answered_without} without it. `local-rag "
         "ask` now uses this threshold."
     )

@@ -15,7 +15,7 @@ _CHANCE = 0.05
 def print_report(report: Mapping[str, Any]) -> None:
     """Print the table of stages, the answers, and the comparison if there is one."""
     console = Console(highlight=False)
-    half = "" if report["part"] == "all" else f" (the half to {report['part']})"
+    half = "" if report["part"] == "all" else f" (the part {report['part']})"
     console.print(
         f"{report['questions']} questions{half}, {report['chunks']} chunks of {report['documents']} documents; "
         f"profile {report['profile']}, context {report['context']}",
@@ -31,6 +31,11 @@ def print_report(report: Mapping[str, Any]) -> None:
     console.print(f"Milliseconds per question: {seconds}.")
     if "answers" in report:
         _print_answers(report["answers"], console)
+    if facts := report.get("facts"):
+        console.print(
+            f"All facts of the answer are shown to the model for {facts['shown']} of {facts['questions']} questions; "
+            f"it is shown {facts['median_tokens']:.0f} tokens (median)."
+        )
     if "comparison" in report:
         comparison = report["comparison"]
         table = Table("stage", *map(_heading, METRICS), caption="p: two-sided, by a paired permutation test.")
@@ -53,20 +58,29 @@ def print_report(report: Mapping[str, Any]) -> None:
 
 def _print_answers(counts: Mapping[str, Any], console: Console) -> None:
     """Print the table of the answers."""
-    table = Table("answers", "of", "", caption=f"The median time is {counts['median_seconds']:.1f} seconds.")
+    table = Table("answers", "of", "", "95 %", caption=f"The median time is {counts['median_seconds']:.1f} seconds.")
     answerable, unanswerable = counts["answerable"], counts["unanswerable"]
     for name, text, of in (
         ("right", "right", answerable),
         ("wrong", "wrong", answerable),
+        ("incomplete", "of these, incomplete", counts["wrong"]),
+        ("other_value", "of these, with another value", counts["wrong"]),
+        ("off_the_point", "of these, off the point", counts["wrong"]),
+        ("quoted", "quoted instead of answered", answerable),
+        ("quoted_right", "of these, with the right quotation", counts["quoted"]),
         ("refused_answerable", "refused although answerable", answerable),
         ("refused", "refused and unanswerable", unanswerable),
+        ("quoted_unanswerable", "quoted and unanswerable", unanswerable),
+        ("stated_unanswerable", "answered although unanswerable", unanswerable),
+        ("facts_shown", "with all facts shown to the model", answerable),
         ("cited_right", "citing a golden document", answerable),
         ("all_documents_read", "with all golden documents read, if several", counts["of_several_documents"]),
         ("flagged", "with a number or name that the sources lack", answerable + unanswerable),
         ("flagged_right", "of these, right", counts["right"]),
     ):
         if of:
-            table.add_row(str(counts[name]), str(of), text)
+            low, high = counts["intervals"].get(name, (None, None))
+            table.add_row(str(counts[name]), str(of), text, "" if low is None else f"{low:.0f}-{high:.0f}")
     console.print(table)
     if counts["other"]:
         console.print(f"{counts['other']} questions that are neither answerable nor unanswerable were not asked.")

@@ -1,33 +1,40 @@
-"""Choose the confidence threshold of `ask` on a library's own documents, without questions labelled by hand.
+"""Calibrate on a library's own documents how probable it is that an answer is right, without labelled questions.
 
 The model drafts questions from chunks all over the library. Each is asked twice: normally, and with its document
-removed from the search results. The first should be answered and the second should not. A question is dropped if
-another document contains most of what its chunk says.
+removed from the search results. An answer is taken for right if it stands on the chunk that the question was drafted
+from, and without the document for wrong. A question is dropped if another document contains most of what its chunk
+says.
 """
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from local_rag.answering.answerer import Answerer, Draft
+from local_rag.answering.gate import Signals, fit, log_odds, probability, prompt_recipe, valid
 from local_rag.answering.pipeline import AnswerPipeline, Candidates
 from local_rag.errors import LibraryError
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.library import Library
-from local_rag.models.choice import find, with_threshold
-from local_rag.records import Chunk, Document, Passage, Progress
+from local_rag.models.choice import find, identity_of, with_calibration
+from local_rag.records import Calibration, Chunk, Document, Passage, Progress
 from local_rag.store.connect import remembered_settings
 from local_rag.store.database import Store
 
 _FEWEST = 8  # questions that allow a conclusion
 _DRAFTS_PER_QUESTION = 2
 _MOST_DOCUMENTS = 500
+_SIGNALS = tuple(field.name for field in fields(Signals))
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """The result: how many of the `questions` reach the threshold with their document, and how many without it."""
+class Calibrated:
+    """The result: how many of the `questions` are answered with their document, and how many without it.
+
+    `threshold` is the least probability of an answer that is given.
+    """
 
     model: str
     threshold: float
@@ -37,47 +44,79 @@ class Calibration:
     wrong: float
 
 
-def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[[Progress], None]) -> Calibration:
-    """Ask drafted questions with and without their document, and store the threshold in the library.
+def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[[Progress], None]) -> Calibrated:
+    """Ask drafted questions with and without their document, and store the calibration in the library.
 
-    At most the share `wrong` of the questions without their document reaches it. Raises LibraryError if the documents
+    At most the share `wrong` of the questions without their document is answered. Raises LibraryError if the documents
     yield too few questions.
     """
     model = find(library.settings, "answer")
     with library.calibrating() as (store, answerer, pipeline):
         chunks = choose_chunks(documents_of_library(store), _DRAFTS_PER_QUESTION * count)
-        kept, odds = list[str](), list[tuple[float, float]]()
+        kept, asked = list[str](), list[tuple[tuple[Signals, bool], tuple[Signals, bool]]]()
         # A batch is drafted completely before its questions are asked because the same model does both.
         batches = (
             list(draft(chunks[start : start + count], answerer.generator, progress))
             for start in range(0, len(chunks), count)
         )
         for document, chunk, question in itertools.chain.from_iterable(batches):
-            if len(odds) == count:
+            if len(asked) == count:
                 break
             if not reason_to_drop(question, chunk.text, kept):
                 kept.append(question)
-                progress(Progress("check", len(odds), count))
-                odds += _odds(pipeline, question, document, chunk)
-        if len(odds) < _FEWEST:
+                progress(Progress("check", len(asked), count))
+                asked += _ask_twice(pipeline, answerer, question, document, chunk)
+        if len(asked) < _FEWEST:
             raise LibraryError(
-                f"Only {len(odds)} questions could be drafted from the documents, but {_FEWEST} are needed; index more "
-                "documents, or measure your own questions with `local-rag eval DATASET --answers`."
+                f"Only {len(asked)} questions could be drafted from the documents, but {_FEWEST} are needed; index "
+                "more documents, or measure your own questions with `local-rag eval DATASET --answers`."
             )
-        without = [pair[1] for pair in odds]
-        answerer.threshold = threshold = threshold_for(without, wrong)
-        store.remember(with_threshold(model, remembered_settings(library.folder), threshold))
-    answered = [sum(pair[side] >= threshold for pair in odds) for side in (0, 1)]
-    return Calibration(model.name, threshold, len(odds), answered[0], answered[1], wrong)
+        reranker = identity_of(library.settings, "rerank")
+        calibration = calibration_from(asked, wrong, valid(model.calibration, reranker), prompt_recipe(reranker))
+        answerer.calibration = calibration
+        store.remember(with_calibration(model, remembered_settings(library.folder), calibration))
+    answered = [
+        sum(_likely(pair[side][0], calibration) >= calibration.answer_from for pair in asked) for side in (0, 1)
+    ]
+    return Calibrated(model.name, calibration.answer_from, len(asked), answered[0], answered[1], wrong)
 
 
-def threshold_for(odds: Sequence[float], wrong: float) -> float:
-    """Return the lowest threshold that at most the share `wrong` of these log odds reaches."""
-    ordered = sorted(odds, reverse=True)
+def calibration_from(
+    asked: Sequence[tuple[tuple[Signals, bool], tuple[Signals, bool]]],
+    wrong: float,
+    base: Calibration | None,
+    recipe: str,
+) -> Calibration:
+    """Fit a calibration to questions asked with and without their document: signals, and whether the answer was right.
+
+    A few drafted questions say less about the signals than those that the `base` was fitted to, so of a base only the
+    scale and the bias are fitted again.
+    """
+    rows = [one for pair in asked for one in pair]
+    signals, right = [one for one, _ in rows], [ok for _, ok in rows]
+    if base:
+        odds = [Signals(log_odds(one, base)) for one in signals]
+        bias, scale = fit(odds, right, ["right"])
+        weights = {name: scale["right"] * weight for name, weight in base.weights.items()}
+        bias += scale["right"] * base.bias
+    else:
+        names = [name for name in _SIGNALS if all(getattr(one, name) is not None for one in signals)]
+        bias, weights = fit(signals, right, names)
+    fitted = Calibration(recipe, bias, weights, 0.0, base.quote_from if base else 0.0)
+    return replace(fitted, answer_from=threshold_for([_likely(without, fitted) for _, (without, _) in asked], wrong))
+
+
+def _likely(signals: Signals, calibration: Calibration) -> float:
+    return probability(signals, calibration) or 0.0
+
+
+def threshold_for(values: Sequence[float], wrong: float) -> float:
+    """Return the lowest threshold that at most the share `wrong` of these values reaches."""
+    ordered = sorted(values, reverse=True)
     allowed = int(wrong * len(ordered))
     if allowed >= len(ordered):
         return ordered[-1]
-    above = ordered[allowed - 1] if allowed else ordered[0] + 1.0
+    above = ordered[allowed - 1] if allowed else 1.0
     return (above + ordered[allowed]) / 2 if above > ordered[allowed] else above + 1e-6
 
 
@@ -90,15 +129,32 @@ def documents_of_library(store: Store) -> list[tuple[Document, Sequence[Chunk]]]
     ]
 
 
-def _odds(pipeline: AnswerPipeline, question: str, document: Document, chunk: Chunk) -> list[tuple[float, float]]:
-    """Return the log odds of a question with and without its document, or nothing if the question is not fair."""
+def _ask_twice(
+    pipeline: AnswerPipeline, answerer: Answerer, question: str, document: Document, chunk: Chunk
+) -> list[tuple[tuple[Signals, bool], tuple[Signals, bool]]]:
+    """Return the signals of a question with and without its document, or nothing if the question is not fair."""
     path, found = str(document.path), pipeline.find(question)
     others = [[passage for passage in passages if passage.path != path] for passages in found.lists]
     found_at_all = any(passage.path == path for passage in found.lists[0])
     if not found_at_all or any(_repeats(passage, chunk) for passages in others for passage in passages):
         return []
-    pair = [pipeline.read(question, one).log_odds for one in (found, Candidates(others))]
-    return [(pair[0], pair[1])] if pair[0] is not None and pair[1] is not None else []
+    drafts = [answerer.draft(question, pipeline.select(question, one)) for one in (found, Candidates(others))]
+    if drafts[0] is None or drafts[1] is None:
+        return []
+    return [((drafts[0].signals, _stands_on(drafts[0], path, chunk)), (drafts[1].signals, False))]
+
+
+def _stands_on(answer: Draft, path: str, chunk: Chunk) -> bool:
+    """Return whether every sentence of an answer stands on a chunk and on nothing that is missing there."""
+    passages = [source.passage for source in answer.sources]
+    return bool(answer.sentences) and all(
+        not sentence.missing
+        and any(
+            passages[number].path == path and passages[number].start < chunk.end and chunk.start < passages[number].end
+            for number, _ in sentence.units[:1]
+        )
+        for sentence in answer.sentences
+    )
 
 
 def _repeats(passage: Passage, chunk: Chunk) -> bool:

@@ -7,8 +7,9 @@ default depends on the suffix of the id) and `"chunks"`: `[{"id", "start", "end"
 A line of `questions.jsonl` is `{"question", "golden"}`. `"golden"` lists what answers the question: ids of chunks, ids
 of documents, or spans `{"document", "start", "end"}`. It is empty if nothing does. `"reviewed": false` marks a question
 that nobody has reviewed yet. `"history"` is the conversation before the question, a list of
-`{"speaker": "user" or "agent", "text"}`; the question is then searched as a follow-up. Three fields serve to judge
+`{"speaker": "user" or "agent", "text"}`; the question is then searched as a follow-up. Five fields serve to judge
 answers: `"must_include"` lists what a right answer contains (each a string, or a list of alternative strings),
+`"must_not"` what it does not contain, `"pairs"` names with the value of each (`[["Norway", "19"], ["Ireland", "9"]]`),
 `"answer"` is a right answer, and `"answerability"` is answerable, unanswerable, or anything else for neither.
 
 Without `documents.jsonl` the questions are asked of a library in use. `"golden"` then lists files: relative to the
@@ -29,7 +30,7 @@ from local_rag.reading.read import as_document
 from local_rag.records import Chunk, Document, DocumentKind
 
 _LINES = re.compile(r":(\d+)(?:-(\d+))?\Z")
-Part = Literal["all", "choose", "report"]
+Part = Literal["all", "choose", "report", "locked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class Question:
     lines: tuple[GoldenLines, ...] = ()
     reviewed: bool = True
     must_include: tuple[tuple[str, ...], ...] = ()
+    must_not: tuple[str, ...] = ()
+    pairs: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
     answer: str = ""
     answerability: str = ""
     earlier: tuple[str, ...] = ()
@@ -76,8 +79,12 @@ class Question:
 
     @property
     def part(self) -> Part:
-        """Return its half of the dataset: one to choose settings, one to report them; only the text decides."""
-        return "choose" if hashlib.sha256(self.text.encode()).digest()[0] % 2 == 0 else "report"
+        """Return its part of the dataset: half to choose settings, a quarter to report them, and a locked quarter.
+
+        Only the text decides. The locked part is for one measurement at the end.
+        """
+        first, second = hashlib.sha256(self.text.encode()).digest()[:2]
+        return "choose" if first % 2 == 0 else "report" if second % 2 == 0 else "locked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +212,8 @@ def _read_question(record: Mapping[str, Any], documents: Mapping[str, int], chun
     for golden in record["golden"]:
         if isinstance(golden, str):
             if golden not in chunks and golden not in documents:
+                if record.get("answerability"):
+                    continue  # a published set may lack a document; the question is still asked
                 raise ValueError(f"the golden id {golden} belongs to no chunk or document")
             (golden_chunks if golden in chunks else golden_documents).append(golden)
         else:
@@ -245,17 +254,28 @@ def _question_without_golden(record: Mapping[str, Any]) -> Question:
         raise ValueError("the question is empty")
     if isinstance(must_include, str):
         raise TypeError("must_include is a string, not a list")
-    groups = tuple((one,) if isinstance(one, str) else tuple(one) for one in must_include)
-    if not all(isinstance(one, str) and one.strip() for group in groups for one in group) or not all(groups):
-        raise ValueError("must_include contains something other than non-empty strings")
+    groups = tuple(map(_read_group, must_include))
+    must_not = record.get("must_not") or ()
+    if isinstance(must_not, str) or not all(isinstance(one, str) and one.strip() for one in must_not):
+        raise ValueError("must_not contains something other than non-empty strings")
     return Question(
         text,
         reviewed=bool(record.get("reviewed", True)),
         must_include=groups,
+        must_not=tuple(must_not),
+        pairs=tuple((_read_group(name), _read_group(value)) for name, value in record.get("pairs") or ()),
         answer=str(record.get("answer") or ""),
         answerability=str(record.get("answerability") or ("answerable" if record["golden"] else "unanswerable")),
         earlier=_read_history(record.get("history") or ()),
     )
+
+
+def _read_group(group: Any) -> tuple[str, ...]:
+    """Read a string or a list of alternative strings."""
+    strings = (group,) if isinstance(group, str) else tuple(group)
+    if not strings or not all(isinstance(one, str) and one.strip() for one in strings):
+        raise ValueError(f"{group!r} is not a non-empty string or a list of such")
+    return strings
 
 
 def _read_history(history: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

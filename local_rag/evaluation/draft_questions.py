@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.answering.answerer import Answerer, answer_room
+from local_rag.answering.selection import whole_sources
 from local_rag.display import display_path
 from local_rag.errors import DatasetError, ReadError
 from local_rag.evaluation.dataset import write_dataset
@@ -77,7 +78,7 @@ def draft_dataset(
     try:
         with open_engine(answer_model.path, context_tokens=_room) as generator:
             drafts = list(draft(chunks, generator, progress))
-            answerer = Answerer(generator, answer_model.answered_log_odds)
+            answerer = Answerer(generator)
             for kept in _check(drafts, answerer, report.dropped, progress):
                 questions.append(kept)
                 if len(questions) == count:
@@ -99,7 +100,7 @@ def _check(
     for number, (document, chunk, question) in enumerate(drafts):
         progress(Progress("check", number, len(drafts)))
         reason = reason_to_drop(question, chunk.text, kept)
-        answer = None if reason else answerer.answer(question, [_passage(document, chunk)])
+        answer = None if reason else answerer.answer(question, whole_sources(question, [[_passage(document, chunk)]]))
         if answer is None or not answer.answered:
             reason = reason or "not answered"
             dropped[reason] = dropped.get(reason, 0) + 1

@@ -24,7 +24,13 @@ from types import MappingProxyType
 from typing import Any
 
 from local_rag.errors import DatasetError, LibraryError
-from local_rag.evaluation.answers import compare_answers, measure_answers, summarize_answers
+from local_rag.evaluation.answers import (
+    compare_answers,
+    measure_answers,
+    measure_facts,
+    risk_coverage,
+    summarize_answers,
+)
 from local_rag.evaluation.dataset import Dataset, DatasetDocument, GoldenLines, GoldenSpan, Part, Question
 from local_rag.evaluation.metrics import METRICS, by_question, confidence_interval, golden_ranks, measure, paired_test
 from local_rag.evaluation.plots import new_figure, save_figure
@@ -44,13 +50,15 @@ def evaluate(
     part: Part,
     rerank: bool,
     answers: bool = False,
+    facts: bool = False,
     progress: Callable[[Progress], None],
 ) -> dict[str, Any]:
     """Index the dataset into the library if necessary, ask its questions, and return the report for JSON.
 
     A dataset without documents is asked of the library as it is; nothing is indexed. With `answers` every question is
-    also answered. `part` chooses half of the questions. The report's `per_question` holds the ranks of the golden
-    passages in every stage, which is all that a comparison or a plot needs.
+    also answered; with `facts` what the model would be shown is searched for all that a right answer must include.
+    `part` chooses a part of the questions. The report's `per_question` holds the ranks of the golden passages in every
+    stage, which is all that a comparison or a plot needs.
     """
     if dataset.documents:
         chunks = index_dataset(dataset, library, progress)
@@ -94,6 +102,7 @@ def evaluate(
         "seconds_per_question": {**seconds, "total": sum(seconds.values())},
         "per_question": [{key: value for key, value in row.items() if key != "seconds"} for row in rows],
         **({"answers": summarize_answers(answered, len(asked)), "per_answer": answered} if answers else {}),
+        **(dict(zip(("facts", "per_fact"), measure_facts(asked, library, progress), strict=True)) if facts else {}),
     }
 
 
@@ -271,10 +280,20 @@ class Ranker:
 
 
 def plot(reports: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw recall against depth, one line per stage; the lines of a second run are dashed."""
-    figure = new_figure((7, 4.5))
+    """Draw recall against depth, one line per stage; the lines of a second run are dashed.
+
+    If questions were answered, also draw what share of the answers is wrong if only the most probable ones are given.
+    """
+    curves = [risk_coverage(report.get("per_answer", ())) for report in reports]
+    figure = new_figure((12, 4.5) if any(curves) else (7, 4.5))
     axes = figure.add_subplot(
-        xscale="log", xlabel="passages", ylabel="recall, %", title=f"{reports[0]['dataset']}, {reports[0]['part']}"
+        1,
+        2 if any(curves) else 1,
+        1,
+        xscale="log",
+        xlabel="passages",
+        ylabel="recall, %",
+        title=f"{reports[0]['dataset']}, {reports[0]['part']}",
     )
     for style, report in zip(("-", "--"), reports, strict=False):
         rows = report["per_question"]
@@ -290,6 +309,11 @@ def plot(reports: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.set_xticks((1, 5, 10, 20, 50, 150), ("1", "5", "10", "20", "50", "150"))
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
+    if any(curves):
+        risk = figure.add_subplot(1, 2, 2, xlabel="questions answered, %", ylabel="of these wrong, %", title="answers")
+        for style, curve in zip(("-", "--"), curves, strict=False):
+            risk.plot([100 * share for share, _ in curve], [100 * wrong for _, wrong in curve], style, color="C0")
+        risk.grid(alpha=0.3)
     save_figure(figure, path)
 
 

@@ -14,6 +14,7 @@ RECALL_DEPTHS = (1, 5, 10, 20, 150)
 METRICS = (*(f"recall@{depth}" for depth in RECALL_DEPTHS), "mrr@10", "ndcg@10")
 _RESAMPLES = 9999
 _CONFIDENCE = 0.95
+_NORMAL_QUANTILE = 1.96  # of _CONFIDENCE
 
 
 def golden_ranks(ranking: Sequence[Hashable], golden: Collection[Hashable]) -> list[int]:
@@ -72,6 +73,14 @@ def confidence_interval(values: Sequence[float]) -> tuple[float, float]:
         rng=np.random.default_rng(0),
     ).confidence_interval
     return float(interval.low), float(interval.high)
+
+
+def wilson_interval(count: int, whole: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share in percent (Wilson, 1927)."""
+    share, spread = count / whole, _NORMAL_QUANTILE**2 / whole
+    centre = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(share * (1 - share) * spread + spread**2 / 4) / (1 + spread)
+    return 100 * max(0.0, centre - half), 100 * min(1.0, centre + half)
 
 
 def paired_test(values: Sequence[float], others: Sequence[float]) -> float:

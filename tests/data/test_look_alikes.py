@@ -40,12 +40,13 @@ def test_the_committed_set_is_what_the_script_makes() -> None:
     assert script()["make"]() == (read("documents"), read("questions"), read("facts"))
 
 
-def test_size_and_halves() -> None:
+def test_size_and_parts() -> None:
     dataset = load_dataset(SET)
     assert (len(dataset.documents), len(dataset.questions)) == (60, 120)
     assert len({question.text for question in dataset.questions}) == len(dataset.questions)
-    halves = [question.part for question in dataset.questions]
-    assert min(halves.count("choose"), halves.count("report")) >= 50
+    parts = [question.part for question in dataset.questions]
+    assert parts.count("choose") >= 50
+    assert min(parts.count("report"), parts.count("locked")) >= 20
     assert [fact["document"] for fact in read("facts")] == [document.id for document in dataset.documents]
 
 

@@ -1,6 +1,7 @@
 """`eval`: datasets, golden passages, report, comparison and plot, with a fake embedder; contexts by the tiny model."""
 
 import json
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -144,10 +145,11 @@ def test_documents_rank_by_their_best_chunk(folder: Path) -> None:
     assert ranker.ranks(question, {"dense": [2, 1, 0, 3]}) == (2, {"dense": [1, 3]})
 
 
-def test_halves_depend_on_the_words_alone(folder: Path) -> None:
-    questions = [Question(f"question {number}") for number in range(400)]
-    chosen = sum(question.part == "choose" for question in questions)
-    assert 150 < chosen < 250
+def test_parts_depend_on_the_words_alone(folder: Path) -> None:
+    counts = Counter(Question(f"question {number}").part for number in range(400))
+    assert 150 < counts["choose"] < 250
+    assert min(counts["report"], counts["locked"]) > 70
+    assert counts.keys() == {"choose", "report", "locked"}
     assert Question("question 1", documents=("x",)).part == Question("question 1").part
     parts = [question.part for question in load_dataset(folder).questions if question.has_golden]
     with Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context="none") as library:
@@ -295,3 +297,23 @@ def test_generated_contexts_survive_a_stop(folder: Path) -> None:
     assert written == 4
     assert (report["chunks"], report["context"]) == (3, "llm")
     assert report["generated_contexts"] == stored_kinds(folder / "lib")
+
+
+def test_a_published_question_may_name_a_document_that_is_missing(tmp_path: Path) -> None:
+    asked = {"question": "q", "golden": ["a", "b"], "answerability": "answerable"}
+    write_dataset(tmp_path, [{"id": "a", "text": "x"}], [asked])
+    (question,) = load_dataset(tmp_path).questions
+    assert (question.documents, question.answerability) == (("a",), "answerable")
+
+
+def test_what_serves_to_judge_answers_is_read(tmp_path: Path) -> None:
+    pairs = [["Norway", ["19", "nineteen"]], ["Ireland", "9"]]
+    asked = {"question": "q", "golden": ["a"], "must_include": ["19", ["9", "nine"]], "must_not": ["4"], "pairs": pairs}
+    write_dataset(tmp_path, [{"id": "a", "text": "x"}], [asked])
+    (question,) = load_dataset(tmp_path).questions
+    assert (question.must_include, question.must_not) == ((("19",), ("9", "nine")), ("4",))
+    assert question.pairs == ((("Norway",), ("19", "nineteen")), (("Ireland",), ("9",)))
+    for field, value in (("must_not", "4"), ("must_not", [" "]), ("pairs", [["Norway"]]), ("must_include", [[]])):
+        write_dataset(tmp_path, [{"id": "a", "text": "x"}], [asked | {field: value}])
+        with pytest.raises(DatasetError, match=r"questions.jsonl:1 is malformed"):
+            load_dataset(tmp_path)
