@@ -9,7 +9,10 @@ from typing import Any, Self
 
 from local_rag.answering.answerer import Answerer, answer_room
 from local_rag.answering.conversation import Conversation
+from local_rag.answering.gate import valid
 from local_rag.answering.pipeline import AnswerPipeline
+from local_rag.answering.prompt import source_text
+from local_rag.answering.selection import shown_of
 from local_rag.cluster.engines.choice import indexes_of
 from local_rag.cluster.hosts import network_of
 from local_rag.cluster.workers.ray_workers import workers_of
@@ -21,7 +24,7 @@ from local_rag.indexing.fingerprint import require_compatible
 from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
 from local_rag.indexing.roots import roots_to_index
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
-from local_rag.llama.generator import never
+from local_rag.llama.generator import Vocabulary, never
 from local_rag.llama.open import open_engine, open_vocabulary
 from local_rag.maintenance.clean import Cleaning, Removal, clean, find_documents, remove
 from local_rag.maintenance.contents import (
@@ -40,7 +43,7 @@ from local_rag.maintenance.documents import ListedDocument, list_documents
 from local_rag.maintenance.repair import repair_index, repair_store
 from local_rag.maintenance.roots import Root, list_roots, move_root
 from local_rag.maintenance.status import Status, collect_status
-from local_rag.models.choice import chosen, find, find_for_index, threshold_of
+from local_rag.models.choice import calibration_of, chosen, find, find_for_index, identity_of
 from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.reranker import Reranker
@@ -54,6 +57,7 @@ from local_rag.records import (
     InstalledModel,
     Passage,
     Progress,
+    Shown,
     Turn,
 )
 from local_rag.retrieval.keyword_search import search_keywords
@@ -110,6 +114,7 @@ class Library:
         self._one_at_a_time = RLock()  # models and store serve one thread at a time
         self._searcher: OpenSearcher | None = None
         self._answerer: Answerer | None = None
+        self._vocabulary: Vocabulary | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -123,7 +128,7 @@ class Library:
             self._open.close()
             if self._searcher is not None:
                 self._searcher.close()
-            self._searcher = self._answerer = None
+            self._searcher = self._answerer = self._vocabulary = None
 
     def index(
         self, paths: Iterable[Path | str] = (), *, renew_contexts: bool = False, progress: OnProgress = _ignore
@@ -290,10 +295,10 @@ class Library:
         counted: bool = True,
         stop: Callable[[], bool] = never,
     ) -> Answer:
-        """Answer a question from the documents, or report that they do not contain the answer.
+        """Answer a question from the documents, quote them if the answer is doubtful, or report that they say nothing.
 
         The search for a follow-up also uses the questions of the `earlier` turns. `on_passages` receives the passages
-        found, and `on_text` the answer as it is written, or all at once if the options are strict. `stop` is called
+        found, and `on_text` the text of the answer once it is checked. `stop` is called
         between operations of the model; when it returns True, the answer ends with StoppedError. status() counts the
         question if `counted`.
         """
@@ -302,6 +307,13 @@ class Library:
             if counted and self.settings.usage_counts:
                 count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return answer
+
+    def shown(self, question: str, *, earlier: Sequence[Turn] = ()) -> tuple[list[Shown], int]:
+        """Return what the model would be shown for a question, and how many tokens that is; it is not loaded."""
+        with self._one_at_a_time:
+            pipeline = self.pipeline(earlier=earlier)
+            sources = pipeline.select(question, pipeline.find(question))
+            return shown_of(sources), sum(self._count_tokens(source_text(source)) for source in sources)
 
     def pipeline(self, options: AskOptions = DEFAULT_OPTIONS, earlier: Sequence[Turn] = ()) -> AnswerPipeline:
         """Return a pipeline that answers questions step by step, for one thread."""
@@ -319,16 +331,16 @@ class Library:
         return AnswerPipeline(
             search,
             self._open_answerer,
+            self._count_tokens,
             options,
             earlier=earlier,
             reranker=opened.searcher.reranker if options.rerank else None,
-            near=opened.near,
             rrf_k=self.settings.rrf_k,
         )
 
     @contextmanager
     def calibrating(self) -> Iterator[tuple[Store, Answerer, AnswerPipeline]]:
-        """Hold the lock; yield the store, the answerer and the pipeline, to calibrate a threshold."""
+        """Hold the lock; yield the store, the answerer and the pipeline, to calibrate answers."""
         with locked_store(self.folder) as store:
             yield store, self._open_answerer(), self.pipeline()
 
@@ -369,12 +381,22 @@ class Library:
         """Return whether the profile has a cross-encoder."""
         return "rerank" in chosen(self.settings)
 
+    def _count_tokens(self, text: str) -> int:
+        """Count the tokens of a text by the answer model, whose weights are not loaded for that."""
+        if self._answerer is not None:
+            return len(self._answerer.generator.model.tokenize(text))
+        if self._vocabulary is None:
+            opened = self._parts.open_vocabulary(find(self.settings, "answer").path)
+            self._vocabulary = self._open.enter_context(opened)
+        return len(self._vocabulary.tokenize(text))
+
     def _open_answerer(self) -> Answerer:
         """Load the answer model unless it is loaded."""
         if self._answerer is None:
             model = find(self.settings, "answer")
             generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
-            self._answerer = Answerer(generator, threshold_of(model, remembered(self.folder, self._generations)))
+            calibration = calibration_of(model, remembered(self.folder, self._generations))
+            self._answerer = Answerer(generator, valid(calibration, identity_of(self.settings, "rerank")))
         return self._answerer
 
     def _open_searcher(self) -> OpenSearcher:

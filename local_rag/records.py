@@ -1,6 +1,6 @@
 """The frozen records that pass from stage to stage."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -179,19 +179,16 @@ EVERYTHING = Filters()
 class AskOptions:
     """How to answer a question.
 
-    `passages` is how many of the best passages the model reads; None lets it read as much as it does in about ten
-    seconds. `rerank` uses the cross-encoder, where the profile has one. `diverse` prefers passages that differ from
-    each other. `strict` leaves out every sentence with a number or name that its sources lack. `expand` also searches
-    for the question in other words, which the model writes. `rewrite` also searches for a follow-up as the model
-    rewrites it, which takes a model of 3B. `anyway` answers even where the passages hardly hold the answer.
+    `passages` is how many of the best passages the model is shown whole; with None it is shown the best parts of them.
+    `rerank` uses the cross-encoder, where the profile has one. `strict` quotes instead of giving an answer with a
+    number or name that its quotation lacks. `rewrite` also searches for a follow-up as the model rewrites it, which
+    takes a model of 3B. `anyway` answers even if the answer is doubtful.
     """
 
     passages: int | None = None
     rerank: bool = True
     filters: Filters = EVERYTHING
-    diverse: bool = False
     strict: bool = False
-    expand: bool = False
     rewrite: bool = False
     anyway: bool = False
 
@@ -260,49 +257,74 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """A sentence of an answer: whether all its numbers and names occur in its sources, and which are `missing`.
+    """A sentence of an answer: whether all its numbers and names occur in what it cites, and which are `missing`.
 
-    `citations` are the sources that it cites or inherits from its neighbours. `score` is the highest score that the
-    cross-encoder gives to the sentence with one of them, None without a cross-encoder. `removed` holds the numbers that
-    were removed from the sentence because they name no source.
+    `citations` are the sources whose units the sentence stands on; without any, nothing in the sources supports it.
     """
 
     sentence: str
     supported: bool
     missing: tuple[str, ...]
-    score: float | None
     citations: tuple[int, ...]
-    removed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Text of a document, word for word, the number of its source, and its span in the passage."""
+
+    text: str
+    citation: int
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a model was shown of a source; `citation` is the number of the source."""
+
+    citation: int
+    text: str
+
+
+Outcome = Literal["answered", "quoted", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with its checked citations; `answered` is false if the documents do not contain the answer.
+    """What came of a question.
 
-    `passages` are all passages found, `read` those the model read, in a prompt of `tokens` tokens, and `closest` the
-    best of these if there is no answer. `written` counts the tokens of the answer. `log_odds` is the model's confidence
-    that the sources contain the answer, None if there was no source; below `threshold` there is no answer. `support`
-    has one record per sentence. `changed_citations` holds the citations that the check changed in `text` or added, as
-    pairs of the old and the new number. `look_alikes` are passages much like the cited ones from other documents that
-    the question may have meant.
+    The outcome is `answered`; or `quoted` if the answer is doubtful, and `text` only quotes what the documents say; or
+    `refused` if nothing in them is close. `citations` are the sources that the text cites, and `quotes` what it stands
+    on. `passages` are all passages found, `read` those of which the model was shown something, `shown`, in a prompt of
+    `tokens` tokens. `closest` are the best passages if the question was refused. `written` counts tokens of the text.
+    `probability` is that of the answer to be right, from 0 to 1, None if the model is not calibrated, and `threshold`
+    the least probability of an answer that is given. `log_odds` is the model's own confidence that the answer is right,
+    None if it was shown nothing. `support` has one record per sentence of an answer. `look_alikes`
+    are passages much like the cited ones from other documents that the question may have meant.
     """
 
     question: str
     text: str
-    answered: bool
+    outcome: Outcome
     citations: tuple[Citation, ...] = ()
+    quotes: tuple[Quote, ...] = ()
+    shown: tuple[Shown, ...] = ()
     passages: tuple[Passage, ...] = ()
     read: tuple[Passage, ...] = ()
     closest: tuple[Passage, ...] = ()
-    removed_citations: tuple[int, ...] = ()
     support: tuple[SentenceSupport, ...] = ()
-    log_odds: float | None = None
+    probability: float | None = None
     threshold: float | None = None
+    log_odds: float | None = None
     tokens: int = 0
     seconds: float = 0.0
-    changed_citations: tuple[tuple[int, int], ...] = ()
     look_alikes: tuple[Passage, ...] = ()
     written: int = 0
+
+    @property
+    def answered(self) -> bool:
+        """Return whether an answer was given, not only a quotation."""
+        return self.outcome == "answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +366,21 @@ class Progress:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How probable it is that an answer is right, by signals of its model: a logistic regression.
+
+    `recipe` names the prompt it was fitted for; with another prompt it says nothing. `weights` belong to the signals by
+    name. An answer is given if its probability is at least `answer_from`, and nothing is quoted below `quote_from`.
+    """
+
+    recipe: str
+    bias: float
+    weights: Mapping[str, float]
+    answer_from: float
+    quote_from: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
     """How to use a model."""
@@ -352,13 +389,9 @@ class ModelUse:
     query_prefix: str = ""
     passage_prefix: str = ""
     pooling: Literal["mean", "cls"] | None = None  # None: the model folder's own configuration decides
-    # An answer model's log odds of Yes to "do the sources contain the answer?", below which it does not answer.
-    answered_log_odds: float = 0.0
+    calibration: Calibration | None = None  # of an answer model
     int8: bool = False  # finds as much with int8 weights
     fused_weight: float = 0.0  # of the fused rank beside a reranker's own; 0: only the reranker's order counts
-    # Passages whose reranker score is further than this below the best are not read whole for an answer, and further
-    # than `answering.pipeline` widens it, not at all; 0: not measured.
-    near: float = 0.0
     weak_below: float | None = None  # a passage with a lower reranker score hardly fits; None: not measured
     # A question whose cosine to the one before it, by an embedder, is lower than this begins a new subject.
     new_subject_below: float = -1.0

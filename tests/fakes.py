@@ -87,9 +87,6 @@ class FakeVocabulary:
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         return [ord(character) for character in text]
 
-    def piece(self, token: int) -> bytes:
-        return chr(token).encode()
-
     def detokenize(self, tokens: list[int]) -> str:
         return "".join(map(chr, tokens))
 
@@ -113,7 +110,7 @@ class FakeGenerator:
         self.prompts: list[str] = []
         self._idle = True
 
-    def stream(self, requests: Iterable[Request]) -> Iterator[Token]:
+    def stream(self, requests: Iterable[Request]) -> Generator[Token]:
         with self._busy():
             for request in requests:
                 for token in self.model.tokenize(self._reply(self._text(request))):

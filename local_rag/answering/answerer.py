@@ -1,34 +1,42 @@
-"""Answer a question from passages with citations, or report that they do not contain the answer.
+"""Answer a question from sources, quote them if the answer is doubtful, or refuse if they say nothing about it.
 
-A small model that is told when to refuse refuses far too often, and one that is not told invents answers. The two steps
-are therefore separate: the model is first asked whether the sources contain the answer, and the odds of its Yes are
-compared with a threshold. Only then does it answer. Both prompts begin with the sources, so the check costs little.
+The model is asked two things, behind one prompt with the sources: what the answer is, and whether that answer is
+right. Code finds the units that the answer stands on. From all of this follows how probable it is that the answer is
+right (see `gate.py`), and only a probable answer is given.
 """
 
-import functools
 import math
+import re
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
-from local_rag.answering.generate import write_answer
+from local_rag.answering.attribution import Attribution, Attributor
+from local_rag.answering.gate import Signals, probability
 from local_rag.answering.prompt import (
     MAX_ANSWER_TOKENS,
-    Excerpts,
-    check_prompt,
+    MOST_SENTENCES,
+    PROPOSAL,
+    answer_requests,
     closing_prompt,
     sources_prompt,
-    whole_texts,
 )
-from local_rag.answering.reading_budget import reading_budget
-from local_rag.llama.generator import Generator
-from local_rag.models.reranker import Reranker
-from local_rag.records import Answer, Citation, Passage, Turn
-from local_rag.verification.check import check_support
-from local_rag.verification.citations import CitationCheck, most_similar_source
+from local_rag.answering.quotes import is_list, quote_best, quote_support, unwrapped
+from local_rag.answering.selection import Source, shown_of
+from local_rag.index.keyword_index import keyword_tokens
+from local_rag.llama.generator import Generator, Request
+from local_rag.records import Answer, Calibration, Citation, Outcome, Quote, SentenceSupport, Turn
+from local_rag.verification.sentences import split_sentences
 
 REFUSAL = "The documents do not answer this question."
+NOT_SURE = "Not sure. This is what the documents say:"
 _CONTEXT_TOKENS = 8192
+_FOOTNOTE = re.compile(r"\s*\[\s*\d+(?:\s*[,;-]\s*\d+)*\s*\]")
+_OWN_WORDS = re.compile(
+    r"\A(?:according to|based on) (?:the )?(?:\w+ )?(?:sources?|documents?)(?: \d+)?,? (\S)", re.IGNORECASE
+)
 _CLOSEST = 3  # passages to name if there is no answer
+LEAST_COVERAGE = 0.5  # the share of a sentence's new words in the units that it stands on
 
 
 def answer_room(context_length: int, _sequences: int) -> int:
@@ -37,144 +45,172 @@ def answer_room(context_length: int, _sequences: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadSources:
-    """A question with the passages that the model has read for it; `prefix` is the prompt in tokens.
+class Draft:
+    """What a model would answer, before it is decided whether to say so; `sources` are those it was shown."""
 
-    `log_odds` is the model's confidence that the sources contain the answer, None if there are no sources.
-    """
-
-    question: str
-    prefix: Sequence[int]
-    passages: Sequence[Passage]
-    log_odds: float | None
+    sources: Sequence[Source]
+    sentences: Sequence[Attribution]
+    signals: Signals
+    close: bool  # whether the sources have any word of the question
+    tokens: int
 
 
 class Answerer:
-    """Answer with a generator; if the log odds of its Yes are below `threshold`, refuse."""
+    """Answer with a generator; without a `calibration`, the model's own Yes decides."""
 
-    def __init__(self, generator: Generator, threshold: float) -> None:
-        self.generator, self.threshold = generator, threshold
-
-    @functools.cached_property
-    def usual_tokens(self) -> int:
-        """Return the default number of prompt tokens to read, measured once."""
-        return reading_budget(self.generator)
+    def __init__(self, generator: Generator, calibration: Calibration | None = None) -> None:
+        self.generator, self.calibration = generator, calibration
 
     def answer(
         self,
         question: str,
-        passages: Sequence[Passage],
+        sources: Sequence[Source],
         *,
-        prompt_tokens: int | None = None,
-        reranker: Reranker | None = None,
+        before: Turn | None = None,
         strict: bool = False,
-        on_text: Callable[[str], None] = lambda _text: None,
-        before: Turn | None = None,
-    ) -> Answer:
-        """Read the passages, and then answer or refuse."""
-        reading = self.read(question, passages, prompt_tokens=prompt_tokens, before=before)
-        return self.conclude(reading, reranker=reranker, strict=strict, on_text=on_text)
-
-    def read(
-        self,
-        question: str,
-        passages: Sequence[Passage],
-        *,
-        prompt_tokens: int | None = None,
-        excerpts: Excerpts = whole_texts,
-        before: Turn | None = None,
-    ) -> ReadSources:
-        """Read the best passages that fit and judge whether they contain the answer; `passages` are ordered best first.
-
-        The prompt has at most `prompt_tokens` tokens, or with None as many as the model can read. Only the `excerpts`
-        of the passages that fit are read. `before` is the turn before a follow-up.
-        """
-        room, model = self.generator.context_tokens, self.generator.model
-        limit = min(prompt_tokens or room, room - MAX_ANSWER_TOKENS)
-        prefix, used = sources_prompt(question, passages, model=model, limit=limit, excerpts=excerpts, before=before)
-        return ReadSources(question, prefix, used, self.log_odds(question, prefix) if used else None)
-
-    def conclude(
-        self,
-        reading: ReadSources,
-        *,
         anyway: bool = False,
-        reranker: Reranker | None = None,
-        strict: bool = False,
         on_text: Callable[[str], None] = lambda _text: None,
     ) -> Answer:
-        """Answer if the model judges that the sources contain the answer, or if `anyway` is set; else refuse."""
-        if reading.log_odds is not None and (anyway or reading.log_odds >= self.threshold):
-            return self._write(reading, reranker=reranker, strict=strict, on_text=on_text)
-        return self._refuse(reading, on_text)
+        """Answer from `sources`, which are ordered best first; `before` is the turn before a follow-up.
 
-    def _refuse(self, reading: ReadSources, on_text: Callable[[str], None]) -> Answer:
-        """Return a refusal with the closest passages."""
-        on_text(REFUSAL)
-        return Answer(
-            reading.question,
-            REFUSAL,
-            answered=False,
-            read=tuple(reading.passages),
-            closest=tuple(reading.passages[:_CLOSEST]),
-            log_odds=reading.log_odds,
-            threshold=self.threshold,
-            tokens=len(reading.prefix),
-            written=len(self.generator.model.tokenize(REFUSAL)),
-        )
-
-    def _write(
-        self, reading: ReadSources, *, reranker: Reranker | None, strict: bool, on_text: Callable[[str], None]
-    ) -> Answer:
-        """Answer from the sources, and check the answer against them.
-
-        `on_text` receives the answer piece by piece. Joined, the pieces are `Answer.text`, except for citations that
-        the check with the `reranker` changes afterwards. With `strict` unsupported sentences are left out, and the text
-        is passed on only after the check.
+        With `strict`, an answer with a number or name that its quotation lacks is not given. With `anyway`, a doubtful
+        one is.
         """
-        used = reading.passages
-        check, text = CitationCheck(len(used)), ""
-        emit = (lambda _text: None) if strict else on_text
-        for piece in check(write_answer(reading.question, reading.prefix, self.generator)):
-            text += piece
-            emit(piece)
-        cited = check.cited
-        if not cited and (similar := most_similar_source(text, used)):
-            cited = [similar]
-            text += f" [{similar}]"
-            emit(f" [{similar}]")
-        removed = list(zip(check.removed_at, check.removed, strict=True))
-        checked = check_support(reading.question, text, used, reranker, removed)
-        text = checked.strict_text() if strict else checked.text
-        answered = bool(text)
-        if strict:
-            text = text or REFUSAL
-            on_text(text)
-        known = {*cited, *(new for _, new in checked.changes)} if answered else set()
-        kept = [support for support in checked.sentences if support.supported or not strict]
-        cited = [number for support in kept for number in support.citations if number in known]
-        return Answer(
-            reading.question,
-            text,
-            answered=answered,
-            citations=tuple(Citation(number, used[number - 1]) for number in sorted(set(cited))),
-            read=tuple(used),
-            closest=() if answered else tuple(used[:_CLOSEST]),
-            removed_citations=tuple(sorted(set(check.removed))),
-            log_odds=reading.log_odds,
-            threshold=self.threshold,
-            tokens=len(reading.prefix),
-            written=len(self.generator.model.tokenize(text)),
-            support=checked.sentences,
-            changed_citations=checked.changes,
+        draft = self.draft(question, sources, before=before)
+        outcome: Outcome = "refused"
+        likely = 0.0 if self.calibration else None
+        if draft is not None:
+            likely = probability(draft.signals, self.calibration)
+            outcome = self._outcome(draft, likely, strict=strict, anyway=anyway)
+        answer = self._compose(question, draft, outcome, likely)
+        on_text(answer.text)
+        return answer
+
+    def draft(self, question: str, sources: Sequence[Source], *, before: Turn | None = None) -> Draft | None:
+        """Read as many of the sources as fit, and write an answer; None if there are none."""
+        generator, model = self.generator, self.generator.model
+        limit = generator.context_tokens - MAX_ANSWER_TOKENS * len(answer_requests(question)) - 2 * MAX_ANSWER_TOKENS
+        prefix, used = sources_prompt(question, sources, model=model, limit=limit, before=before)
+        if not used:
+            return None
+        text = self._write(question, prefix)
+        attributor = Attributor(question, used)
+        sentences = [attributor.attribute(sentence.strip()) for sentence in split_sentences(text)]
+        signals = Signals(
+            right=self._log_odds(prefix, PROPOSAL.format(answer=" ".join(text.split()))),
+            **_closeness(sentences, used),
         )
+        return Draft(used, sentences, signals, attributor.is_close, len(prefix))
 
-    def log_odds(self, question: str, prefix: Sequence[int]) -> float:
-        """Return the log odds that the model replies Yes when asked whether the sources contain the answer."""
+    def _write(self, question: str, prefix: Sequence[int]) -> str:
+        """Return the answer to all parts of a question.
+
+        The parts are answered in one batch, each in at most MOST_SENTENCES sentences. A sentence that repeats an
+        earlier one is left out.
+        """
         model = self.generator.model
-        log_probabilities = self.generator.log_probabilities(prefix, closing_prompt(check_prompt(question), model))
+        requests = [
+            Request(str(number), prefix, closing_prompt(request, model), MAX_ANSWER_TOKENS)
+            for number, request in enumerate(answer_requests(question))
+        ]
+        tokens, open_parts = [list[int]() for _ in requests], set(range(len(requests)))
+        with closing(self.generator.stream(requests)) as events:
+            for event in events:
+                number = int(event.key)
+                if number in open_parts and event.token is not None:
+                    tokens[number].append(event.token)
+                if event.token is None or len(split_sentences(model.detokenize(tokens[number]))) > MOST_SENTENCES:
+                    open_parts.discard(number)
+                if not open_parts:
+                    break
+        said = list[frozenset[str]]()
+        kept = list[str]()
+        for text in map(model.detokenize, tokens):
+            # What looks like a citation is a footnote that the model copied.
+            for written in split_sentences(_FOOTNOTE.sub("", text))[:MOST_SENTENCES]:
+                sentence = _OWN_WORDS.sub(lambda found: found[1].upper(), written.strip())
+                words = frozenset(keyword_tokens(sentence))
+                if not any(words <= others for others in said):
+                    kept.append(sentence)
+                    said.append(words)
+        return " ".join(kept)
 
-        def probability(words: Sequence[str]) -> float:
+    def _log_odds(self, prefix: Sequence[int], request: str) -> float:
+        """Return the log odds that the model replies Yes to a request."""
+        model = self.generator.model
+        log_probabilities = self.generator.log_probabilities(prefix, closing_prompt(request, model))
+
+        def chance(words: Sequence[str]) -> float:
             return sum(math.exp(log_probabilities[model.tokenize(word)[0]]) for word in words)
 
-        return math.log(probability(["Yes", "yes", " Yes", " yes"]) / probability(["No", "no", " No", " no"]))
+        return math.log(chance(["Yes", "yes", " Yes", " yes"]) / chance(["No", "no", " No", " no"]))
+
+    def _outcome(self, draft: Draft, likely: float | None, *, strict: bool, anyway: bool) -> Outcome:
+        supported = [one for one in draft.sentences if _is_supported(one)]
+        if anyway and draft.sentences:
+            return "answered"
+        gate = self.calibration
+        good = likely >= gate.answer_from if gate and likely is not None else draft.signals.right >= 0
+        if good and supported and not (strict and any(one.missing for one in draft.sentences)):
+            return "answered"
+        far = gate and likely is not None and likely < gate.quote_from
+        return "quoted" if draft.close and not far else "refused"
+
+    def _compose(self, question: str, draft: Draft | None, outcome: Outcome, likely: float | None) -> Answer:
+        """Write what the user is told."""
+        sources = draft.sources if draft else ()
+        quotes: Sequence[Quote] = ()
+        support: tuple[SentenceSupport, ...] = ()
+        text = REFUSAL
+        if draft and outcome == "quoted":
+            quotes = quote_best(draft.sentences, sources)
+            text = "\n".join([NOT_SURE, *(f"- {unwrapped(one.text)} [{one.citation}]" for one in quotes)])
+        elif draft and outcome == "answered":
+            given = [one for one in draft.sentences if _is_supported(one)] or list(draft.sentences)
+            quotes = quote_support(given, sources)
+            support = tuple(map(_support, given))
+            text = " ".join(_with_citations(one) for one in support)
+            steps = [f"{unwrapped(one.text)} [{one.citation}]" for one in quotes if is_list(one.text)]
+            text = "\n\n".join([text, *steps])
+        numbers = sorted({one.citation for one in quotes})
+        return Answer(
+            question,
+            text,
+            outcome,
+            citations=tuple(Citation(number, sources[number - 1].passage) for number in numbers),
+            quotes=tuple(quotes),
+            shown=tuple(shown_of(sources)),
+            read=tuple(source.passage for source in sources),
+            closest=tuple(source.passage for source in sources[:_CLOSEST]) if outcome == "refused" else (),
+            support=support,
+            probability=likely,
+            threshold=self.calibration.answer_from if self.calibration else None,
+            log_odds=draft.signals.right if draft else None,
+            tokens=draft.tokens if draft else 0,
+            written=len(self.generator.model.tokenize(text)),
+        )
+
+
+def _closeness(sentences: Sequence[Attribution], sources: Sequence[Source]) -> dict[str, float]:
+    """Return the signals `fit` and `lead`; neither without a cross-encoder."""
+    shown = [unit.logit for source in sources for unit in source.units if unit.logit is not None]
+    if not shown:
+        return {}
+    fit = max((unit.logit or 0.0 for one in sentences for _, unit in one.units), default=min(shown))
+    return {"fit": fit, "lead": fit - max(shown)}
+
+
+def _is_supported(sentence: Attribution) -> bool:
+    return bool(sentence.units) and sentence.coverage >= LEAST_COVERAGE
+
+
+def _support(sentence: Attribution) -> SentenceSupport:
+    numbers = tuple(dict.fromkeys(number + 1 for number, _ in sentence.units))
+    return SentenceSupport(
+        sentence.sentence, _is_supported(sentence) and not sentence.missing, sentence.missing, numbers
+    )
+
+
+def _with_citations(support: SentenceSupport) -> str:
+    """Return a sentence with the numbers of its sources."""
+    return support.sentence + (f" [{', '.join(map(str, support.citations))}]" if support.citations else "")

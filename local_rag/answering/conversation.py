@@ -57,7 +57,7 @@ class Conversation:
         """
         if reply := reply_to_greeting(question):
             on_text(reply)
-            return Answer(question, reply, answered=True, citations=(), passages=())
+            return Answer(question, reply, "answered")
         again = bool(self.options.anyway and self.turns and self.turns[-1].question == question)
         earlier = self.turns[:-1] if again else self.turns
         answer = self._ask(question, self.options, earlier=tuple(earlier), on_text=on_text)

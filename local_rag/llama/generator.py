@@ -1,6 +1,7 @@
 """The interface of text generators: requests, tokens, and the protocols that the engine and test fakes implement."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Generator as Stream
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -69,11 +70,8 @@ class Vocabulary(Protocol):
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Return the tokens of a text; pass `special` only for local-rag's own text, never for documents."""
 
-    def piece(self, token: int) -> bytes:
-        """Return the bytes of one token; a character may span several tokens."""
-
     def detokenize(self, tokens: list[int]) -> str:
-        """Return the text of tokens."""
+        """Return the text of tokens; a character may span several."""
 
     def chat_frame(self, system: str) -> tuple[str, str]:
         """Return what the chat template puts before and after the user's message."""
@@ -93,7 +91,7 @@ class Generator(Protocol):
     def model(self) -> Vocabulary:
         """Return the model's vocabulary."""
 
-    def stream(self, requests: Iterable[Request]) -> Iterator[Token]:
+    def stream(self, requests: Iterable[Request]) -> Stream[Token]:
         """Yield every token as it is generated, and one last `Token` with None for each request."""
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[str, list[int], bool]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from local_rag.answering.gate import valid
 from local_rag.errors import DamagedLibraryError, ModelError
 from local_rag.files import folder_bytes
 from local_rag.index.generations import SEGMENTS
@@ -14,7 +15,7 @@ from local_rag.indexing.changes import Changes, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN
 from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.indexing.summaries import document_plan
-from local_rag.models.choice import chosen, find, threshold_of
+from local_rag.models.choice import calibration_of, chosen, find
 from local_rag.records import InstalledModel, Note, Role
 from local_rag.settings import Settings
 from local_rag.store.connect import STORE_FILE, remembered_settings
@@ -40,9 +41,9 @@ class Status:
 
     `contexts` counts the contexts of chunks by kind (llm, repaired, headings ...), and `missing` ones.
     `generations` maps each published index to its size in bytes. `models` are names by role, `fingerprint` is that of
-    the live index, `disk` holds sizes in bytes. Questions are answered from `answered_log_odds` on, None where the
-    model is not pulled. `contexts_gain` is what `eval contexts` has found last, empty before. `unreachable` are roots
-    that held documents and cannot be reached, `notes` say what of a document could not be read.
+    the live index, `disk` holds sizes in bytes. An answer is given if it is right with a probability of `answered_from`
+    or more, None without a calibration. `contexts_gain` is what `eval contexts` has found last, empty before.
+    `unreachable` are roots that held documents and cannot be reached, `notes` say what of a document could not be read.
     """
 
     library: str
@@ -56,7 +57,7 @@ class Status:
     fingerprint: Mapping[str, Any]
     generations: Mapping[str, int]
     live_generation: str
-    answered_log_odds: float | None
+    answered_from: float | None
     contexts_gain: Mapping[str, Any]
     usage: Usage
     disk: Mapping[str, int]
@@ -105,8 +106,10 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
     ]
     if missing:
         stale.append(Stale(f"{missing} contexts have yet to be written", "local-rag index"))
-    answer_model = _usable(settings, "answer")
-    folder = store.folder
+    answer_model, folder = _usable(settings, "answer"), store.folder
+    reranker = _usable(settings, "rerank")
+    calibration = calibration_of(answer_model, remembered_settings(folder)) if answer_model else None
+    calibration = valid(calibration, reranker.identity if reranker else "")
     return Status(
         library=str(folder),
         roots=tuple(map(str, store.roots())),
@@ -119,7 +122,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
         fingerprint=fingerprint,
         generations=indexes.sizes(),
         live_generation=indexes.live_name(),
-        answered_log_odds=threshold_of(answer_model, remembered_settings(folder)) if answer_model else None,
+        answered_from=calibration.answer_from if calibration else None,
         contexts_gain=remembered_settings(folder).get(GAIN, {}),
         usage=usage_of(folder),
         disk={

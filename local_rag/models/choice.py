@@ -1,14 +1,16 @@
 """Choose the model for each role: the one named in the settings, else the profile's."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from local_rag.errors import LibraryError
 from local_rag.models.registry import MODEL_FORMATS, load_registry, resolve
-from local_rag.records import InstalledModel, Role
+from local_rag.records import Calibration, InstalledModel, Role
+from local_rag.serialization import from_plain
 from local_rag.settings import Settings
 
-THRESHOLDS = "answered_log_odds"  # the library setting that stores them
+_CALIBRATIONS = "calibrations"  # the library setting that stores them
 
 
 def chosen(settings: Settings) -> dict[Role, str]:
@@ -29,16 +31,23 @@ def find(settings: Settings, role: Role) -> InstalledModel:
     return resolve(chosen(settings).get(role, ""), role)
 
 
+def identity_of(settings: Settings, role: Role) -> str:
+    """Return the identity of the model for a role; empty if the profile has none."""
+    return find(settings, role).identity if role in chosen(settings) else ""
+
+
 def find_for_index(settings: Settings) -> tuple[InstalledModel, InstalledModel | None]:
     """Return the embedder and, if contexts are generated, the model that writes them."""
     return find(settings, "embed"), find(settings, "context") if settings.context == "llm" else None
 
 
-def threshold_of(model: InstalledModel, remembered: Mapping[str, Any]) -> float:
-    """Return the log odds above which a model answers: calibrated on the library's documents, or the registry's."""
-    return float(remembered.get(THRESHOLDS, {}).get(model.identity, model.answered_log_odds))
+def calibration_of(model: InstalledModel, remembered: Mapping[str, Any]) -> Calibration | None:
+    """Return the calibration of an answer model on the library's documents, else the one in the registry."""
+    own = remembered.get(_CALIBRATIONS, {}).get(model.identity)
+    return from_plain(Calibration, own) if own else model.calibration
 
 
-def with_threshold(model: InstalledModel, remembered: Mapping[str, Any], threshold: float) -> dict[str, Any]:
-    """Return the library setting with a model's threshold added to those of other models."""
-    return {THRESHOLDS: {**remembered.get(THRESHOLDS, {}), model.identity: threshold}}
+def with_calibration(model: InstalledModel, remembered: Mapping[str, Any], calibration: Calibration) -> dict[str, Any]:
+    """Return the library setting with a model's calibration added to those of other models."""
+    fields = {**asdict(calibration), "weights": dict(calibration.weights)}
+    return {_CALIBRATIONS: {**remembered.get(_CALIBRATIONS, {}), model.identity: fields}}

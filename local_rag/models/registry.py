@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256
-from local_rag.records import InstalledModel, ModelUse, Role
+from local_rag.records import Calibration, InstalledModel, ModelUse, Role
 
 Format = Literal["gguf", "sentence-transformers", "cross-encoder"]
 
@@ -180,11 +180,13 @@ def _shipped_models() -> Path:
 
 def _read_entry(name: str, fields: dict[str, Any]) -> ModelEntry:
     wheel, hub = fields.pop("wheel", None), fields.pop("hub", None)
+    calibration = fields.pop("calibration", None)
     return ModelEntry(
         name=name,
         roles=tuple(fields.pop("roles")),
         files=tuple(ModelFile(**file) for file in fields.pop("files")),
         source=WheelSource(**wheel) if wheel else HubSource(**hub) if hub else None,
+        calibration=Calibration(**calibration) if calibration else None,
         **fields,
     )
 

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from local_rag.index.keyword_index import keyword_tokens
@@ -11,7 +11,7 @@ from local_rag.index.keyword_index import keyword_tokens
 _WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
 _SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?!\s|\Z)[^\n.!?]*)*[.!?]*")
 _MOST_SENTENCES = 2000
-_LEAST_SHARED = 2  # words that the best sentence has in common with the answer or question
+_LEAST_SHARED = 2  # words that the best sentence has in common with the question
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +23,17 @@ class Piece:
     term: bool = False
 
 
-def mark(text: str, question: str, answer: str = "") -> tuple[Piece, ...]:
-    """Cut a passage into pieces; the best sentence shares the most words with the answer, or else with the question."""
+def mark(text: str, question: str, quoted: Sequence[tuple[int, int]] = ()) -> tuple[Piece, ...]:
+    """Cut a passage into pieces; the best are the `quoted` spans, or else the sentence that fits the question."""
     asked = frozenset(keyword_tokens(question))
-    start, end = _best_sentence(text, frozenset(keyword_tokens(answer)) | asked if answer else asked)
+    best = list(quoted) or [_best_sentence(text, asked)]
     terms = [word.span() for word in _WORD.finditer(text) if asked & _tokens(word[0])]
-    edges = sorted({0, len(text), start, end, *(edge for span in terms for edge in span)})
+    edges = sorted({0, len(text), *(edge for span in (*best, *terms) for edge in span)})
     inside = {left for left, _ in terms}
     pieces = []
     for left, right in itertools.pairwise(edges):
-        pieces.append(Piece(text[left:right], best=start <= left < end, term=left in inside))
+        is_best = any(start <= left < end for start, end in best)
+        pieces.append(Piece(text[left:right], best=is_best, term=left in inside))
     return tuple(pieces)
 
 

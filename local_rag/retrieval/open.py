@@ -21,10 +21,9 @@ from local_rag.store.database import Store
 
 @dataclass(frozen=True, slots=True)
 class OpenSearcher:
-    """A searcher, the `near` of its reranker (see InstalledModel), and what must be closed after it."""
+    """A searcher, and what must be closed after it."""
 
     searcher: Searcher
-    near: float
     close: Callable[[], None]
 
 
@@ -62,7 +61,7 @@ def open_searcher(
             rerank_model.weak_below if rerank_model else None,
             FollowUpTuning(new_subject_below=embed_model.new_subject_below),
         )
-        return OpenSearcher(searcher, rerank_model.near if rerank_model else 0.0, stack.pop_all().close)
+        return OpenSearcher(searcher, stack.pop_all().close)
 
 
 def live_index(indexes: Indexes, settings: Settings, folder: Path) -> Index:

@@ -1,4 +1,1 @@
-"""Here are an answer and the passages that the model read: tell me which sentences they support.
-
-Pure functions: citations are checked first, then facts.
-"""
+"""Here are a sentence and the text that it stands on: tell me which of its numbers and names that text lacks."""

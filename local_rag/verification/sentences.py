@@ -1,10 +1,6 @@
-"""Split an answer into its sentences, each with the sources it cites."""
+"""Split a text into its sentences."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
-from local_rag.verification.citations import find_citations
 
 # A full stop after one of these does not end a sentence, unless a new line follows.
 _ABBREVIATIONS = frozenset(
@@ -18,20 +14,6 @@ _CITATION = r"\s{0,99}[\[\u3010\uff3b][\d\s,;:&#\u2013\u2014-]{1,60}[\]\u3011\uf
 _END = re.compile(rf"(?:[.!?\u2026]+|[\u3002\uff01\uff1f])[\"'\u201d\u2019)*_`]{{0,4}}(?:{_CITATION})*\.?(\s+|$)|\n\s*")
 LIST_NUMBER = re.compile(r"\s*(?:(?:[-*\u2022]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+)?")
 _LAST_WORD = re.compile(r"[\w.]*\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence of an answer with the white space after it, and the numbers of the sources that support it.
-
-    `own` is true if the sentence cites them itself, and false if it inherits them from its neighbours. `removed` holds
-    the numbers that were removed from the sentence because they name no source.
-    """
-
-    text: str
-    citations: tuple[int, ...]
-    own: bool
-    removed: tuple[int, ...] = ()
 
 
 def split_sentences(text: str) -> list[str]:
@@ -64,39 +46,3 @@ def _ends(text: str, begun: int, match: re.Match[str]) -> bool:
         # An abbreviation may also end a sentence, unless a number or a lower-case letter follows.
         return last in {"etc", "a.m", "p.m", "inc", "ltd", "co"} and following.isupper()
     return not following.islower()
-
-
-def cited_sentences(text: str, removed: Sequence[tuple[int, int]] = ()) -> list[Sentence]:
-    """Split a text into sentences with their citations; those without citations inherit their neighbours'.
-
-    `removed` holds the numbers that were removed from the text, each after its position in it.
-    """
-    sentences, start = list[Sentence](), 0
-    for part in split_sentences(text):
-        end = start + len(part)
-        citations = tuple(dict.fromkeys(number for _, found in find_citations(iter([part])) for number in found))
-        gone = tuple(number for position, number in removed if start < position <= end or position == start == 0)
-        sentences.append(Sentence(part, citations, bool(citations), gone))
-        start = end
-    return inherit_citations(sentences)
-
-
-def inherit_citations(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Give each sentence without citations those of the next sentence that has some, or else of the last before it."""
-    found = [sentence.citations if sentence.own else () for sentence in sentences]
-    return [
-        replace(sentence, citations=sentence.citations if sentence.own else _nearest(found, index))
-        for index, sentence in enumerate(sentences)
-    ]
-
-
-def _nearest(found: Sequence[tuple[int, ...]], index: int) -> tuple[int, ...]:
-    return next((numbers for numbers in (*found[index:], *reversed(found[:index])) if numbers), ())
-
-
-def with_citations(sentence: Sentence, numbers: Sequence[int]) -> str:
-    """Return a sentence's text citing `numbers` instead of its own citations, or no source if `numbers` is empty."""
-    others = f" [{', '.join(map(str, numbers))}]" if numbers else ""
-    pieces = [others if cited else text for text, cited in find_citations(iter([sentence.text.rstrip()]))]
-    space = sentence.text[len(sentence.text.rstrip()) :]
-    return "".join(pieces) + ("" if sentence.own else others) + space

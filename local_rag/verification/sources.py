@@ -1,10 +1,8 @@
 """Look up facts in a source: its numbers, dates, codes and names, in any notation."""
 
-import functools
 import re
 import unicodedata
 
-from local_rag.verification.conflicts import Surroundings
 from local_rag.verification.quantities import MONTHS, Date, Quantity, find_dates, find_numbers, find_times, unit_of
 from local_rag.verification.words import WORD, fold, stem
 
@@ -32,6 +30,7 @@ _NUMBER_AND_UNIT = re.compile(r"[\d.,]*\d-?([^\W\d_]+[23]?(?:/[^\W\d_]+)?)|(?:NO
 _PIECE = re.compile(r"[^\W\d_]+|\d+")
 # A sequence of capitalised words, which an acronym may abbreviate.
 _RUN = re.compile(r"\b[^\W\d_a-z][^\W\d_]+(?:[ -](?:of |and |the |for )?[^\W\d_a-z][^\W\d_]+)+")
+_MONTH = re.compile(rf"\b(?:{'|'.join(MONTHS)})[a-z]*")
 _BEFORE_DATE, _AFTER_DATE = 30, 12  # characters around a date in which its day may stand
 
 
@@ -43,7 +42,7 @@ def normalize(text: str) -> str:
 
 def blank(text: str, start: int, end: int) -> str:
     """Overwrite a part of a text, so that nothing in it is found a second time."""
-    return f"{text[:start]}{'#' * (end - start)}{text[end:]}"
+    return f"{text[:start]}{chr(0) * (end - start)}{text[end:]}"
 
 
 def find_codes(text: str) -> list[re.Match[str]]:
@@ -64,7 +63,8 @@ class Source:
     def __init__(self, text: str) -> None:
         text = self._text = unicodedata.normalize("NFKC", normalize(text))
         words = WORD.findall(text)
-        self.stems = frozenset(map(stem, words))
+        self._stems = frozenset(map(stem, words))
+        self._months = _MONTH.findall(text.lower())
         self._folded = fold(text)
         self._dates = find_dates(text)
         rest = text
@@ -76,11 +76,6 @@ class Source:
         self._dated = {part for date in self._dates for part in (date.year, date.day) if part is not None}
         runs = (run.split() for run in _RUN.findall(text))
         self._initials = [fold("".join(word[0] for word in run if word[0].isupper())) for run in runs]
-
-    @functools.cached_property
-    def surroundings(self) -> Surroundings:
-        """The words around each number."""
-        return Surroundings(self._text, self.numbers)
 
     def has_number(self, wanted: Quantity) -> bool:
         """Return whether a number occurs with its unit, or without one if the unit occurs elsewhere in the text."""
@@ -109,7 +104,7 @@ class Source:
                 near = self._text[max(date.start - _BEFORE_DATE, 0) : date.end + _AFTER_DATE]
                 if wanted.day in (None, date.day) or re.search(rf"(?<![\d.,:])0?{wanted.day}(?![\d:])", near):
                     return True
-        return wanted.day is None and stem(MONTHS[wanted.month - 1]) in self.stems
+        return wanted.day is None and any(word[:3] == MONTHS[wanted.month - 1] for word in self._months)
 
     def has_code(self, code: str) -> bool:
         """Return whether a code occurs, however its parts are joined."""
@@ -119,6 +114,6 @@ class Source:
     def has_name(self, name: str) -> bool:
         """Return whether a name occurs in any of its forms, or spelled out if it is an acronym."""
         pieces = WORD.findall(name)
-        if all(stem(piece) in self.stems for piece in pieces) or self.has_code(name):
+        if all(stem(piece) in self._stems for piece in pieces) or self.has_code(name):
             return True
         return name.isupper() and any(fold(name) in initials for initials in self._initials)

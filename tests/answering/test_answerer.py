@@ -1,120 +1,203 @@
-"""Answers: whether to answer, with what the model says, its citations checked."""
-
-import math
+"""Answers: written and judged by the model, then given, quoted or refused."""
 
 import pytest
 
-from local_rag.answering.answerer import REFUSAL, Answerer, answer_room
-from local_rag.answering.prompt import CHECK, REQUEST
-from local_rag.answering.reading_budget import USUAL
+from local_rag.answering.answerer import NOT_SURE, REFUSAL, Answerer, answer_room
+from local_rag.answering.prompt import PART, PROPOSAL, REQUEST
+from local_rag.answering.selection import Source, whole_sources
 from local_rag.errors import QuestionError
 from local_rag.llama.open import open_engine
 from local_rag.models.registry import resolve
-from local_rag.records import Answer, Passage
-from tests.fakes import FakeGenerator, FakeVocabulary, passage
+from local_rag.records import Answer, Calibration, Passage, Quote
+from tests.fakes import FakeGenerator, FakeReranker, FakeVocabulary, passage
+
+BOAT = "The boat leaves at seven. It carries mail."
 
 
-def ask(generator: FakeGenerator, *passages: Passage, question: str = "When?") -> tuple[Answer, list[str]]:
-    """Answer, and return the answer with the pieces in which it was told."""
-    pieces: list[str] = []
-    return Answerer(generator, 0.0).answer(question, passages, on_text=pieces.append), pieces
+def sources(*texts: str | Passage) -> list[Source]:
+    given = [passage(one, key=key) if isinstance(one, str) else one for key, one in enumerate(texts, start=1)]
+    return whole_sources("?", [given])
 
 
-def says(text: str) -> FakeGenerator:
-    return FakeGenerator(lambda _prompt: text)
+def ask(generator: FakeGenerator, *texts: str | Passage, question: str = "When?") -> Answer:
+    """Answer, and check that the text was told whole and once."""
+    told: list[str] = []
+    answer = Answerer(generator).answer(question, sources(*texts), on_text=told.append)
+    assert told == [answer.text]
+    return answer
 
 
-def test_the_model_is_first_asked_whether_and_then_what() -> None:
-    generator = says("At seven [1].")
-    answer, _ = ask(generator, passage("It leaves at seven.", title="Handbook"))
-    check, request = generator.prompts
-    assert CHECK in check
-    assert REQUEST in request
-    assert check.partition(CHECK)[0] == request.partition(REQUEST)[0], "both share the sources"
-    assert "[1] Handbook\nIt leaves at seven.\n\nQuestion: When?\n" in request
-    assert (answer.question, answer.answered) == ("When?", True)
+def says(text: str, *, right: bool = True, context_tokens: int = 8192) -> FakeGenerator:
+    return FakeGenerator(lambda _prompt: text, lambda _prompt: right, context_tokens=context_tokens)
+
+
+def calibration(answer_from: float, quote_from: float, signal: str = "right") -> Calibration:
+    """Return one by which an answer is as probable as the model says that it is right, which the fakes are sure of."""
+    return Calibration("prompt", 0.0, {signal: 1.0}, answer_from, quote_from)
+
+
+def test_the_model_first_answers_and_then_says_whether_that_is_right() -> None:
+    generator = says("At seven.")
+    answer = ask(generator, passage(BOAT, title="Handbook"))
+    request, proposal = generator.prompts
+    proposed = PROPOSAL.format(answer="At seven.")
+    assert request.partition(REQUEST)[0] == proposal.partition(proposed)[0] != proposal, "both share the sources"
+    assert f"Source: Handbook\n{BOAT}\n\nQuestion: When?\n{REQUEST}" in request
+    assert (answer.question, answer.outcome, answer.answered) == ("When?", "answered", True)
     assert answer.log_odds is not None
     assert answer.log_odds > 9
+    assert (answer.probability, answer.threshold) == (None, None)
 
 
-def test_citations_of_no_source_are_removed_and_reported() -> None:
-    answer, pieces = ask(says("At seven [1]. Or eight [7], nine [2, 9]."), passage("seven"), passage("nine"))
-    assert answer.text == "At seven [1]. Or eight, nine [2]."
-    assert "".join(pieces) == answer.text
-    assert [(citation.number, citation.passage.text) for citation in answer.citations] == [(1, "seven"), (2, "nine")]
-    assert answer.removed_citations == (7, 9)
-    assert [(support.sentence, support.removed) for support in answer.support] == [
-        ("At seven [1].", ()),
-        ("Or eight, nine [2].", (7, 9)),
-    ]
-
-
-def test_an_answer_without_citation_gets_one() -> None:
-    answer, pieces = ask(says("At seven."), passage("nine"), passage("It leaves at seven."))
-    assert answer.text == "".join(pieces) == "At seven. [2]"
-    assert [citation.passage.text for citation in answer.citations] == ["It leaves at seven."]
-
-
-def test_a_model_that_says_nothing_has_not_answered() -> None:
-    answer, pieces = ask(says(" [3] \n"), passage("nine"))
-    assert (answer.text, answer.answered, answer.citations, answer.removed_citations, pieces) == (
-        "",
-        False,
-        (),
-        (3,),
-        [],
+def test_each_sentence_cites_and_quotes_what_it_stands_on() -> None:
+    answer = ask(says("It leaves at seven. Bread is baked at noon."), BOAT, "Bread is baked with rye, at noon.")
+    assert answer.text == "It leaves at seven. [1] Bread is baked at noon. [2]"
+    assert [one.citations for one in answer.support] == [(1,), (2,)]
+    assert all(one.supported for one in answer.support)
+    assert answer.quotes == (
+        Quote("The boat leaves at seven.", 1, 0, 25),
+        Quote("Bread is baked with rye, at noon.", 2, 0, 33),
     )
+    assert [(one.number, one.passage) for one in answer.citations] == list(enumerate(answer.read, start=1))
+    assert [one.citation for one in answer.shown] == [1, 2]
+    assert answer.written == len(answer.text)
 
 
-def test_low_odds_give_the_fixed_sentence_and_nothing_else() -> None:
-    generator = FakeGenerator(lambda _prompt: "Invented [1].", holds=lambda _prompt: False)
-    answer, pieces = ask(generator, passage("nine"))
-    assert (answer.text, answer.answered, answer.citations) == (REFUSAL, False, ())
-    assert pieces == [REFUSAL]
-    assert [passage.text for passage in answer.read] == ["nine"]
-    assert answer.closest == answer.read
-    assert len(generator.prompts) == 1, "what it would have answered is not asked"
+def test_a_citation_that_the_model_wrote_is_left_out() -> None:
+    assert ask(says("It leaves at seven [3, 4]."), BOAT).text == "It leaves at seven. [1]"
+
+
+def test_a_number_that_the_quotation_lacks_is_missing() -> None:
+    (support,) = ask(says("The boat carries mail to 26 farms."), "The boat carries mail to 30 farms.").support
+    assert (support.supported, support.missing) == (False, ("26",))
+
+
+def test_a_sentence_that_nothing_supports_is_not_given() -> None:
+    answer = ask(says("It leaves at seven. Bananas ripen quickly."), BOAT)
+    assert answer.text == "It leaves at seven. [1]"
+
+
+@pytest.mark.parametrize(
+    "generator", [says("It leaves at seven.", right=False), says("Bananas ripen."), says(" [3] \n")]
+)
+def test_instead_of_a_doubtful_answer_the_documents_are_quoted(generator: FakeGenerator) -> None:
+    answer = ask(generator, BOAT)
+    assert answer.outcome == "quoted"
+    assert answer.text == f"{NOT_SURE}\n- The boat leaves at seven. [1]\n- It carries mail. [1]"
+    assert [one.text for one in answer.quotes] == ["The boat leaves at seven.", "It carries mail."]
+    assert [one.number for one in answer.citations] == [1]
+    assert (answer.support, answer.closest) == ((), ())
+
+
+def test_where_no_source_has_a_word_of_the_question_it_is_refused() -> None:
+    texts = "Rye.", "Wheat.", "Oats.", "Barley."
+    answer = ask(says("Invented."), *texts, question="How long is a camel?")
+    assert (answer.text, answer.outcome, answer.citations, answer.quotes) == (REFUSAL, "refused", (), ())
+    assert [one.text for one in answer.read] == [*texts]
+    assert answer.closest == answer.read[:3]
+
+
+def test_without_sources_the_model_is_not_asked() -> None:
+    generator = says("Invented.")
+    answer = ask(generator)
+    assert (answer.text, answer.outcome, answer.log_odds) == (REFUSAL, "refused", None)
+    assert generator.prompts == []
+
+
+@pytest.mark.parametrize(
+    ("right", "answer_from", "quote_from", "outcome"),
+    [(True, 0.9, 0.1, "answered"), (False, 0.9, 0.0, "quoted"), (False, 0.9, 0.1, "refused")],
+)
+def test_the_calibrated_probability_decides(right: bool, answer_from: float, quote_from: float, outcome: str) -> None:
+    answerer = Answerer(says("It leaves at seven.", right=right), calibration(answer_from, quote_from))
+    answer = answerer.answer("When?", sources(BOAT))
+    assert (answer.outcome, answer.threshold) == (outcome, answer_from)
+    assert answer.probability == pytest.approx(float(right), abs=1e-6)
+    assert answerer.answer("When?", []).probability == 0.0
+
+
+@pytest.mark.parametrize(("right", "outcome"), [(True, "answered"), (False, "quoted")])
+def test_where_a_signal_is_missing_the_models_own_yes_decides(right: bool, outcome: str) -> None:
+    answerer = Answerer(says("It leaves at seven.", right=right), calibration(0.9, 0.9, "fit"))
+    answer = answerer.answer("When?", sources(BOAT))
+    assert (answer.outcome, answer.probability) == (outcome, None)
+
+
+def test_how_well_the_cross_encoder_finds_what_an_answer_stands_on_is_a_signal() -> None:
+    reranker = FakeReranker(lambda _question, text: 2.0 if "mail" in text else 0.5)
+    given = whole_sources("When?", [[passage(BOAT)]], reranker=reranker)
+    for said, fit, lead in (("Mail.", 2.0, 0.0), ("At seven.", 0.5, -1.5), ("Bananas ripen.", 0.5, -1.5)):
+        draft = Answerer(says(said)).draft("When?", given)
+        assert draft
+        assert (draft.signals.fit, draft.signals.lead) == (fit, lead)
+
+
+@pytest.mark.parametrize("said", ["It leaves at seven.", "Bananas ripen."])
+def test_on_request_a_doubtful_answer_is_given(said: str) -> None:
+    answer = Answerer(says(said, right=False)).answer("When?", sources(BOAT), anyway=True)
+    assert answer.answered
+    assert answer.text.startswith(said)
+    assert [one.supported for one in answer.support] == [said != "Bananas ripen."]
+
+
+def test_strict_quotes_instead_of_an_answer_with_a_missing_number() -> None:
+    given = sources("The boat leaves the pier at 7:00.")
+    for said, outcome in (("The boat leaves at 7:00.", "answered"), ("The boat leaves the pier at 8:00.", "quoted")):
+        answerer = Answerer(says(said))
+        assert answerer.answer("When?", given).answered
+        assert answerer.answer("When?", given, strict=True).outcome == outcome
+
+
+def test_an_answer_that_stands_on_a_step_shows_all_steps() -> None:
+    answer = ask(says("Wait at the pier."), "Do this:\n\n1. Wait at the pier.\n2. Wave a red\n   flag.")
+    assert answer.text == "Wait at the pier. [1]\n\n1. Wait at the pier.\n2. Wave a red flag. [1]"
+
+
+def test_each_part_of_a_question_is_answered_once() -> None:
+    question = "When does the boat leave, and who sails it?"
+
+    def reply(prompt: str) -> str:
+        return "The boat leaves at seven. Terna sails." if f"{PART}When" in prompt else "Terna sails. It carries mail."
+
+    generator = FakeGenerator(reply)
+    answer = ask(generator, f"{BOAT} Terna sails her.", question=question)
+    assert answer.text == "The boat leaves at seven. [1] Terna sails. [1] It carries mail. [1]"
+    first, second, proposal = generator.prompts
+    assert f"{PART}When does the boat leave?\n{REQUEST}" in first
+    assert f"{PART}Who sails it?\n{REQUEST}" in second
+    assert "The boat leaves at seven. Terna sails. It carries mail." in proposal
+
+
+def test_an_answer_begins_with_what_it_says() -> None:
+    assert ask(says("According to the provided sources, it leaves at seven."), BOAT).text == "It leaves at seven. [1]"
+
+
+def test_no_more_than_two_sentences_are_taken() -> None:
+    answer = ask(says("It leaves at seven. It carries mail. The boat is red."), f"{BOAT} The boat is red.")
+    assert answer.text == "It leaves at seven. [1] It carries mail. [1]"
 
 
 def test_the_next_question_is_answered_where_nobody_listened_to_the_last() -> None:
-    answerer = Answerer(says("At seven [1]."), 0.0)
+    answerer = Answerer(says("At seven."))
 
     def hang_up(_text: str) -> None:
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError) as kept:
-        answerer.answer("When?", [passage("It leaves at seven.")], on_text=hang_up)
-    assert answerer.answer("When?", [passage("It leaves at seven.")]).answered, kept
+        answerer.answer("When?", sources(BOAT), on_text=hang_up)
+    assert answerer.answer("When?", sources(BOAT)).answered, kept
 
 
-def test_the_threshold_is_in_log_odds() -> None:
-    sure, nine = says("At nine [1]."), [passage("nine")]
-    odds = Answerer(sure, 0.0).answer("When?", nine).log_odds
-    assert odds is not None
-    assert Answerer(sure, odds - 0.1).answer("When?", nine).answered
-    assert not Answerer(sure, odds + 0.1).answer("When?", nine).answered
-
-
-def test_no_passages_no_answer() -> None:
-    generator = says("Invented [1].")
-    answer, pieces = ask(generator)
-    assert (answer.text, answer.answered, answer.log_odds, pieces) == (REFUSAL, False, None, [REFUSAL])
-    assert generator.prompts == []
-
-
-def test_only_the_passages_that_fit_are_read() -> None:
-    many = [passage(f"{number} " + "word " * 20) for number in range(99)]
-    answerer = Answerer(says("Yes [1]."), 0.0)
-    short, whole = (answerer.answer("When?", many, prompt_tokens=limit) for limit in (USUAL, None))
-    assert 2 < len(short.read) < len(whole.read) < 99
-    assert short.read == tuple(many[: len(short.read)])
-    small = Answerer(FakeGenerator(lambda _prompt: "Yes [1].", context_tokens=1000), 0.0)
-    assert small.answer("When?", many) == small.answer("When?", many, prompt_tokens=None), "all that the model can read"
+def test_only_the_sources_that_fit_are_read() -> None:
+    many = [f"{number} " + " ".join(f"word{number * 100 + one}" for one in range(9)) for number in range(40)]
+    answer = ask(says("Yes.", context_tokens=1500), *many)
+    assert 2 < len(answer.read) < 40
+    assert [one.text for one in answer.read] == many[: len(answer.read)]
 
 
 def test_an_endless_question_is_not_taken_for_one_without_answer() -> None:
     with pytest.raises(QuestionError, match="leaves no room for passages; shorten it"):
-        ask(says("Yes [1]."), passage("It leaves at seven."), question="When? " * 2000)
+        ask(says("Yes."), BOAT, question="When? " * 2000)
 
 
 class ByteVocabulary(FakeVocabulary):
@@ -123,9 +206,6 @@ class ByteVocabulary(FakeVocabulary):
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         return list(text.encode(errors="surrogateescape"))
 
-    def piece(self, token: int) -> bytes:
-        return bytes([token])
-
     def detokenize(self, tokens: list[int]) -> str:
         return bytes(tokens).decode(errors="replace")
 
@@ -133,17 +213,16 @@ class ByteVocabulary(FakeVocabulary):
 @pytest.mark.parametrize(
     ("said", "text"),
     [
-        ("Blåbær på Gråskjær, 東京 🙂 [1].", "Blåbær på Gråskjær, 東京 🙂 [1]."),
-        ("Cut \udcf0\udc9f\udc99", "Cut \ufffd [1]"),
-        ("No \udcff\udcff\udcff\udcfftext [1]", "No \ufffd\ufffd\ufffd\ufffdtext [1]"),
+        ("Blåbær på Gråskjær, 東京 🙂.", "Blåbær på Gråskjær, 東京 🙂. [1]"),
+        ("Blåbær \udcf0\udc9f\udc99", "Blåbær \ufffd [1]"),
+        ("Blåbær \udcff\udcff\udcff", "Blåbær \ufffd\ufffd\ufffd [1]"),
     ],
     ids=["characters of several tokens", "cut in the midst of one", "no text at all"],
 )
 def test_tokens_become_characters(said: str, text: str) -> None:
     generator = says(said)
     generator.model = ByteVocabulary()
-    answer, pieces = ask(generator, passage("cut"))
-    assert answer.text == "".join(pieces) == text
+    assert ask(generator, "Blåbær på Gråskjær, 東京").text == text
 
 
 def test_the_room_for_an_answer_is_no_more_than_the_model_has() -> None:
@@ -152,17 +231,15 @@ def test_the_room_for_an_answer_is_no_more_than_the_model_has() -> None:
 
 
 @pytest.mark.slow
-def test_the_tiny_model_really_answers_and_really_refuses() -> None:
+def test_the_tiny_model_really_answers() -> None:
     model = resolve("smollm2-135m-instruct", "answer")
-    pieces: list[str] = []
-    sources = [passage("The boat leaves at seven."), passage("Bread is baked with rye flour.")]
     with open_engine(model.path, context_tokens=answer_room) as engine:
-        answer = Answerer(engine, -math.inf).answer("When does the boat leave?", sources, on_text=pieces.append)
-        refusal = Answerer(engine, math.inf).answer("When does the boat leave?", sources)
+        answer = Answerer(engine).answer(
+            "When does the boat leave?",
+            sources("The boat leaves at seven.", "Bread is baked with rye flour."),
+            anyway=True,
+        )
     assert answer.answered
-    assert "".join(pieces) == answer.text
     assert "seven" in answer.text
     assert answer.citations
-    assert (refusal.text, refusal.answered) == (REFUSAL, False)
     assert answer.log_odds is not None
-    assert refusal.log_odds == pytest.approx(answer.log_odds, abs=0.5)

@@ -25,9 +25,7 @@ class FakeAsk:
     def __call__(self, question: str, options: AskOptions, /, **how: Any) -> Answer:
         self.calls.append({"question": question, "options": options, **how})
         text = f"Answer to {question}"
-        return Answer(
-            question, text, answered=True, citations=(Citation(1, SOURCE),), passages=(SOURCE,), read=(SOURCE,)
-        )
+        return Answer(question, text, "answered", citations=(Citation(1, SOURCE),), passages=(SOURCE,), read=(SOURCE,))
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from local_rag.answering import excerpts, pipeline, prompt
+from local_rag.answering import answerer, attribution, gate, prompt, selection
 from local_rag.answering.recipe import answer_recipe, answering_modules, constants
 from local_rag.retrieval import follow_ups, search
-from local_rag.verification import move
 
 MODULES = {module.__name__: module for module in answering_modules()}
 
@@ -33,12 +32,12 @@ def test_each_constant_changes_the_recipe(module: str) -> None:
 
 
 def test_prompts_limits_and_thresholds_are_constants_of_these_modules() -> None:
-    assert constants(prompt).keys() >= {"_SYSTEM", "CHECK", "CHECK_WHETHER", "REQUEST", "PART", "MAX_ANSWER_TOKENS"}
-    assert constants(pipeline).keys() >= {"SEVERAL", "WIDER"}
-    assert constants(excerpts).keys() >= {"LINES", "LINES_OF_SEVERAL"}
-    assert constants(move).keys() >= {"_CLEARLY_BETTER"}
+    assert constants(prompt).keys() >= {"_SYSTEM", "REQUEST", "PROPOSAL", "PART", "MAX_ANSWER_TOKENS"}
+    assert constants(selection).keys() >= {"SHOWN_TOKENS", "_PASSAGES"}
+    assert constants(attribution).keys() >= {"MOST_UNITS", "_WORTH"}
+    assert constants(answerer).keys() >= {"LEAST_COVERAGE", "MOST_SENTENCES"}
     assert constants(follow_ups).keys() >= {"FOLLOW_UPS"}
-    assert {prompt, pipeline, excerpts, move, follow_ups, search} <= set(answering_modules())
+    assert {prompt, selection, attribution, answerer, gate, follow_ups, search} <= set(answering_modules())
 
 
 def test_the_recipe_is_the_same_in_every_process() -> None:

@@ -13,7 +13,7 @@ from local_rag.records import AskOptions, Turn
 from local_rag.retrieval.search import Trace
 from tests.fakes import FakeGenerator, FakeVocabulary, passage
 
-EARLIER = (Turn("How long is leave in Ireland?", "26 weeks [1].\nPaid."),)
+EARLIER = (Turn("How long is leave in Ireland?", "26 weeks. [1]\nPaid."),)
 
 
 def writing(reply: Callable[[str], str]) -> FakeGenerator:
@@ -35,8 +35,8 @@ class FakeSearch:
 
 
 def found(search: FakeSearch, reply: Callable[[str], str], question: str = "And in Norway?") -> list[list[int]]:
-    answerer = Answerer(writing(reply), 0.0)
-    pipeline = AnswerPipeline(search, lambda: answerer, AskOptions(rewrite=True), earlier=EARLIER)
+    answerer = Answerer(writing(reply))
+    pipeline = AnswerPipeline(search, lambda: answerer, len, AskOptions(rewrite=True), earlier=EARLIER)
     return [[one.chunk_id for one in passages] for passages in pipeline.find(question).lists]
 
 
@@ -62,7 +62,7 @@ def test_the_model_reads_what_was_asked_and_answered_before_on_a_line_each() -> 
     generator = writing(lambda _: '1. "How long is leave in Norway?"\nNo more.')
     assert rewrite("And\nin Norway?", EARLIER * 5, generator) == "How long is leave in Norway?"
     (prompt,) = generator.prompts
-    said = "Question: How long is leave in Ireland?\nAnswer: 26 weeks [1]. Paid.\n\n"
+    said = "Question: How long is leave in Ireland?\nAnswer: 26 weeks. [1] Paid.\n\n"
     assert f"{said * 3}Question: And in Norway?\nWrite the last question anew" in prompt
     assert said * 4 not in prompt
 

@@ -22,7 +22,7 @@ from local_rag.models.registry import (
     resolve,
     verify,
 )
-from local_rag.records import InstalledModel, Role
+from local_rag.records import Calibration, InstalledModel, Role
 
 REGISTRY = load_registry()
 MIB = 1024 * 1024
@@ -320,9 +320,14 @@ def test_a_registry_of_ones_own_is_read_resolved_and_verified(tmp_path: Path) ->
         format = "gguf"
         licence = "MIT"
         context_length = 512
-        answered_log_odds = 0.5
         hub = {{ repository = "a/b", revision = "main" }}
         files = [{{ name = "foo.gguf", bytes = 3, sha256 = "{sha256}" }}]
+        [models.foo.calibration]
+        recipe = "r"
+        bias = -1.0
+        weights = {{ right = 0.5 }}
+        answer_from = 0.6
+        quote_from = 0.1
     """)
     mine = load_registry(registry)
     foo = mine.models["foo"]
@@ -338,7 +343,7 @@ def test_a_registry_of_ones_own_is_read_resolved_and_verified(tmp_path: Path) ->
         path=tmp_path / "foo/foo.gguf",
         identity=sha256,
         context_length=512,
-        answered_log_odds=0.5,
+        calibration=Calibration("r", -1.0, {"right": 0.5}, answer_from=0.6, quote_from=0.1),
     )
 
 

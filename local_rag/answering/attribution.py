@@ -1,0 +1,84 @@
+"""Find the units that an answer stands on: those with its words, numbers and names that the question does not have.
+
+These units are the citation and the quotation, so both are true by construction.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from local_rag.answering.selection import Source
+from local_rag.answering.units import Unit, headings_of
+from local_rag.index.keyword_index import keyword_tokens
+from local_rag.verification.facts import missing_facts
+from local_rag.verification.sources import Source as FactSource
+
+MOST_UNITS = 3  # that one sentence may stand on
+_ABOUT = 0.5  # the weight of a word of the question against a new one
+_WORTH = 0.2  # the least share of a sentence's new words that another unit must add
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """The units that a sentence stands on, best first, each with the index of its source.
+
+    `coverage` is the share of the sentence's new words in them, weighted by how few of the units have each word.
+    `missing` are the numbers and names in neither the units nor the question.
+    """
+
+    sentence: str
+    units: tuple[tuple[int, Unit], ...]
+    coverage: float
+    missing: tuple[str, ...]
+
+
+class Attributor:
+    """Attribute sentences to the units of sources."""
+
+    def __init__(self, question: str, sources: Sequence[Source]) -> None:
+        self._question, self._asked = question, frozenset(keyword_tokens(question))
+        self._units = [(number, unit) for number, source in enumerate(sources) for unit in source.units]
+        self._texts = [
+            f"{headings_of(sources[number].passage)} > {unit.heading}\n{unit.text}" for number, unit in self._units
+        ]
+        self._words = [frozenset(keyword_tokens(text)) for text in self._texts]
+        self._counts = Counter(word for words in self._words for word in words)
+
+    @property
+    def is_close(self) -> bool:
+        """Return whether the units have any word of the question, or the question no word to look for."""
+        return not self._asked or any(self._asked & words for words in self._words)
+
+    def attribute(self, sentence: str) -> Attribution:
+        """Return the units that a sentence stands on; none if no unit has any of its words."""
+        said = frozenset(keyword_tokens(sentence))
+        # "Yes, dogs may come." may have no word that the question lacks.
+        wanted = said - self._asked or said
+        found, left = list[int](), wanted
+        total = self._weight(wanted)
+        while left and len(found) < MOST_UNITS:
+            best = max(self._candidates(found), key=lambda one: self._fit(one, left, first=not found), default=None)
+            if best is None or self._weight(left & self._words[best]) < (_WORTH if found else 1e-9) * total:
+                break
+            found.append(best)
+            left -= self._words[best]
+        sources = [FactSource(self._texts[one]) for one in found]
+        missing = missing_facts(self._question, sentence, sources)
+        coverage = 1 - self._weight(left) / total if total else 0.0
+        return Attribution(
+            sentence, tuple(self._units[one] for one in found), coverage, tuple(fact.text for fact in missing)
+        )
+
+    def _candidates(self, found: Sequence[int]) -> Sequence[int]:
+        """Return the units that a sentence may stand on: all of them, then those of the same passage."""
+        return [one for one in range(len(self._units)) if not found or self._units[one][0] == self._units[found[0]][0]]
+
+    def _fit(self, index: int, wanted: frozenset[str], *, first: bool) -> tuple[float, int]:
+        """Return how many wanted words a unit has, by weight; the first should also be about the question."""
+        words, about = self._words[index], self._asked if first else frozenset()
+        weight = self._weight(wanted & words) + _ABOUT * self._weight(about & words)
+        return weight, -self._units[index][1].rank
+
+    def _weight(self, words: frozenset[str]) -> float:
+        return sum(math.log(1 + len(self._units) / (1 + self._counts[word])) for word in words)

@@ -1,0 +1,82 @@
+"""Estimate how probable it is that an answer is right, from the signals of the model that wrote it.
+
+The estimate is a logistic regression. It belongs to one model and one prompt, so it is stored with the identity of the
+model and with `prompt_recipe`, and with another prompt it is not used.
+"""
+
+import functools
+import importlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from local_rag.answering.recipe import constants
+from local_rag.keys import key_of
+from local_rag.records import Calibration
+
+_SHAPE_THE_PROMPT = ("units", "selection", "question_parts", "prompt", "attribution", "answerer")
+_VERSION = 1  # increase it when code that shapes the prompt or a signal changes without any constant changing
+_PENALTY, _STEPS = 1.0, 50
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What speaks for an answer.
+
+    `right` are the log odds of the model's Yes that the answer is right according to the sources. `fit` is the
+    cross-encoder's best logit of the units that the answer stands on, and `lead` what the best unit shown has less: the
+    model and the cross-encoder seldom agree on a wrong one. Both are None without a cross-encoder.
+
+    The probabilities of the answer's tokens, the share of its words in these units, and its agreement with an answer
+    from more text were measured, too: beside these signals they say nothing.
+    """
+
+    right: float
+    fit: float | None = None
+    lead: float | None = None
+
+
+@functools.cache
+def prompt_recipe(reranker: str = "") -> str:
+    """Return a key of all that shapes what the model reads and what is asked of it.
+
+    `reranker` is the identity of the cross-encoder, empty without one.
+    """
+    modules = [importlib.import_module(f"{__package__}.{name}") for name in _SHAPE_THE_PROMPT]
+    return key_of("prompt", _VERSION, reranker, {module.__name__: constants(module) for module in modules})
+
+
+def valid(calibration: Calibration | None, reranker: str) -> Calibration | None:
+    """Return a calibration if it was made with this prompt and this cross-encoder."""
+    return calibration if calibration and calibration.recipe == prompt_recipe(reranker) else None
+
+
+def log_odds(signals: Signals, calibration: Calibration) -> float:
+    """Return the log odds that an answer is right; not a number if one of the signals is missing."""
+    known: Mapping[str, float | None] = asdict(signals)
+    values = ((weight, known[name]) for name, weight in calibration.weights.items())
+    return calibration.bias + sum(math.nan if value is None else weight * value for weight, value in values)
+
+
+def probability(signals: Signals, calibration: Calibration | None) -> float | None:
+    """Return the probability that an answer is right; None without a calibration for its signals."""
+    odds = log_odds(signals, calibration) if calibration else math.nan
+    return None if math.isnan(odds) else 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
+
+
+def fit(signals: Sequence[Signals], right: Sequence[bool], names: Sequence[str]) -> tuple[float, dict[str, float]]:
+    """Return the bias and the weights of the named signals: a logistic regression with an L2 penalty."""
+    rows = np.array([[getattr(one, name) for name in names] for one in signals], dtype=float)
+    mean, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-9
+    design = np.column_stack([np.ones(len(rows)), (rows - mean) / spread])
+    penalty = _PENALTY * np.diag([0.0, *(1.0 for _ in names)])
+    weights, wanted = np.zeros(design.shape[1]), np.array(right, dtype=float)
+    for _ in range(_STEPS):  # Newton's method
+        expected = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
+        slope = design.T @ (wanted - expected) - penalty @ weights
+        curve = (design.T * (expected * (1 - expected))) @ design + penalty + 1e-6 * np.eye(len(weights))
+        weights += np.linalg.solve(curve, slope)
+    plain = weights[1:] / spread
+    return float(weights[0] - plain @ mean), dict(zip(names, map(float, plain), strict=True))

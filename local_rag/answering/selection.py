@@ -1,0 +1,173 @@
+"""Choose what a model is shown of the passages found: the units that fit the question best, up to a number of tokens.
+
+The cross-encoder and the words that a unit shares with the question fail on different units, so the ranks of both are
+fused. The number of tokens is fixed: the same question is answered from the same text on every machine.
+"""
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from local_rag.answering.units import Unit, headings_of, split_units
+from local_rag.index.keyword_index import keyword_tokens
+from local_rag.models.reranker import Reranker
+from local_rag.records import Passage, Shown
+
+SHOWN_TOKENS = 600
+_PASSAGES = 8
+_RANK_K = 10
+_MARGIN = 3.0  # a unit whose logit is this far below the best, with odds 20 times smaller, only distracts the model
+_LEFT_OUT = "\n\u2026\n"
+_SAME = 0.9  # the share of word triples that two copies of a text have in common
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a model is shown of a passage: some of its units, in reading order, and their text."""
+
+    passage: Passage
+    units: tuple[Unit, ...]
+    text: str
+
+
+def select_sources(
+    question: str,
+    lists: Sequence[Sequence[Passage]],
+    *,
+    count_tokens: Callable[[str], int],
+    reranker: Reranker | None,
+    tokens: int = SHOWN_TOKENS,
+) -> list[Source]:
+    """Return the sources for a question, best first, from the passages found for it and for each of its parts.
+
+    The best units of the first passages are shown, each with its neighbours in the same text, until `tokens` are used.
+    """
+    passages = drop_copies(take_turns(lists))[:_PASSAGES]
+    units = _ranked(question, passages, reranker)
+    chosen = dict[int, None]()  # indexes of units, best first
+    room = tokens
+    least = max((unit.logit or 0.0 for unit in units), default=0.0) - _MARGIN
+    for index in sorted(range(len(units)), key=lambda index: units[index].rank):
+        if (units[index].logit or 0.0) < least:
+            continue
+        number = units[index].passage
+        new = [one for one in _with_neighbours(units, index) if one not in chosen]
+        cost = sum(count_tokens(units[one].text) for one in new)
+        if all(units[one].passage != number for one in chosen):
+            cost += count_tokens(headings_of(passages[number]))
+        if cost > room and chosen:
+            break
+        room -= cost
+        chosen |= dict.fromkeys(new)
+    best = dict.fromkeys(units[one].passage for one in chosen)
+    return [
+        _source(passages[number], units, [one for one in sorted(chosen) if units[one].passage == number])
+        for number in best
+    ]
+
+
+def whole_sources(
+    question: str, lists: Sequence[Sequence[Passage]], *, reranker: Reranker | None = None
+) -> list[Source]:
+    """Return all passages as sources with their whole text."""
+    passages = drop_copies(take_turns(lists))
+    units = _ranked(question, passages, reranker)
+    return [
+        Source(passage, tuple(unit for unit in units if unit.passage == number), passage.text)
+        for number, passage in enumerate(passages)
+    ]
+
+
+def shown_of(sources: Sequence[Source]) -> list[Shown]:
+    """Return what the model is shown of each source, with the number of the source; the first has 1."""
+    return [
+        Shown(number, f"{headings_of(source.passage)}\n{source.text}") for number, source in enumerate(sources, start=1)
+    ]
+
+
+def _ranked(question: str, passages: Sequence[Passage], reranker: Reranker | None) -> list[Unit]:
+    """Return the units of passages in reading order, each with its rank for a question."""
+    units = split_units(passages)
+    headings = [headings_of(passage) for passage in passages]
+    texts = [
+        f"{' > '.join(filter(None, (headings[one.passage], one.heading)))}\n{' '.join(one.text.split())}"
+        for one in units
+    ]
+    overlaps = _overlaps(question, texts, [one.text for one in units])
+    logits = reranker.score(question, texts) if reranker and texts else []
+    fused = [0.0] * len(units)
+    for row in (overlaps, logits or [-one.passage for one in units]):
+        for rank, index in enumerate(sorted(range(len(units)), key=lambda index: -row[index]), start=1):
+            fused[index] += 1 / (_RANK_K + rank)
+    for rank, index in enumerate(sorted(range(len(units)), key=lambda index: -fused[index])):
+        units[index] = replace(units[index], rank=rank, logit=logits[index] if logits else None)
+    return units
+
+
+def _overlaps(question: str, texts: Sequence[str], own: Sequence[str]) -> list[float]:
+    """Return the words that each text shares with the question, weighted by how few of the units have them."""
+    asked = set(keyword_tokens(question))
+    counts = Counter(word for text in own for word in set(keyword_tokens(text)))
+    weights = {word: math.log(1 + len(own) / (1 + counts[word])) for word in asked}
+    return [sum(weights[word] for word in asked & set(keyword_tokens(text))) for text in texts]
+
+
+def _with_neighbours(units: Sequence[Unit], index: int) -> list[int]:
+    """Return a unit with those before and after it; a row needs none, because its neighbours are about other things."""
+    near = [index] if units[index].kind == "row" else [index - 1, index, index + 1]
+    return [one for one in near if 0 <= one < len(units) and units[one].passage == units[index].passage]
+
+
+def _source(passage: Passage, units: Sequence[Unit], shown: Sequence[int]) -> Source:
+    """Write the units with the indexes `shown`, which are those of one passage in reading order."""
+    text, heading, last = "", "", -1
+    for index in shown:
+        unit = units[index]
+        if text:
+            text += _between(passage.text, units[last], unit) if index == last + 1 else _LEFT_OUT
+        if unit.heading != heading:
+            heading = unit.heading
+            text += f"{heading}:\n" if heading else ""
+        text += unit.text
+        last = index
+    return Source(passage, tuple(units[index] for index in shown), text)
+
+
+def _between(text: str, before: Unit, unit: Unit) -> str:
+    """Return what to write between two units that follow each other."""
+    same = before.kind == unit.kind == "sentence" and before.paragraph == unit.paragraph
+    return text[before.end : unit.start] if same else "\n"
+
+
+def take_turns(lists: Sequence[Sequence[Passage]]) -> list[Passage]:
+    """Take the best passage of each list, then the second best, and so on; each passage only once."""
+    taken: dict[int, Passage] = {}
+    for turn in itertools.zip_longest(*lists):
+        for passage in filter(None, turn):
+            taken.setdefault(passage.chunk_id, passage)
+    return list(taken.values())
+
+
+def drop_copies(passages: Sequence[Passage]) -> list[Passage]:
+    """Keep the first of several passages with nearly the same words, and add the locations of the others to it."""
+    kept: list[tuple[frozenset[tuple[str, ...]], Passage]] = []
+    for passage in passages:
+        triples = _word_triples(passage.text)
+        for index, (others, first) in enumerate(kept):
+            if len(triples & others) >= _SAME * len(triples | others):
+                if passage.path != first.path and passage.location not in first.also_in:
+                    kept[index] = others, replace(first, also_in=(*first.also_in, passage.location))
+                break
+        else:
+            kept.append((triples, passage))
+    return [passage for _, passage in kept]
+
+
+def _word_triples(text: str) -> frozenset[tuple[str, ...]]:
+    """Return all sequences of three words."""
+    words = _WORD.findall(text.lower())
+    return frozenset(zip(words, words[1:], words[2:], strict=False)) or frozenset([tuple(words)])

@@ -1,0 +1,80 @@
+"""Quotations: word for word from a passage, whole lists of steps, and few lines where there is no answer."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local_rag.answering.attribution import Attributor
+from local_rag.answering.quotes import MOST_LINES, is_list, quote_best, quote_support, unwrapped
+from local_rag.answering.selection import Source, select_sources, whole_sources
+from local_rag.records import Quote
+from tests.fakes import FakeReranker, passage
+
+STEPS = "Do this:\n\n1. Wait at the pier.\n2. Wave a red\n   flag.\n\nThen go."
+
+
+def sources(*texts: str) -> list[Source]:
+    return whole_sources("?", [[passage(text, key=key) for key, text in enumerate(texts)]])
+
+
+def support(sentence: str, given: list[Source]) -> list[Quote]:
+    return quote_support([Attributor("What?", given).attribute(sentence)], given)
+
+
+def test_what_a_sentence_stands_on_is_quoted_with_its_span() -> None:
+    (quote,) = support("At seven.", sources("Bread is rye.", "It rains. The boat\nleaves at seven."))
+    assert quote == Quote("The boat\nleaves at seven.", 2, 10, 35)
+
+
+def test_two_sentences_that_stand_on_one_unit_quote_it_once() -> None:
+    given = sources("The boat leaves at seven with mail.")
+    attributor = Attributor("What?", given)
+    assert len(quote_support([attributor.attribute("At seven."), attributor.attribute("With mail.")], given)) == 1
+
+
+def test_a_step_is_quoted_with_all_steps_of_its_list() -> None:
+    (quote,) = support("Wave a red flag.", sources(STEPS))
+    assert quote.text == "1. Wait at the pier.\n2. Wave a red\n   flag."
+    assert is_list(quote.text)
+    assert not is_list("1. Wave a red\n   flag.")
+
+
+def test_a_row_is_quoted_as_it_is_written() -> None:
+    (quote,) = support("Terna.", sources("| Boat | Leaves |\n|---|---|\n| Terna | 7:00 |"))
+    assert quote.text == "| Terna | 7:00 |"
+
+
+def test_a_long_list_is_quoted_only_by_the_step() -> None:
+    steps = "\n".join(f"{number}. Wait {'very ' * 20}long at pier {number}." for number in range(1, 20))
+    (quote,) = support("Pier 7.", sources(steps))
+    assert quote.text.startswith("7. Wait very")
+    assert quote.text.endswith("pier 7.")
+
+
+def test_without_an_answer_the_best_units_are_quoted() -> None:
+    text = "One is. Two is. The boat sails. Four is. Five is."
+    reranker = FakeReranker(lambda _question, text: float("boat" in text))
+    given = select_sources("boat", [[passage(text)]], count_tokens=len, reranker=reranker)
+    best = quote_best([], given)
+    assert (len(best), best[0].text) == (MOST_LINES, "The boat sails.")
+    doubtful = Attributor("boat", given).attribute("Five.")
+    assert [one.text for one in quote_best([doubtful], given)][:2] == ["Five is.", "The boat sails."]
+
+
+def test_wrapped_lines_are_joined_but_not_steps_items_and_code() -> None:
+    assert unwrapped("The boat\n  leaves.") == "The boat leaves."
+    for text in ("1. Wait.\n2. Go.", "- Wait.\n- Go.", "```\nwait\n  go\n```"):
+        assert unwrapped(text) == text
+
+
+_LINES = st.sampled_from(
+    ["1. Wait here.\n", "- boat\n", "| a | b |\n", "At seven. ", "boat ", "\n", "```\n", "# Head\n"]
+)
+
+
+@given(st.lists(st.lists(_LINES, max_size=12).map("".join), max_size=3), st.lists(_LINES, max_size=3).map("".join))
+def test_a_quotation_is_always_a_part_of_its_passage(texts: list[str], sentence: str) -> None:
+    given = sources(*texts)
+    attribution = Attributor("boat", given).attribute(sentence)
+    for quote in [*quote_support([attribution], given), *quote_best([attribution], given)]:
+        text = given[quote.citation - 1].passage.text
+        assert quote.text == text[quote.start : quote.end] != ""

@@ -1,0 +1,100 @@
+"""What a model is shown of the passages found: the units that fit best, with their neighbours, in few tokens."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local_rag.answering.selection import Source, drop_copies, select_sources, shown_of, take_turns, whole_sources
+from local_rag.answering.units import headings_of
+from local_rag.records import Passage
+from tests.fakes import FakeReranker, passage
+
+FERRY = "The ferry leaves at seven and carries mail, milk and whoever has business on the islands."
+
+
+def numbered(*texts: str, title: str = "") -> list[Passage]:
+    return [passage(text, key=key, path=f"{key}.md", title=title) for key, text in enumerate(texts, start=1)]
+
+
+def count(text: str) -> int:
+    return len(text.split())
+
+
+def select(question: str, *texts: str, prefer: str = "", by: float = 1.0, tokens: int = 600) -> list[Source]:
+    """Select, by a cross-encoder if it prefers texts with some words."""
+    reranker = (
+        FakeReranker(lambda _question, text: by * any(word in text for word in prefer.split())) if prefer else None
+    )
+    return select_sources(question, [numbered(*texts)], count_tokens=count, reranker=reranker, tokens=tokens)
+
+
+def test_the_best_units_are_shown_with_their_neighbours() -> None:
+    text = "One is. Two is. Three is. The boat sails. Five is. Six is. Seven is. Rye is bread. Nine is."
+    (source,) = select("Where does the boat sail?", text, prefer="boat", tokens=8)
+    assert source.text == "Three is. The boat sails. Five is."
+    (source,) = select("Where does the boat sail with bread?", text, prefer="boat Rye", tokens=16)
+    assert source.text == "Three is. The boat sails. Five is.\n\u2026\nSeven is. Rye is bread. Nine is."
+    assert [one.text for one in source.units if one.rank < 2] == ["The boat sails.", "Rye is bread."]
+
+
+def test_rows_are_shown_without_their_neighbours_but_with_the_heading_above() -> None:
+    table = "## Times\n| Boat | Leaves |\n|---|---|\n| Terna | 7:00 |\n| Alke | 9:00 |\n| Ryle | 11:00 |"
+    (source,) = select("When does Alke leave?", table, prefer="Alke", tokens=5)
+    assert source.text == "Times:\nBoat: Alke; Leaves: 9:00"
+
+
+def test_the_source_with_the_best_unit_is_the_first() -> None:
+    found = select("When does the boat sail?", "Bread is rye.", "The boat sails at seven.", prefer="boat")
+    assert [one.passage.chunk_id for one in found] == [2, 1]
+    shown = shown_of(found)
+    assert [one.citation for one in shown] == [1, 2]
+    assert shown[0].text.endswith("The boat sails at seven.")
+
+
+def test_words_of_the_question_count_without_a_cross_encoder_and_rare_ones_more() -> None:
+    texts = ["The bread is rye.", "The boat is old.", "The mail is late.", "The boat is wet."]
+    assert [one.text for one in select("Is the boat with the mail here?", *texts, tokens=4)] == [texts[2]]
+    assert [one.text for one in select("Anything?", *texts, tokens=4)] == [texts[0]], "that which was found first"
+
+
+def test_a_unit_that_fits_far_worse_only_distracts() -> None:
+    texts = ["The boat sails.", "Bread is rye."]
+    assert len(select("Where does it sail?", *texts, prefer="boat", by=1.0)) == 2
+    assert len(select("Where does it sail?", *texts, prefer="boat", by=20.0)) == 1
+
+
+_TEXT = st.lists(st.sampled_from(["One boat. ", "Two ", "mail. ", "\n\n", "- rye\n", "| a | b |\n", "## Head\n"]))
+
+
+@given(st.lists(_TEXT.map("".join), max_size=9), st.integers(1, 40))
+def test_what_is_shown_keeps_within_the_tokens(texts: list[str], tokens: int) -> None:
+    lists = [numbered(*texts, title="The title")]
+    sources = select_sources("Boat?", lists, count_tokens=count, reranker=None, tokens=tokens)
+    shown = [unit for source in sources for unit in source.units]
+    used = sum(count(one.text) for one in shown) + sum(count(headings_of(one.passage)) for one in sources)
+    assert used <= tokens or len(shown) <= 3, "the best one is shown with its neighbours however long they are"
+    for source in sources:
+        assert source.units
+        assert list(source.units) == sorted(source.units, key=lambda one: one.start)
+        assert all(unit.text in source.text for unit in source.units)
+
+
+def test_whole_passages_are_shown_with_all_their_units() -> None:
+    text = "# Boat\n\nIt sails. It lands."
+    (source,) = whole_sources("Where?", [[passage(text)]])
+    assert source.text == text
+    assert [unit.text for unit in source.units] == ["It sails.", "It lands."]
+
+
+def test_lists_take_turns_and_each_passage_is_taken_once() -> None:
+    one, two, three, four = numbered("one", "two", "three", "four")
+    assert take_turns([[one, two, three], [four, one]]) == [one, four, two, three]
+
+
+def test_copies_are_read_once_and_the_first_names_the_places_of_the_others() -> None:
+    found = drop_copies(numbered(FERRY, f"{FERRY}\n", "Bread is baked at noon."))
+    assert [one.chunk_id for one in found] == [1, 3]
+    assert found[0].also_in == ("2.md:1",)
+
+
+def test_what_differs_in_one_word_of_few_is_no_copy() -> None:
+    assert len(drop_copies(numbered("At seven in Ireland.", "At seven in Norway."))) == 2
