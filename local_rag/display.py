@@ -14,6 +14,7 @@ from local_rag.records import Answer, Passage, Provenance, heading_path
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BREAKS = re.compile("[\n\t\u2028\u2029]")
 _SNIPPET_CHARACTERS = 320
+_CONFIDENCE = ((0.85, "Very likely right"), (0.65, "Probably right"), (0.4, "Uncertain"), (0.0, "Doubtful"))
 
 
 def printable(text: str) -> str:
@@ -77,31 +78,36 @@ def answer_as_dict(answer: Answer) -> dict[str, Any]:
     """Return an answer as a dictionary for JSON."""
     return {
         "question": answer.question,
+        "outcome": answer.outcome,
         "answered": answer.answered,
         "answer": answer.text,
-        "log_odds": answer.log_odds,
+        "probability": answer.probability,
         "threshold": answer.threshold,
+        "log_odds": answer.log_odds,
+        "quotes": [{"text": quote.text, "citation": quote.citation} for quote in answer.quotes],
+        "shown": [_json_value(shown) for shown in answer.shown],
         "citations": [
             {"number": citation.number, **passage_as_dict(citation.passage)} for citation in answer.citations
         ],
-        "removed_citations": answer.removed_citations,
         "read": [passage_as_dict(passage) for passage in answer.read],
         "tokens": answer.tokens,
         "seconds": round(answer.seconds, 3),
         "look_alikes": [passage_as_dict(passage) for passage in answer.look_alikes],
         "closest": [passage_as_dict(passage) for passage in answer.closest],
-        "changed_citations": answer.changed_citations,
+        # Citations are found by code, so none is removed or changed; the fields stay for programs that read them.
+        "removed_citations": [],
+        "changed_citations": [],
         "support": [_json_value(support) for support in answer.support],
         "passages": [passage_as_dict(passage) for passage in answer.passages],
     }
 
 
-def changed_citations(answer: Answer) -> list[str]:
-    """Describe each citation that the check changed, or added to a sentence without one."""
-    return [
-        f"A sentence now cites [{new}] instead of [{old}] because that source fits better."
-        for old, new in answer.changed_citations
-    ]
+def confidence(answer: Answer) -> str:
+    """Say in words how probable it is that an answer is right; empty if it is not known."""
+    if answer.probability is None or answer.outcome == "refused":
+        return ""
+    words = next(words for least, words in _CONFIDENCE if answer.probability >= least)
+    return f"{words}: right in about {round(10 * answer.probability)} of 10 such cases"
 
 
 def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, ...]:

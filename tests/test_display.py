@@ -6,6 +6,7 @@ import pytest
 
 from local_rag.display import (
     answer_as_dict,
+    confidence,
     describe_contexts,
     display_path,
     one_line,
@@ -13,7 +14,7 @@ from local_rag.display import (
     printable,
     printable_json,
 )
-from local_rag.records import Answer, Citation, Hit, Passage, Progress, Skipped
+from local_rag.records import Answer, Citation, Hit, Passage, Progress, Quote, Shown, Skipped
 
 
 @pytest.mark.parametrize(
@@ -87,24 +88,43 @@ def test_json_takes_records_and_paths() -> None:
 def test_an_answer_for_json_names_its_citations_and_how_each_passage_was_found() -> None:
     answer = Answer(
         "When?",
-        "At seven [2].",
-        True,
+        "At seven. [2]",
+        "answered",
         (Citation(2, PASSAGE),),
+        quotes=(Quote("It leaves\n\nat seven.", 2, 0, 20),),
+        shown=(Shown(2, "Boat > Times\nIt leaves at seven."),),
         passages=(PASSAGE, PASSAGE),
-        removed_citations=(9,),
+        probability=0.75,
         log_odds=1.5,
     )
     read = json.loads(printable_json(answer_as_dict(answer)))
-    assert (read["answer"], read["answered"], read["removed_citations"], read["log_odds"]) == (
+    assert (read["answer"], read["outcome"], read["answered"], read["probability"], read["log_odds"]) == (
         answer.text,
+        "answered",
         True,
-        [9],
+        0.75,
         1.5,
     )
+    assert read["quotes"] == [{"text": "It leaves\n\nat seven.", "citation": 2}]
+    assert read["shown"] == [{"citation": 2, "text": "Boat > Times\nIt leaves at seven."}]
+    assert read["removed_citations"] == read["changed_citations"] == []
     (citation,) = read["citations"]
     assert {**read["passages"][1], "number": 2} == citation
     assert citation["location"] == "documents/boat.md:3"
     assert citation["ranks"] == {"dense": {"rank": 2, "score": 0.123456}, "fused": {"rank": 1, "score": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("probability", "said"),
+    [
+        (0.86, "Very likely right: right in about 9 of 10 such cases"),
+        (0.1, "Doubtful: right in about 1 of 10 such cases"),
+    ],
+)
+def test_a_probability_is_said_in_words(probability: float, said: str) -> None:
+    assert confidence(Answer("?", "!", "answered", probability=probability)) == said
+    assert confidence(Answer("?", "!", "refused", probability=probability)) == ""
+    assert confidence(Answer("?", "!", "answered")) == ""
 
 
 def test_a_passage_for_people_is_a_line_each_for_place_headings_beginning_and_reasons() -> None:

@@ -16,7 +16,7 @@ from local_rag.cli.options import (
     require_question,
 )
 from local_rag.cli.search import NO_MATCHING_DOCUMENT, location_as_text, passage_as_text
-from local_rag.display import answer_as_dict, changed_citations, display_path, one_line, printable, printable_json
+from local_rag.display import answer_as_dict, confidence, display_path, one_line, printable, printable_json
 from local_rag.records import Answer, AskOptions, Passage
 from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server
@@ -39,7 +39,11 @@ def command(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Answer a QUESTION from the indexed documents with citations, or report that they do not contain the answer."""
+    """Answer a QUESTION from the indexed documents with citations.
+
+    If the answer is doubtful, quote what the documents say; if nothing in them is close, report that. The exit code is
+    0 for all three.
+    """
     require_question(question)
 
     def show(found: Sequence[Passage]) -> None:
@@ -77,33 +81,22 @@ def command(
     for citation in answer.citations:
         click.echo(f"  [{citation.number}] {location_as_text(citation.passage)}")
     if answer.closest:
-        click.echo(f"\nClosest passages ({_reason(answer)}):")
+        click.echo("\nClosest passages:")
     for passage in answer.closest:
         click.echo(f"  {location_as_text(passage)}")
-    if answer.removed_citations:
-        numbers = ", ".join(map(str, answer.removed_citations))
-        click.echo(f"Removed citations to sources that do not exist: {numbers}.", err=True)
-    for remark in remarks(answer, strict=options.strict):
+    for remark in remarks(answer):
         click.echo(one_line(remark), err=True)
 
 
-def _reason(answer: Answer) -> str:
-    """Return why there is no answer."""
-    if answer.log_odds is None or answer.threshold is None:
-        return "none was read"
-    if answer.log_odds >= answer.threshold:
-        return "they support no sentence of the answer"
-    return f"confidence too low: log odds {answer.log_odds:.1f}, threshold {answer.threshold:.1f}"
-
-
-def remarks(answer: Answer, *, strict: bool) -> Iterator[str]:
-    """Yield remarks on an answer, one line each: changed citations, similar documents, unsupported sentences."""
-    yield from changed_citations(answer)
+def remarks(answer: Answer) -> Iterator[str]:
+    """Yield remarks on an answer, one line each: how sure it is, similar documents, unsupported sentences."""
+    if answer.answered and (sure := confidence(answer)):
+        yield f"{sure}."
     if answer.look_alikes:
         about = answer.citations[0].passage
         others = "; ".join(f"{one.title} ({display_path(one.location)})" for one in answer.look_alikes)
         yield f"This answer is about: {about.title}. Similar passages are in: {others}."
     for support in answer.support:
         if not support.supported:
-            missing = f"{', '.join(support.missing)} does not occur in the sources of: {support.sentence}"
-            yield f"Left out because {missing}" if strict else missing
+            lacking = ", ".join(support.missing) or "This"
+            yield f"{lacking} does not occur in the sources of: {support.sentence}"

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from local_rag.answering.conversation import Conversation
+from local_rag.cli.ask import remarks
 from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option, open_library
 from local_rag.cli.search import NO_MATCHING_DOCUMENT, location_as_text, passage_as_text
 from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
@@ -94,6 +95,8 @@ def _ask(question: str, conversation: Conversation, *, as_json: bool) -> None:
         return
     click.echo()
     _show_citations(answer)
+    for remark in remarks(answer):
+        click.echo(one_line(remark), err=True)
     if conversation.options.filters and answer is conversation.last and not answer.passages:
         click.echo(NO_MATCHING_DOCUMENT, err=True)
 

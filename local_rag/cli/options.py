@@ -220,14 +220,12 @@ _ASK_OPTIONS = {
         "passages": click.option(
             "--passages",
             type=click.IntRange(min=1),
-            help="How many passages the model reads; more take longer.  [default: the likely ones, about ten seconds]",
+            help="How many passages the model is shown whole; more take longer.  [default: the best parts of several]",
         ),
-        "expand": click.option(
-            "--expand", is_flag=True, help="Also search for rephrasings of the question that the model writes."
-        ),
-        "diverse": click.option("--diverse", is_flag=True, help="Prefer passages that differ from each other."),
         "strict": click.option(
-            "--strict", is_flag=True, help="Drop sentences with a number or name that their sources lack."
+            "--strict",
+            is_flag=True,
+            help="Quote instead of answering with a number or name that the quoted text lacks.",
         ),
     },
     "chat": {

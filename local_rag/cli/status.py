@@ -43,8 +43,8 @@ def _as_text(status: Status) -> str:
         f"Models: {', '.join(f'{role} {name}' for role, name in status.models.items())}",
         f"Indexes: {', '.join(generations) or 'none'}",
     ]
-    if status.answered_log_odds is not None:
-        lines.append(f"Answers: above a confidence (log odds) of {status.answered_log_odds:.2f}")
+    if status.answered_from is not None:
+        lines.append(f"Answers: given if they are right with a probability of {status.answered_from:.2f} or more")
     if status.contexts_gain:
         lines.append(gain_as_text(status.contexts_gain))
     if (usage := status.usage).questions:

@@ -162,12 +162,26 @@ class CitedPassage(BaseModel):
     location: str
 
 
+class Quotation(BaseModel):
+    """Text of a document, word for word, and the number of its citation."""
+
+    text: str
+    citation: int
+
+
 class Answered(BaseModel):
-    """What `ask` gives; `answered` is false where the documents do not hold the answer."""
+    """What `ask` gives.
+
+    The outcome is `answered`, `quoted` where the answer is doubtful and the text only quotes the documents, or
+    `refused` where they say nothing about the question. `answered` is true only for the first.
+    """
 
     question: str
+    outcome: Literal["answered", "quoted", "refused"]
     answered: bool
     text: str
+    probability: float | None = Field(description="How probable it is that the answer is right; null if unknown.")
+    quotes: list[Quotation]
     citations: list[CitedPassage]
     closest: list[CitedPassage]
 
@@ -213,8 +227,8 @@ SHAPES: Mapping[str, Shape] = {
     ),
     "ask": Shape(
         "Ask the documents",
-        "Let the library's own model answer a question from the documents, with citations, or say that they do not "
-        "hold the answer. Takes much longer than search.",
+        "Let the library's own model answer a question from the documents, with quotations. If it is not sure, it only "
+        "quotes them; if nothing in them is close, it says so. Takes much longer than search.",
         AskArguments,
         Answered,
     ),

@@ -25,6 +25,7 @@ from local_rag.mcp.shapes import (
     LibraryStatus,
     ListArguments,
     ListedDocument,
+    Quotation,
     Rank,
     SearchArguments,
     SearchResults,
@@ -199,8 +200,11 @@ async def ask(service: LibraryService, asked: AskArguments, caller: Caller) -> A
     answer = (await service.ask(AskRequest(question=asked.question), caller).outcome()).answer
     return Answered(
         question=printable(answer.question),
+        outcome=answer.outcome,
         answered=answer.answered,
         text=printable(answer.text),
+        probability=answer.probability,
+        quotes=[Quotation(text=printable(quote.text), citation=quote.citation) for quote in answer.quotes],
         citations=[_cited(citation.passage, citation.number) for citation in answer.citations],
         closest=[_cited(passage, None) for passage in answer.closest],
     )

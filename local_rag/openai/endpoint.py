@@ -16,11 +16,11 @@ from local_rag.errors import BusyError, LocalRagError, QuestionError
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.library import Library
 from local_rag.openai.client_tasks import reply_to_client_task
-from local_rag.openai.markdown import sources_as_markdown
+from local_rag.openai.markdown import answer_as_markdown
 from local_rag.openai.requests import ChatRequest, read_request
 from local_rag.records import Answer
 from local_rag.serving.http import LateBodyError, client_of, read_body, unless_gone
-from local_rag.serving.job import Failure, Job, Ping, Result, TextWritten, failure
+from local_rag.serving.job import Failure, Job, Ping, Result, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import LibraryService
 
@@ -87,7 +87,7 @@ class Completion:
     async def whole(self, receive: Callable[[], Any]) -> dict[str, Any]:
         """Return the completion; once `receive` tells that the client has gone, the answer is stopped."""
         answer = self._own_reply() or (await unless_gone(receive, self._ask().outcome())).answer
-        message = {"role": "assistant", "content": answer.text + sources_as_markdown(answer)}
+        message = {"role": "assistant", "content": answer_as_markdown(answer)}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return self._object("chat.completion", [choice], usage=_usage(answer), citations=_citations(answer))
 
@@ -96,15 +96,12 @@ class Completion:
         yield self._chunk({"role": "assistant", "content": ""})
         try:
             if reply := self._own_reply():
-                yield self._chunk({"content": reply.text})
                 for event in self._end(reply):
                     yield event
             else:
                 async with aclosing(self._ask().events(_PING_SECONDS)) as events:
                     async for happened in events:
                         match happened:
-                            case TextWritten(text):
-                                yield self._chunk({"content": text})
                             case Ping():
                                 yield b": still at work\n\n"
                             case Result(served):
@@ -117,9 +114,8 @@ class Completion:
         yield b"data: [DONE]\n\n"
 
     def _end(self, answer: Answer) -> Iterator[bytes]:
-        """Yield what follows the text of an answer: sources, citations and usage."""
-        if sources := sources_as_markdown(answer):
-            yield self._chunk({"content": sources})
+        """Yield an answer with its sources, citations and usage: its text is known only once it is checked."""
+        yield self._chunk({"content": answer_as_markdown(answer)})
         yield self._chunk({}, finish_reason="stop", citations=_citations(answer))
         if self._asked.with_usage:
             yield _event(self._object("chat.completion.chunk", [], usage=_usage(answer)))
@@ -128,7 +124,7 @@ class Completion:
         """Return the reply of the code to a client's task or a greeting, None to what a user asks."""
         question = self._asked.question
         reply = reply_to_client_task(question) or reply_to_greeting(question)
-        return Answer(question, reply, answered=True) if reply else None
+        return Answer(question, reply, "answered") if reply else None
 
     def _ask(self) -> Job[ServedAnswer]:
         return self._service.ask(AskRequest(question=self._asked.question, earlier=self._asked.earlier), self._caller)

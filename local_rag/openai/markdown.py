@@ -1,8 +1,9 @@
-"""List the sources of an answer below it, in Markdown that every client shows."""
+"""Write an answer with its sources below it, in Markdown that every client shows."""
 
 import re
 
-from local_rag.display import changed_citations, one_line
+from local_rag.answering.answerer import NOT_SURE
+from local_rag.display import one_line, printable
 from local_rag.records import Answer, Passage
 
 # Characters that Markdown or HTML could take for markup in a title or a path.
@@ -10,15 +11,26 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+!|~&-])")
 _LONGEST = 300
 
 
-def sources_as_markdown(answer: Answer) -> str:
-    """Return the text that follows an answer: changed citations, and its sources or the closest passages."""
-    blocks = [f"\n\n{line}" for line in changed_citations(answer)]
+def answer_as_markdown(answer: Answer) -> str:
+    """Return an answer, and below it its sources or the closest passages; quoted text cannot act as Markdown."""
+    text = answer.text
+    if answer.outcome == "quoted":
+        quoted = [_MARKS.sub(r"\\\1", printable(quote.text)) for quote in answer.quotes]
+        lines = [
+            "\n".join(f"> {line}  " for line in f"{text} [{quote.citation}]".splitlines())
+            for quote, text in zip(answer.quotes, quoted, strict=True)
+        ]
+        text = "\n\n".join([NOT_SURE, *lines])
+    return text + _sources(answer)
+
+
+def _sources(answer: Answer) -> str:
     if answer.citations:
         lines = [f"- [{citation.number}] {_location(citation.passage)}" for citation in answer.citations]
-        blocks.append("\n\nSources:\n\n" + "\n".join(lines))
-    elif answer.closest:
-        blocks.append("\n\nClosest passages:\n\n" + "\n".join(f"- {_location(one)}" for one in answer.closest))
-    return "".join(blocks)
+        return "\n\nSources:\n\n" + "\n".join(lines)
+    if answer.closest:
+        return "\n\nClosest passages:\n\n" + "\n".join(f"- {_location(one)}" for one in answer.closest)
+    return ""
 
 
 def _location(passage: Passage) -> str:

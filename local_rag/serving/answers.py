@@ -9,7 +9,7 @@ from local_rag.answering.recipe import answer_recipe
 from local_rag.errors import LibraryError
 from local_rag.keys import key_of
 from local_rag.library import Library
-from local_rag.models.choice import chosen, find, threshold_of
+from local_rag.models.choice import calibration_of, chosen, find
 from local_rag.records import Answer, AskOptions, Passage, Turn
 from local_rag.serialization import from_plain, to_line
 from local_rag.serving.job import Job, PassagesFound, TextWritten
@@ -96,9 +96,9 @@ def _answer_key(library: Library, question: str, options: AskOptions, earlier: S
     """Return a key of all that an answer depends on: code, prompts, index, settings, models and question."""
     models = [find(library.settings, role).identity for role in chosen(library.settings)]
     settings = library.settings.model_dump(mode="json")
-    threshold = threshold_of(find(library.settings, "answer"), remembered_settings(library.folder))
+    calibration = calibration_of(find(library.settings, "answer"), remembered_settings(library.folder))
     asked = to_line([question, options, list(earlier)]).decode()
-    return key_of(answer_recipe(), made_with, settings, models, threshold, asked)
+    return key_of(answer_recipe(), made_with, settings, models, to_line(calibration).decode(), asked)
 
 
 def _read(text: str | None) -> Answer | None:

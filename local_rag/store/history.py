@@ -180,7 +180,7 @@ class History:
         if not rows:
             raise LibraryError(f"There is no conversation {conversation}; it may have been forgotten.")
         return [
-            KeptTurn(key, asked, question, _read(whole) or Answer(question, text, answered=True), found, opens == 1)
+            KeptTurn(key, asked, question, _read(whole) or Answer(question, text, "answered"), found, opens == 1)
             for key, asked, question, text, whole, found, opens in rows
         ]
 
@@ -202,9 +202,11 @@ class History:
 
 
 def _read(whole: str) -> Answer | None:
-    """Read an answer; return None if another version has written it."""
+    """Read an answer; return None if another version has written it and it cannot be understood."""
     try:
-        answer = from_plain(Answer, json.loads(whole))
+        fields = json.loads(whole)
+        fields.setdefault("outcome", "answered" if fields.get("answered") else "refused")  # versions before 0.4
+        answer = from_plain(Answer, fields)
         return answer if isinstance(answer, Answer) else None
     except (ValueError, TypeError, AttributeError):
         return None

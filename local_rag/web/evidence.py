@@ -1,17 +1,17 @@
 """What the pages show of an answer and of passages, in records with every field that a template needs."""
 
-import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from markupsafe import Markup
 
-from local_rag.display import display_path, one_line
+from local_rag.display import confidence, display_path, one_line
 from local_rag.indexing.changes import FileState
 from local_rag.library import Library
 from local_rag.models.choice import chosen
-from local_rag.records import BY_MODEL, Answer, Passage, heading_path
+from local_rag.records import BY_MODEL, Answer, Outcome, Passage, heading_path
 from local_rag.retrieval.marking import Piece, mark
 from local_rag.web.markup import show_answer
 
@@ -22,8 +22,8 @@ STATES: dict[FileState, str] = {
     "changed": "changed since it was indexed",
     "missing": "file moved or deleted",
 }
-_MOST_LOG_ODDS, _WHOLE = 15.0, 10  # larger odds are shown in whole numbers
 _TERMS = {"rerank": "reranked"}
+_CITATIONS = re.compile(r" \[\d+(?:, \d+)*\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +47,28 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
+class QuoteView:
+    """A quotation with the number of its source, the place of that and the id of its card."""
+
+    text: str
+    number: int
+    place: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerView:
     """An answer as it is shown."""
 
     text: Markup
-    answered: bool
+    outcome: Outcome
     anyway: bool
     again: bool
     read: int
     found: int
-    log_odds: float | None
-    odds: str
+    quotes: tuple[QuoteView, ...] = ()
+    sure: str = ""
     tokens: int | None = None
-    threshold: float | None = None
-    needed: str = ""
-    elsewhere: tuple[Markup, ...] = ()
     about: str = ""
     look_alikes: tuple[str, ...] = ()
 
@@ -71,63 +78,49 @@ def view_answer(answer: Answer, *, again: bool = False, anchor: str = "source", 
 
     Citations lead to the cards whose ids begin with `anchor`.
     """
-    notes, elsewhere = _notes(answer)
     sources = range(1, len(answer.read) + 1) if answer.answered else ()
-    below = answer.log_odds is not None and answer.threshold is not None and answer.log_odds < answer.threshold
+    places = {one.number: one_line(display_path(one.passage.location)) for one in answer.citations}
     return AnswerView(
-        text=show_answer(answer.text, sources, anchor=anchor, notes=notes),
-        answered=answer.answered,
-        anyway=answer.answered and below,
+        # Text of documents is shown as it is, not as Markdown.
+        text=show_answer(answer.text, sources, anchor=anchor, notes=_notes(answer))
+        if answer.answered
+        else Markup("<p>{}</p>").format(Markup("<br>").join(answer.text.splitlines())),
+        outcome=answer.outcome,
+        anyway=answer.answered and _is_doubtful(answer),
         again=again,
         read=len(answer.read),
         found=max(len(answer.passages), len(answer.read), found),
-        log_odds=answer.log_odds,
-        odds=odds_in_words(answer.log_odds),
+        quotes=tuple(
+            QuoteView(one.text, one.citation, places.get(one.citation, ""), f"{anchor}-{one.citation}")
+            for one in answer.quotes
+        ),
+        sure=confidence(answer),
         tokens=answer.tokens or None,
-        threshold=answer.threshold,
-        needed=odds_in_words(answer.threshold),
-        elsewhere=elsewhere,
         about=one_line(answer.citations[0].passage.title) if answer.citations else "",
         look_alikes=tuple(one_line(f"{one.title}, {display_path(one.location)}") for one in answer.look_alikes),
     )
 
 
-def _notes(answer: Answer) -> tuple[list[tuple[int, Markup]], tuple[Markup, ...]]:
-    """Return what the sources of each sentence lack, by the offset of its end; and notes on sentences left out."""
-    notes, elsewhere, end = list[tuple[int, Markup]](), list[Markup](), 0
+def _is_doubtful(answer: Answer) -> bool:
+    """Return whether an answer is less probable than those that are given; without a calibration, the model decides."""
+    if answer.probability is not None and answer.threshold is not None:
+        return answer.probability < answer.threshold
+    return answer.log_odds is not None and answer.log_odds < 0
+
+
+def _notes(answer: Answer) -> list[tuple[int, Markup]]:
+    """Return what the sources of each sentence lack, by the offset of the end of its citations."""
+    notes, end = list[tuple[int, Markup]](), 0
     for one in answer.support if answer.answered else ():
-        remarks = []
-        if not one.supported:
-            words = Markup(", ").join(Markup("&ldquo;{}&rdquo;").format(one_line(word)) for word in one.missing)
-            remarks.append(Markup("Not in what it cites: {}.").format(words))
-        if one.removed:
-            remarks.append(Markup("Cited {}, which is not a source; removed.").format(_numbers(one.removed)))
         start = answer.text.find(one.sentence, end)
         if start >= 0:
             end = start + len(one.sentence)
-        note = Markup(" ").join(remarks)
-        if note and start >= 0:
-            notes.append((end, note))
-        elif note:
-            elsewhere.append(Markup("Left out: {} {}").format(one.sentence, note))
-    if answer.removed_citations and not any(one.removed for one in answer.support):
-        elsewhere.append(Markup("Cited {}, which is not a source; removed.").format(_numbers(answer.removed_citations)))
-    return notes, tuple(elsewhere)
-
-
-def _numbers(numbers: Sequence[int]) -> str:
-    return ", ".join(f"[{number}]" for number in dict.fromkeys(numbers))
-
-
-def odds_in_words(log_odds: float | None) -> str:
-    """Return odds as people say them: 3 to 1, even, 1 to 20."""
-    if log_odds is None or not math.isfinite(log_odds):
-        return ""
-    times = math.exp(min(abs(log_odds), _MOST_LOG_ODDS))
-    shown = f"{times:,.0f}" if times >= _WHOLE else f"{times:.1f}".removesuffix(".0")
-    if shown == "1":
-        return "even"
-    return f"{shown} to 1" if log_odds > 0 else f"1 to {shown}"
+            cited = _CITATIONS.match(answer.text, end)
+            end = cited.end() if cited else end
+            if not one.supported:
+                words = Markup(", ").join(Markup("&ldquo;{}&rdquo;").format(one_line(word)) for word in one.missing)
+                notes.append((end, Markup("Not in what it cites: {}.").format(words or "the sentence")))
+    return notes
 
 
 def cards(library: Library, question: str, passages: Sequence[Passage], *, answer: Answer | None = None) -> list[Card]:
@@ -159,7 +152,7 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
     known = {passage.chunk_id for passage in read}
     ordered = [*read, *(passage for passage in passages if passage.chunk_id not in known)]
     cited = {citation.number for citation in answer.citations} if answer else set()
-    said = answer.text if answer and answer.answered else ""
+    quoted = answer.quotes if answer else ()
     made = []
     for position, passage in enumerate(ordered, start=1):
         number = position if position <= len(read) else 0
@@ -171,7 +164,7 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
                 cited=number in cited,
                 place=one_line(display_path(passage.location)),
                 headings=one_line(heading_path(passage.title, passage.headings)),
-                pieces=mark(passage.text, question, said if number in cited else ""),
+                pieces=mark(passage.text, question, [(one.start, one.end) for one in quoted if one.citation == number]),
                 ranks=tuple((_TERMS.get(hit.list_name, hit.list_name), hit.rank, hit.score) for hit in passage.hits),
             )
         )

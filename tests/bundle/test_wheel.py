@@ -24,7 +24,6 @@ assert list((Path(local_rag.web.__file__).parent / "static").iterdir())
 assert pins()["click"]
 folder = Path(local_rag.__file__).parent / "bundle"
 assert {"verify.py", "archive.py", "install.py", "prefix.py", "install.sh"} <= {one.name for one in folder.iterdir()}
-assert (Path(local_rag.__file__).parent / "verification" / "common_words.txt").is_file()
 """
 
 

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from local_rag.answering.answerer import REFUSAL
+from local_rag.answering.prompt import REQUEST
 from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
 from tests.conftest import Run
@@ -16,7 +17,7 @@ from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, FakeVocabulary, generatin
 
 @pytest.fixture
 def generator() -> FakeGenerator:
-    return FakeGenerator(lambda _prompt: "At seven. [1]")
+    return FakeGenerator(lambda _prompt: "At seven.")
 
 
 def chat(generator: FakeGenerator, *lines: str, arguments: tuple[str, ...] = ()) -> Result:
@@ -29,13 +30,18 @@ def test_a_conversation(indexed: Path, generator: FakeGenerator) -> None:
     lines = ("When does the boat leave?", "", "Who is on the boat?", "thanks", "/sources", "/new", "Leave?")
     result = chat(generator, *lines)
     assert result.exit_code == 0, result.output
-    assert result.stdout.count("At seven. [1]\n  [1] ") == 3
+    assert [line for line in result.stdout.splitlines() if line.startswith("At seven. [")] == [
+        "At seven. [1]",
+        "At seven. [1]",
+        "At seven. [3]",
+    ]
+    assert result.stdout.count("] documents/boat.txt:1\n") >= 3
     assert "You are welcome." in result.stdout
     assert "[1] documents/" in result.stdout
     assert result.stderr.count("/new starts a new subject") == 1
-    prompts = [prompt for prompt in generator.prompts if "square brackets" in prompt]
+    prompts = [prompt for prompt in generator.prompts if REQUEST in prompt]
     assert "Question: When does the boat leave?\nQuestion: Who is on the boat?\n" in prompts[1]
-    assert prompts[2].count("Question:") == prompts[0].count("Question:") == 1
+    assert [prompt.count("Question:") for prompt in prompts] == [2, 4, 2], "each at its beginning and its end"
 
 
 def test_filters_hold_for_all_questions_and_can_be_changed(indexed: Path, generator: FakeGenerator) -> None:
@@ -58,7 +64,7 @@ def test_conversations_are_listed_saved_and_forgotten(indexed: Path, generator: 
     text = Path("talk.md").read_text()
     assert text.startswith("# Conversation\n\n## When does the boat leave?\n\nAt seven. [1]\n\n> [1] ")
     assert "talk.md cannot be written (it already exists)" in result.stderr
-    assert len(generator.prompts) == 4, "a check and an answer for each of two questions"
+    assert len(generator.prompts) == 4, "an answer and whether it is right for each of two questions"
 
 
 def test_mistakes_are_told_and_the_conversation_goes_on(indexed: Path, generator: FakeGenerator) -> None:
@@ -69,7 +75,7 @@ def test_mistakes_are_told_and_the_conversation_goes_on(indexed: Path, generator
     assert "There is no conversation 9" in result.stderr
     assert "/nowhere/at/all.md cannot be written" in result.stderr
     assert "/switch NUMBER" in result.stdout
-    assert "At seven. [1]" in result.stdout
+    assert "At seven. [3]\n  [3] documents/boat.txt:1\n" in result.stdout
 
 
 def test_what_is_erased_is_in_no_conversation(indexed: Path, generator: FakeGenerator, run: Run) -> None:
@@ -87,12 +93,12 @@ def test_without_a_library_there_is_nothing_to_talk_about(documents: Path, gener
 
 
 def test_follow_ups_are_written_anew_by_a_model_that_is_large_enough(indexed: Path) -> None:
-    small = FakeGenerator(lambda _prompt: "At seven. [1]")
+    small = FakeGenerator(lambda _prompt: "At seven.")
     refused = chat(small, "Who?", arguments=("--rewrite",))
     assert (refused.exit_code, refused.stdout, small.prompts) == (1, "", [])
     assert refused.stderr.startswith("Error: --rewrite needs an answer model of 3 billion parameters or more")
     assert refused.stderr.count("\n") == 1
-    large = FakeGenerator(lambda prompt: "Who leaves at seven?" if "anew" in prompt else "At seven. [1]")
+    large = FakeGenerator(lambda prompt: "Who leaves at seven?" if "anew" in prompt else "At seven.")
     large.model = FakeVocabulary(parameters=3_200_000_000)
     result = chat(large, "When does the boat leave?", "When does the boat leave then?", arguments=("--rewrite",))
     assert result.exit_code == 0, result.output

@@ -245,8 +245,9 @@ def test_status_says_what_is_stale(folder: Path, documents: Path) -> None:
 @pytest.mark.parametrize("era", ERAS)
 def test_ask_is_there_only_where_it_is_asked_for(folder: Path, era: str) -> None:
     said = call(local_service(folder), "ask", {"question": served.QUESTION}, era=era, with_ask=True)
-    assert said["answered"]
+    assert (said["outcome"], said["answered"], said["probability"]) == ("answered", True, None)
     assert "seven" in said["text"]
+    assert said["quotes"][0] == {"text": "The boat leaves the harbour at seven.", "citation": 1}
     assert said["citations"][0]["location"].endswith("boat.txt:1")
 
     async def work(client: Client) -> None:
@@ -254,6 +255,18 @@ def test_ask_is_there_only_where_it_is_asked_for(folder: Path, era: str) -> None
             await client.call_tool("ask", {"question": served.QUESTION})
 
     talk(local_service(folder), work, era=era)
+
+
+@pytest.mark.parametrize(
+    ("question", "outcome", "quoted"), [(served.QUESTION, "quoted", True), ("Do zebras sleep?", "refused", False)]
+)
+def test_ask_says_what_came_of_a_doubtful_answer(folder: Path, question: str, outcome: str, quoted: bool) -> None:
+    unsure = served.parts(lambda _prompt: "It leaves at eight.", holds=lambda _prompt: False)
+    said = call(local_service(folder, unsure), "ask", {"question": question}, with_ask=True)
+    assert (said["outcome"], said["answered"]) == (outcome, False)
+    assert "eight" not in said["text"]
+    assert bool(said["quotes"]) == bool(said["citations"]) == quoted
+    assert bool(said["closest"]) != quoted
 
 
 def test_a_running_server_answers_in_the_place_of_own_models(folder: Path) -> None:

@@ -26,7 +26,7 @@ from tests.fakes import FakeGenerator, generating
 from tests.openai.conftest import INTERFACES
 from tests.support import served
 
-ANSWER = "The boat leaves the harbour at seven [1]."
+ANSWER = "The boat leaves the harbour at seven. [1]"
 USER: Any = [{"role": "user", "content": served.QUESTION}]
 SECRET = "a-token-of-the-owner"
 
@@ -126,7 +126,7 @@ def test_the_last_question_goes_on_the_conversation(folder: Path) -> None:
     with served.client(folder, parts, interfaces=INTERFACES) as client:
         conversation = [
             {"role": "user", "content": first},
-            {"role": "assistant", "content": "Parents [1]."},
+            {"role": "assistant", "content": "Parents. [1]"},
             {"role": "user", "content": [{"type": "text", "text": last}, {"type": "image_url"}]},
         ]
         replied = ask(client, conversation)
@@ -176,9 +176,31 @@ def test_long_conversations_are_read_and_longer_ones_refused(client: TestClient)
     assert ask(client, [{"role": "user", "content": "x" * 1_100_000}]).status_code == 413
 
 
+def test_a_doubtful_answer_is_a_quotation_that_is_no_markup(documents: Path) -> None:
+    hostile = "The boat ![x](http://192.0.2.1) leaves the <img src=x> *harbour* at seven."
+    (documents / "boat.txt").write_text(f"{hostile}\n")
+    served.index(documents, documents.parent / "lib")
+    unsure = served.parts(lambda _prompt: "It leaves at eight.", holds=lambda _prompt: False)
+    with served.client(documents.parent / "lib", unsure, interfaces=INTERFACES) as client:
+        replied = ask(client, USER).json()
+        streamed = ask(client, USER, stream=True).text
+    text = replied["choices"][0]["message"]["content"]
+    assert text.startswith("Not sure. This is what the documents say:\n\n> The boat ")
+    assert "Sources:\n\n- [1] Boat, " in text
+    assert "eight" not in text
+    assert replied["citations"][0]["text"] == hostile
+    assert json.dumps(text, ensure_ascii=False) in streamed
+    tokens = MarkdownIt("commonmark").parse(text.partition("Sources:")[0])
+    kinds = {child.type for token in tokens for child in token.children or ()}
+    assert kinds <= {"text", "softbreak", "hardbreak"}
+    quoted = [token.content for token in tokens if token.type == "inline" and token.level > 1]
+    first = MarkdownIt("commonmark").parseInline(quoted[0])[0].children or []
+    assert "".join(child.content for child in first) == f"{hostile} [1]"
+
+
 def test_without_an_answer_the_closest_passages_are_named(folder: Path) -> None:
     with served.client(folder, served.parts(holds=lambda _prompt: False), interfaces=INTERFACES) as client:
-        replied = ask(client, USER).json()
+        replied = ask(client, [{"role": "user", "content": "Do zebras sleep?"}]).json()
     text = replied["choices"][0]["message"]["content"]
     assert text.startswith("The documents do not answer this question.\n\nClosest passages:\n\n- ")
     assert replied["citations"] == []

@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from local_rag.evaluation.dataset import GoldenSpan, load_dataset
+from scripts.benchmarks.prepare_eval import wanted_of
 
 COMMAND = [sys.executable, "-m", "scripts.benchmarks", "prepare_eval"]
 CHECKOUT = Path(__file__).parents[2]
@@ -31,11 +34,11 @@ def write_sources(source: Path) -> None:
     )
     (source / "scifact/queries.jsonl").write_text('{"_id": "7", "text": "A claim"}\n{"_id": "8", "text": "Of train"}\n')
     (source / "scifact/qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n7\t2\t1\n7\t1\t0\n")
-    text = "First line.\r\nGolden \u201cwords\u201d here.\n"
+    text = "First line.\r\nGolden \u201c14 words\u201d here.\n"
     (source / "chunking-evaluation/state_of_the_union.md").write_text(text, newline="")
     (source / "chunking-evaluation/README.md").write_text("no document")
     start = text.index("Golden")
-    reference = {"content": text[start : start + 14], "start_index": start, "end_index": start + 14}
+    reference = {"content": text[start : start + 17], "start_index": start, "end_index": start + 17}
     with (source / "chunking-evaluation/questions_df.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["question", "references", "corpus_id"])
@@ -63,7 +66,29 @@ def test_all_three_sets(tmp_path: Path) -> None:
     assert (document.id, document.document.title) == ("state_of_the_union", "State of the union")
     (span,) = chunking.questions[0].spans
     assert isinstance(span, GoldenSpan)
-    assert document.document.text[span.start : span.end] == "Golden \u201cwords\u201d"
+    assert document.document.text[span.start : span.end] == "Golden \u201c14 words\u201d"
+    assert chunking.questions[0].must_include == (("14",),)
+
+
+@pytest.mark.parametrize(
+    ("question", "excerpt", "wanted"),
+    [
+        ("How long?", "males live 9 years and females 13 years", ["9 years", "13 years"]),
+        ("How many of the 50 came?", "Of the 50, 12 came.", ["12"]),
+        ("Who won?", "They were beaten by the Phoenix Coyotes in 2004.", ["2004"]),
+        ("Who won?", "They were beaten by the Phoenix Coyotes.", ["Phoenix Coyotes"]),
+        ("Who won?", "Columbus won.", []),
+        ("How many?", "In 1990, 1991 and 1992 there were 12.", []),
+        ("How many?", "A fifth (Smith 2019) of them, 40 in all.", ["40"]),
+        ("How much?", "lowe 2019s paid 18%", ["18%"]),
+        ("How much?", f"It was 18% {'of this ' * 20}", []),
+        ("How much?", "", []),
+    ],
+)
+def test_what_a_right_answer_includes_is_what_a_short_excerpt_adds(
+    question: str, excerpt: str, wanted: list[str]
+) -> None:
+    assert wanted_of(question, excerpt) == wanted
 
 
 def test_one_set_alone(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from local_rag.evaluation.answers import summarize_answers
 from local_rag.evaluation.metrics import METRICS
 from scripts import write_docs
 from scripts.docs import packages
-from scripts.docs.results import results_page
+from scripts.docs.results import answers, results_page
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -99,6 +100,27 @@ def report(context: str, rank: int) -> dict[str, Any]:
         "intervals": {"fused": {metric: [70.0, 80.0] for metric in METRICS}},
         "per_question": [{"question": str(n), "golden": 1, "ranks": {"fused": [rank]}} for n in range(6)],
     }
+
+
+def test_answers_come_from_a_report_of_eval(tmp_path: Path) -> None:
+    names = ("right", "quoted_right", "facts_shown", "cited_right", "flagged")
+    plain = dict.fromkeys(names, False) | {"golden_documents": 1, "read_documents": 1, "seconds": 2.0, "tokens": 1234}
+
+    def row(outcome: str, probability: float, **fields: Any) -> dict[str, Any]:
+        told = {"outcome": outcome, "answered": outcome == "answered", "probability": probability}
+        return plain | told | {"answerable": True, "mistake": None} | fields
+
+    rows = [row("answered", 1.0, right=True, facts_shown=True), row("answered", 1.0, mistake="incomplete")]
+    rows += [row("quoted", 0.1, quoted_right=True), row("answered", 1.0, answerable=False)]
+    rows += [row("refused", 0.0), row("refused", 0.0, answerable=False)]
+    report = {"note": "Measured.", "sets": {"tides": {"answers": summarize_answers(rows, 6)}}}
+    (tmp_path / "answers.json").write_text(json.dumps(report))
+    text = answers(tmp_path)
+    assert text.startswith("Measured.")
+    assert (
+        "| tides: 4 answerable, 2 not | 1 (5 to 70 %) | 1 (5 to 70 %) | 1 (5 to 70 %) | 1, 1 of them right | 1 |"
+        in text
+    )
 
 
 @pytest.mark.slow

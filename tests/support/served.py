@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +30,7 @@ ENDLESS = "Tell me of the boat without end"
 
 def reply(prompt: str) -> str:
     """Answer what the documents of the fixture hold."""
-    return "The boat leaves the harbour at seven [1]. It carries **twelve** people [1] [7]."
+    return "The boat leaves the harbour at seven. It carries **twelve** people."
 
 
 class Talker(FakeGenerator):
@@ -40,7 +40,7 @@ class Talker(FakeGenerator):
         super().__init__(reply, context_tokens=100_000)
         self.stopped = threading.Event()
 
-    def stream(self, requests: Iterable[Request]) -> Iterator[Token]:
+    def stream(self, requests: Iterable[Request]) -> Generator[Token]:
         for request in requests:
             endless = ENDLESS in self._text(request)
             while endless:

@@ -14,6 +14,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from local_rag.answering.prompt import REQUEST
 from local_rag.store.lock import library_lock
 from local_rag.web.app import make_app
 from tests.fakes import QUICK, generating
@@ -103,7 +104,7 @@ def ask(driver: Chrome, site: Site, question: str) -> None:
 
 def test_an_answer_is_streamed_and_its_citation_leads_to_the_evidence(browser: Chrome, site: Site) -> None:
     ask(browser, site, QUESTION)
-    wait_until(lambda: "Writing" in status(browser))
+    wait_until(lambda: "Reading" in status(browser))
     assert browser.find_elements(By.CSS_SELECTOR, "#cards .card"), "passages are there before the answer is"
     wait_until(lambda: "complete" in status(browser))
     browser.find_element(By.CSS_SELECTOR, "#answer-body a.cite").click()
@@ -152,8 +153,8 @@ def test_a_conversation_goes_on_until_a_new_subject(browser: Chrome, site: Site)
     browser.refresh()
     assert "Third" in browser.find_element(By.ID, "asked").text
     assert len(browser.find_elements(By.CSS_SELECTOR, "#thread .turn")) == 2
-    prompts = [prompt for prompt in site.talker.prompts if "square brackets" in prompt]
-    assert [prompt.count("Question:") for prompt in prompts[-6::2]] == [1, 2, 1]
+    prompts = [prompt for prompt in site.talker.prompts if REQUEST in prompt]
+    assert [prompt.count("Question:") for prompt in prompts[-6::2]] == [2, 4, 2], "each twice"
 
 
 def test_a_page_of_a_pdf_is_drawn_with_its_text_below(browser: Chrome, site: Site) -> None:
@@ -183,7 +184,7 @@ def test_the_inspector_keeps_a_question(browser: Chrome, site: Site) -> None:
 def test_stop_and_a_closed_tab_end_the_generation(browser: Chrome, site: Site, how: str) -> None:
     site.talker.stopped.clear()
     ask(browser, site, ENDLESS)
-    wait_until(lambda: "Writing" in status(browser))
+    wait_until(lambda: "Reading" in status(browser))
     if how == "button":
         browser.find_element(By.ID, "stop").click()
         wait_until(lambda: "Stopped" in status(browser))

@@ -20,6 +20,7 @@ from tests.support.served import QUESTION, client, parts
 
 JSON = {"accept": "application/json"}
 STREAM = {"accept": "text/event-stream"}
+ANSWERS = ("Twelve people, at seven.", "At seven.")  # to the second question of a test, and to the first
 
 
 @pytest.fixture
@@ -29,11 +30,11 @@ def prompts() -> list[str]:
 
 @pytest.fixture
 def talking(folder: Path, prompts: list[str]) -> Iterator[TestClient]:
-    """A server whose prompts are seen; what it does not want to answer holds the word refuse."""
+    """A server whose prompts are seen; to a question with the word refuse, no answer is right."""
 
     def answer(prompt: str) -> str:
         prompts.append(prompt)
-        return f"Answer {len(prompts)}: at seven [1]."
+        return ANSWERS[len(prompts) % 2]
 
     with client(folder, parts(answer, lambda prompt: "refuse" not in prompt)) as opened:
         yield opened
@@ -48,12 +49,12 @@ def test_a_question_is_read_behind_the_one_before_until_a_new_subject(talking: T
     assert ask(talking, "When does the boat leave on Sundays?", conversation=first)["conversation"] == first
     assert f"Question: {QUESTION}\nQuestion: When does the boat leave on Sundays?\n" in prompts[-1]
     assert ask(talking, "Who is carried?", conversation=first, new_subject="1")["conversation"] == first
-    assert prompts[-1].count("Question:") == 1
+    assert prompts[-1].count("Question:") == 2, "alone, at its beginning and its end"
     ask(talking, "Who is carried there?", conversation=first)
     assert "Question: Who is carried?\nQuestion: Who is carried there?\n" in prompts[-1]
     other = ask(talking, "Who is carried here?")["conversation"]
     assert other != first
-    assert prompts[-1].count("Question:") == 1
+    assert prompts[-1].count("Question:") == 2
 
 
 def test_the_answer_of_before_is_given_only_in_the_same_conversation(talking: TestClient) -> None:
@@ -71,14 +72,15 @@ def test_a_page_shows_the_conversation_and_goes_on_with_it(talking: TestClient) 
     page = talking.post("/ask", data={"question": "When does the boat leave on Sundays?", "conversation": "1"}).text
     thread, _, rest = page.partition('id="ask"')
     assert f"<summary>{QUESTION}" in thread
-    assert "Answer 1" in thread
-    assert "Answer 2" in rest
-    assert "Answer 1" not in rest
+    second, first = ANSWERS
+    assert f"<p>{first}" in thread
+    assert f"<p>{second}" in rest
+    assert f"<p>{first}" not in rest
     (anchor,) = set(re.findall(r'href="#(turn-\d+-source-1)"', thread))
     assert f'id="{anchor}"' in thread, "what it cites stands below it"
     assert 'href="/document/' in thread
     again = talking.get("/?conversation=1").text
-    assert "Answer 2" in again.partition('id="ask"')[2]
+    assert f"<p>{second}" in again.partition('id="ask"')[2]
     assert f"<summary>{QUESTION}" in again
     assert "There is no conversation 99" in talking.get("/?conversation=99").text
     assert talking.get("/?conversation=x").status_code == 400
@@ -113,6 +115,39 @@ def test_what_is_answered_anyway_takes_the_place_of_the_refusal(talking: TestCli
         ]
 
 
+def test_earlier_questions_say_what_came_of_them(talking: TestClient) -> None:
+    first = ask(talking, QUESTION)["conversation"]
+    for question in ("Will the boat refuse?", "Will zebras refuse?", "Who is carried?"):
+        ask(talking, question, conversation=first)
+    thread = talking.get("/?conversation=1").text.partition('id="ask"')[0].partition('id="thread"')[2]
+    assert re.findall(r"<summary>(.*?)</summary>", thread) == [
+        QUESTION,
+        'Will the boat refuse? <span class="tag warn">quoted</span>',
+        'Will zebras refuse? <span class="tag warn">not answered</span>',
+    ]
+
+
+def test_an_answer_of_an_older_version_is_read(talking: TestClient, folder: Path) -> None:
+    ask(talking, QUESTION)
+    ask(talking, "Will zebras refuse?", conversation=1)
+    with closing(sqlite3.connect(folder / HISTORY_FILE)) as history, history:
+        for key, whole in history.execute("SELECT id, whole FROM turns").fetchall():
+            fields = json.loads(whole)
+            for name in ("quotes", "shown", "probability"):
+                del fields[name]
+            fields |= {"answered": fields.pop("outcome") == "answered", "threshold": 1.5, "removed_citations": [7]}
+            for support in fields["support"]:
+                support |= {"score": 0.5, "removed": [7]}
+            history.execute("UPDATE turns SET whole = ? WHERE id = ?", (json.dumps(fields), key))
+    with closing(History(folder)) as opened:
+        first, second = (turn.answer for turn in opened.turns(1))
+    assert (first.outcome, first.text, first.citations[0].number) == ("answered", "At seven. [1]", 1)
+    assert (second.outcome, second.answered) == ("refused", False)
+    page = talking.get("/?conversation=1").text
+    assert '<a class="cite" href="#turn-1-source-1"' in page
+    assert "The documents do not answer this question." in page
+
+
 def test_the_page_and_the_command_line_hold_the_same_conversations(talking: TestClient, folder: Path) -> None:
     ask(talking, QUESTION)
     with Library(folder, parts=served.parts()) as library, closing(library.chat()) as conversation:
@@ -140,9 +175,9 @@ def test_conversations_are_exported_with_what_they_quote_and_forgotten(talking: 
     body = text[text.index("Held with") :]
     assert (
         body.index(QUESTION)
-        < body.index("Answer 1")
+        < body.index("At seven.")
         < body.index("When does the boat leave on Sundays?")
-        < body.index("Answer 2")
+        < body.index("Twelve people, at seven.")
     )
     assert "attachment" in exported.headers["content-disposition"]
     assert not re.search(r"(?:src|href|action)=\"[^#]", exported.text), "it needs no server"
@@ -170,7 +205,7 @@ def test_what_is_erased_is_in_no_conversation_and_no_cache(talking: TestClient, 
 def test_where_nothing_is_kept_a_conversation_lasts_as_long_as_the_server(folder: Path, how: str) -> None:
     if how == "a damaged file":
         (folder / HISTORY_FILE).write_bytes(b"no database at all" * 100)
-    generator = FakeGenerator(lambda _prompt: "At seven [1].", context_tokens=100_000)
+    generator = FakeGenerator(lambda _prompt: "At seven.", context_tokens=100_000)
     made_of = replace(QUICK, open_engine=generating(generator))
     with client(folder, made_of, answer_cache=False, usage_counts=False, history=how != "the setting") as opened:
         first = ask(opened, QUESTION)["conversation"]

@@ -57,7 +57,7 @@ def test_killed_mid_answer_nothing_is_lost(folder: Path, runtime: Path) -> None:
         with urllib.request.urlopen(ask(address, QUESTION), timeout=60) as answer:
             assert b"event: done" in answer.read()
         with urllib.request.urlopen(ask(address, ENDLESS), timeout=60) as answer:
-            while not (line := answer.readline()).startswith(b"event: token"):
+            while not (line := answer.readline()).startswith(b"event: passages"):
                 assert line
             process.send_signal(signal.SIGKILL)
             assert process.wait(30) == -signal.SIGKILL

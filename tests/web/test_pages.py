@@ -47,19 +47,20 @@ def events(text: str) -> list[tuple[str, Any]]:
 
 
 @contextmanager
-def hostile(documents: Path) -> Iterator[TestClient]:
-    """Serve a library whose documents, names and answers are made to harm."""
+def hostile(documents: Path, *, right: bool) -> Iterator[TestClient]:
+    """Serve a library whose documents, names and answers are made to harm; if none is right, documents are quoted."""
     (documents / "<img src=x onerror=alert(1)>.md").write_text(f"# {HOSTILE}\n\nThe boat {HOSTILE} leaves.\n")
-    (documents / "javascript:alert(1).txt").write_text(f"boat {HOSTILE} [link](javascript:alert(1)) leaves harbour")
+    answer = f"The boat [1] {HOSTILE} [x](javascript:alert(1)) ![y](http://attacker.example/z) <b>`<i>`</b> **<u>**"
+    (documents / "javascript:alert(1).txt").write_text(f"{answer} leaves harbour")
     library = documents.parent / "hostile"
     index(documents, library)
-    answer = f"The boat [1] {HOSTILE} [x](javascript:alert(1)) ![y](http://attacker.example/z) <b>`<i>`</b> **<u>**"
-    with client(library, parts(lambda _prompt: answer)) as opened:
+    with client(library, parts(lambda _prompt: answer, lambda _prompt: right)) as opened:
         yield opened
 
 
-def test_markup_in_documents_names_and_answers_stays_text(documents: Path) -> None:
-    with hostile(documents) as opened:
+@pytest.mark.parametrize("right", [True, False])
+def test_markup_in_documents_names_and_answers_stays_text(documents: Path, right: bool) -> None:
+    with hostile(documents, right=right) as opened:
         pages = [opened.get(path).text for path in ("/search?q=boat", "/inspect?q=boat&path=img", "/library")]
         pages += [opened.get(f"/document/{number}").text for number in range(1, 6)]
         pages.append(opened.get("/", params={"q": HOSTILE}).text)
@@ -69,6 +70,7 @@ def test_markup_in_documents_names_and_answers_stays_text(documents: Path) -> No
         for page in pages:
             assert_tame(page)
         assert sum("&lt;script&gt;" in page for page in pages) >= 6
+        assert ('class="quote"' in pages[-2]) != right
         streamed = opened.post("/ask", data={"question": "boat"}, headers={"accept": "text/event-stream"})
         for _, data in events(streamed.text):
             for name in {"html", "cards"} & set(data):
@@ -80,22 +82,17 @@ def test_markup_in_documents_names_and_answers_stays_text(documents: Path) -> No
         assert "img" not in {tag for tag, _ in Tags(exported.text).found}
 
 
-def test_passages_come_before_the_answer_and_the_answer_in_pieces(client: TestClient) -> None:
+def test_passages_come_before_the_answer_and_its_whole_text(client: TestClient) -> None:
     streamed = client.post("/ask", data={"question": QUESTION}, headers={"accept": "text/event-stream"})
     happened = [event for event in events(streamed.text) if event[0] != "queue"]
-    names = [name for name, _ in happened]
-    assert names[0] == "passages"
-    assert names[-1] == "done"
-    assert set(names[1:-1]) == {"token"}
-    assert len(names) > 5
-    said = "".join(data["text"] for name, data in happened if name == "token")
+    assert [name for name, _ in happened] == ["passages", "token", "done"]
     done = happened[-1][1]
-    assert said == done["answer"]["answer"]
+    assert happened[1][1]["text"] == done["answer"]["answer"]
+    assert (done["answer"]["outcome"], done["answer"]["probability"]) == ("answered", None)
     assert done["answer"]["citations"][0]["location"].endswith("boat.txt:1")
     assert '<a class="cite" href="#source-1"' in done["html"]
     assert "<strong>twelve</strong>" in done["html"]
-    noted = r"people <a[^>]*>\[1\]</a>. <span class=\"note\">Cited \[7\], which is not a source; removed."
-    assert re.search(noted, done["html"])
+    assert 'class="note"' not in done["html"]
     assert done["conversation"] == 1
     assert 'id="source-1"' in done["cards"]
     assert '<mark class="best' in done["cards"]
@@ -115,12 +112,43 @@ def test_the_form_answers_without_javascript(client: TestClient) -> None:
 
 def test_a_refusal_shows_what_came_closest_and_can_be_overruled(folder: Path) -> None:
     with client(folder, parts(holds=lambda _prompt: False)) as opened:
-        page = opened.post("/ask", data={"question": QUESTION}).text
+        page = opened.post("/ask", data={"question": "Do zebras sleep?"}).text
         assert "The documents do not answer this question." in page
-        assert "1 to " in page
+        assert "What came closest stands under Evidence." in page
         assert 'name="anyway" value="1"' in page
         assert "boat.txt" in page
+        assert 'class="quote"' not in page
         assert "Answered anyway" in opened.post("/ask", data={"question": QUESTION, "anyway": "1"}).text
+
+
+QUOTED = re.compile(r'<blockquote class="quote"><p>(.*?)</p><a href="#(.*?)">\[(\d)\]</a> (.*?)</blockquote>')
+
+
+def test_a_doubtful_answer_is_not_given_but_quoted_and_can_be_overruled(folder: Path) -> None:
+    with client(folder, parts(lambda _prompt: "It leaves at eight.", lambda _prompt: False)) as opened:
+        page = opened.post("/ask", data={"question": QUESTION}).text
+        assert "Not sure. This is what the documents say:" in page
+        assert "eight" not in page
+        assert 'name="anyway" value="1"' in page
+        text, anchor, number, place = QUOTED.findall(page)[0]
+        assert (text, anchor, number) == ("The boat leaves the harbour at seven.", "source-1", "1")
+        assert place.endswith("boat.txt:1")
+        assert f'class="card cited" id="{anchor}"' in page
+        answer = opened.post("/ask", json={"question": QUESTION}, headers={"accept": "application/json"}).json()
+        assert answer["outcome"] == "quoted"
+        assert [quote["text"] for quote in answer["quotes"]] == [quote[0] for quote in QUOTED.findall(page)]
+
+
+def test_exactly_what_the_answer_stands_on_is_marked(folder: Path) -> None:
+    with client(folder, parts(lambda _prompt: "It leaves at seven.")) as opened:
+        page = opened.post("/ask", data={"question": QUESTION}).text
+    card = page.partition('id="source-1"')[2].partition("</article>")[0]
+    marked = "".join(re.findall(r'<mark class="best[^"]*">(.*?)</mark>', card))
+    assert marked == "The boat leaves the harbour at seven."
+    assert "It carries twelve people." in card
+    other = page.partition('id="source-2"')[2].partition("</article>")[0]
+    assert other
+    assert 'class="best' not in other
 
 
 def test_json_is_what_the_command_line_prints(client: TestClient, folder: Path) -> None:
@@ -239,11 +267,11 @@ def test_the_library_shows_state_skipped_files_models_and_what_to_do(client: Tes
 
 
 def test_unsupported_numbers_are_said_where_they_stand(folder: Path) -> None:
-    answer = "The boat leaves at seven [1]. It carries 99 people [1]. It is a boat [1]."
+    answer = "The boat leaves at seven. It carries 99 people."
     with client(folder, parts(lambda _prompt: answer)) as opened:
         page = opened.post("/ask", data={"question": QUESTION}).text
-        noted = r'99 people <a[^>]*>\[1\]</a>. <span class="note">Not in what it cites: &ldquo;99[^&]*&rdquo;.</span>'
-        assert re.search(noted + r"\s*It is a boat", page)
+        noted = r'99 people\. <a[^>]*>\[1\]</a> <span class="note">Not in what it cites: &ldquo;99[^&]*&rdquo;.</span>'
+        assert re.search(noted, page)
         assert page.count('class="note"') == 1
 
 

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.retrieval.marking import mark
-from local_rag.web.evidence import odds_in_words
 from local_rag.web.markup import show_answer
 
 PASSAGE = "The harbour is old. The boat leaves at seven.\nTickets cost nothing; dogs are welcome."
@@ -19,15 +18,20 @@ def test_the_best_sentence_and_the_words_asked_for_are_marked() -> None:
     assert [piece.text for piece in pieces if piece.term] == ["boat", "leaves"]
 
 
-def test_the_answer_decides_which_sentence_is_best() -> None:
-    pieces = mark(PASSAGE, "boat", "Dogs are welcome and tickets cost nothing [1].")
-    assert "".join(piece.text for piece in pieces if piece.best).startswith("Tickets cost")
+def test_what_is_quoted_is_marked_in_the_place_of_the_best_sentence() -> None:
+    start = PASSAGE.index("dogs")
+    pieces = mark(PASSAGE, "When do boats leave?", [(0, 19), (start, len(PASSAGE))])
+    assert [piece.text for piece in pieces if piece.best] == ["The harbour is old.", "dogs are welcome."]
     assert not any(piece.best for piece in mark(PASSAGE, "zebras"))
 
 
-@given(TEXTS, TEXTS, TEXTS)
-def test_marking_changes_no_text(text: str, question: str, answer: str) -> None:
-    assert "".join(piece.text for piece in mark(text, question, answer)) == text
+SPANS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 200)).map(sorted), max_size=3)
+
+
+@given(TEXTS, TEXTS, SPANS)
+def test_marking_changes_no_text(text: str, question: str, spans: list[list[int]]) -> None:
+    quoted = [(min(start, len(text)), min(end, len(text))) for start, end in spans]
+    assert "".join(piece.text for piece in mark(text, question, quoted)) == text
 
 
 def test_answers_have_lists_code_and_citations() -> None:
@@ -51,9 +55,3 @@ def test_nothing_of_an_answer_becomes_markup(text: str) -> None:
     assert "<" not in left
     assert ">" not in left
     assert '"' not in left
-
-
-def test_odds_are_said_as_people_do() -> None:
-    said = {0.0: "even", 1.1: "3 to 1", -1.1: "1 to 3", -3.0: "1 to 20", 0.4: "1.5 to 1", None: ""}
-    assert {odds: odds_in_words(odds) for odds in said} == said
-    assert odds_in_words(float("-inf")) == ""

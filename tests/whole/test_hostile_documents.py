@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from local_rag import Library
 from local_rag.answering.prompt import closing_prompt, quote, sources_prompt
+from local_rag.answering.selection import select_sources, whole_sources
 from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
 from local_rag.errors import ModelError, ReadError
@@ -95,7 +96,8 @@ def special_tokens(model: LlamaModel, tokens: list[int]) -> list[int]:
 
 
 def answer_prompt(model: LlamaModel, question: str, title: str, heading: str, text: str) -> list[int]:
-    tokens, used = sources_prompt(question, [passage(text, title=title, headings=(heading,))], model=model, limit=8000)
+    sources = whole_sources(question, [[passage(text, title=title, headings=(heading,))]])
+    tokens, used = sources_prompt(question, sources, model=model, limit=8000)
     assert len(used) == 1
     return [*tokens, *closing_prompt("Answer.", model)]
 
@@ -152,17 +154,19 @@ FORGERIES = [
 
 @pytest.mark.parametrize("text", FORGERIES)
 @pytest.mark.parametrize("place", ["title", "heading", "text", "question"])
-def test_no_line_of_a_source_can_pass_for_the_prompts_own(text: str, place: str) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_no_line_of_a_source_can_pass_for_the_prompts_own(text: str, place: str, whole: bool) -> None:
     values = {"question": "When?", "title": "Boat", "heading": "Times", "text": "At seven.", place: text}
     vocabulary = FakeVocabulary()
-    source = passage(values["text"], title=values["title"], headings=(values["heading"],))
-    tokens, _ = sources_prompt(values["question"], [source], model=vocabulary, limit=8000)
+    lists = [[passage(values["text"], title=values["title"], headings=(values["heading"],))]]
+    chosen = select_sources(values["question"], lists, count_tokens=len, reranker=None)
+    sources = whole_sources(values["question"], lists) if whole else chosen
+    tokens, _ = sources_prompt(values["question"], sources, model=vocabulary, limit=8000)
     prompt = vocabulary.detokenize(tokens)
     lines = unicodedata.normalize("NFKC", prompt.partition("Sources:\n\n")[2]).splitlines()
     unmarked = [line.strip("\u200b \t*#</").lower() for line in lines if not line.startswith("> ")]
-    starts = ("[", "question", "sources", "answer:", "system", "assistant")
-    assert [line[:9] for line in unmarked if line.startswith(starts)] == [unmarked[0][:9], "question:"]
-    assert unmarked[0].startswith("[1] ")
+    starts = ("[", "question", "source", "answer:", "system", "assistant")
+    assert [line.partition(":")[0] for line in unmarked if line.startswith(starts)] == ["source", "question"]
 
 
 def test_ordinary_text_is_quoted_as_it_is() -> None:
@@ -192,7 +196,7 @@ def test_no_command_prints_what_a_terminal_obeys(documents: Path) -> None:
         f"---\ntitle: Zebras {HOSTILE}\n---\n\n# Stripes {HOSTILE}\n\nZebras {HOSTILE} have stripes.\n"
     )
     (documents / f"broken{HOSTILE}.pdf").write_bytes(b"%PDF-1.4 broken")
-    repeats = generating(FakeGenerator(lambda _prompt: f"Zebras {HOSTILE} have stripes [1]."))
+    repeats = generating(FakeGenerator(lambda _prompt: f"Zebras {HOSTILE} have stripes."))
     parts = Parts(load_embedder=FakeEmbedder, open_engine=repeats)
 
     def shown(*arguments: str) -> str:

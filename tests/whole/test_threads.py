@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def reply(prompt: str) -> str:
     asked = re.search(r"When does boat (\w+) leave", prompt)
     assert asked is not None
     found = re.search(rf"Boat {asked[1]} leaves (in:\d+)", prompt)
-    return f"Boat {asked[1]} leaves {found[1]} [1]." if found else "Never."
+    return f"Boat {asked[1]} leaves {found[1]}." if found else "Never."
 
 
 class OneAtATime(FakeGenerator):
@@ -32,12 +32,14 @@ class OneAtATime(FakeGenerator):
 
     busy = False
 
-    def stream(self, requests: Iterable[Request]) -> Iterator[Token]:
+    def stream(self, requests: Iterable[Request]) -> Generator[Token]:
         assert not self.busy
         self.busy = True
         time.sleep(0.001)
-        yield from super().stream(requests)
-        self.busy = False
+        try:
+            yield from super().stream(requests)
+        finally:
+            self.busy = False
 
 
 PARTS = Parts(load_embedder=FakeEmbedder, open_engine=generating(OneAtATime(reply, context_tokens=100_000)))
@@ -64,7 +66,7 @@ def test_threads_ask_and_search_while_another_library_publishes(fleet: Fleet) ->
         years, boat = set[str](), "abcdefgh"[number]
         while len(years) < YEARS and not (published.is_set() and years):
             answer = library.ask(f"When does boat {boat} leave?", AskOptions(passages=20))
-            (said,) = re.findall(rf"Boat {boat} leaves (in:\d+) \[1\]", answer.text)
+            (said,) = re.findall(rf"Boat {boat} leaves (in:\d+)\.", answer.text)
             found = library.search(f"boat {boat}", top=20) if number % 2 else answer.passages
             of_passages = {year for passage in found for year in re.findall(r"in:\d+", passage.text)}
             assert len(of_passages) == 1, "all from one index"
@@ -79,7 +81,7 @@ def test_threads_ask_and_search_while_another_library_publishes(fleet: Fleet) ->
         published.set()
         seen = set().union(*(thread.result() for thread in running))
     assert len(seen) > 1, "the index changed while it was asked"
-    assert library.ask("When does boat a leave?").text == f"Boat a leaves in:{2000 + YEARS} [1]."
+    assert library.ask("When does boat a leave?").text.startswith(f"Boat a leaves in:{2000 + YEARS}. [")
     library.close()
 
 

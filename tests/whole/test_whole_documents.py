@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
+from local_rag.answering.attribution import Attributor
+from local_rag.answering.selection import whole_sources
 from local_rag.display import passage_as_dict, passage_as_lines
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import OnNote, WrittenContext
 from local_rag.records import AskOptions, Filters, Passage
 from local_rag.store.database import Store
-from local_rag.verification.check import check_support
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeGenerator, QuickWorkers, generating
 
@@ -40,7 +41,7 @@ def rows_of(library: Library) -> set[int]:
 
 @pytest.fixture
 def library(documents: Path) -> Iterator[Library]:
-    parts = replace(QUICK, make_workers=SummingUp, open_engine=generating(FakeGenerator(lambda _: "Zeppelins [1].")))
+    parts = replace(QUICK, make_workers=SummingUp, open_engine=generating(FakeGenerator(lambda _: "In 97 sheds.")))
     with Library(".local-rag", parts=parts, profile="tiny", context="llm") as library:
         library.index([documents])
         yield library
@@ -62,16 +63,17 @@ def test_other_questions_are_searched_as_if_there_were_no_such_rows(library: Lib
     assert len(trace.passages) == library.manifest()["chunks"] == library.status().chunks
 
 
-def test_what_a_model_wrote_is_read_marked_and_never_supports_a_sentence(library: Library) -> None:
+def test_what_a_model_wrote_is_shown_marked_and_never_supports_a_sentence(library: Library) -> None:
     answer = library.ask(ASKED, AskOptions(rerank=False))
     (generator,) = {library._open_answerer().generator}
     assert isinstance(generator, FakeGenerator)
     marked = f"(Summary, not in the words of the document: {SUMMARY})\nThe boat"
     assert any(marked in prompt for prompt in generator.prompts)
-    (cited,) = [citation.passage for citation in answer.citations]
-    assert cited.kind == "document"
-    support = check_support(ASKED, "There are 97 sheds [1].", [cited])
-    assert [one.supported for one in support.sentences] == [False]
+    assert answer.read[0].kind == "document"
+    assert not answer.answered
+    assert "97" not in answer.text
+    found = Attributor(ASKED, whole_sources(ASKED, [answer.read])).attribute("In 97 sheds.")
+    assert (found.units, found.missing) == ((), ("97",))
 
 
 def test_filters_hold_for_documents_too(library: Library) -> None:

@@ -84,16 +84,14 @@ function watchForm(form) {
           body.replaceChildren(growing);
           say(`Reading: ${data.count} ${data.count === 1 ? "passage" : "passages"} found.`);
         }
-        if (name === "token") {
-          if (!growing.textContent) say("Writing.");
-          growing.textContent += data.text;
-        }
+        if (name === "token") growing.textContent += data.text;
         if (name === "done") {
           show(body, data.html);
           show(at("cards"), data.cards);
           at("answer").hidden = false;
           at("evidence").hidden = !data.cards.trim();
-          say(data.answer.answered ? "The answer is complete." : "The documents do not answer this.");
+          say({ answered: "The answer is complete.", quoted: "Not sure; the documents are quoted.",
+            refused: "The documents do not answer this." }[data.answer.outcome]);
           if (data.conversation) goOn(data.conversation);
           if (document.activeElement === question) question.select();
           watchAnyway();
