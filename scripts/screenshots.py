@@ -26,6 +26,7 @@ IMAGES = CHECKOUT / "docs" / "images"
 ASKED = "How many weeks of paid leave does the parent who gives birth get in Ireland?"
 REFUSED = "What is the salary of the harbour master?"
 PATIENCE = 300.0
+ENDS = ("is complete", "are quoted", "do not answer")  # of the status when a question is done
 
 
 def main() -> None:
@@ -94,7 +95,7 @@ def ask(driver: Chrome, address: str, question: str) -> None:
     driver.get(address)
     driver.find_element(By.ID, "question").send_keys(question)
     driver.find_element(By.CSS_SELECTOR, "button.primary").click()
-    wait_until(lambda: "complete" in status(driver) or "do not answer" in status(driver))
+    wait_until(lambda: any(end in status(driver) for end in ENDS))
     driver.execute_script("window.scrollTo(0, 0)")
 
 
@@ -104,7 +105,7 @@ def go_on(driver: Chrome, question: str) -> None:
     driver.find_element(By.ID, "question").send_keys(question)
     driver.find_element(By.CSS_SELECTOR, "button.primary").click()
     wait_until(lambda: bool(driver.find_elements(By.CSS_SELECTOR, "#thread .turn")))
-    wait_until(lambda: "complete" in status(driver) or "do not answer" in status(driver))
+    wait_until(lambda: any(end in status(driver) for end in ENDS))
     driver.execute_script("window.scrollTo(0, 0)")
 
 

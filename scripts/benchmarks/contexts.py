@@ -12,12 +12,12 @@ The ways are the modes of `index --context` and some that store contexts which n
   it has lines for chunks, the part `given` reports the questions whose golden chunks all have a context of their own.
   Contexts for all chunks would gain less than that, because here no other chunk has one.
 
-Neighbours, surroundings and headings are always used. The ways without a model share one library in `--libraries`.
-Each way with a model has a library of its own, so a stopped run can be resumed. A run adds its ways to those that FILE
-has for the same dataset. For each half of the questions the JSON has the means of every stage, the recall of an ideal
-reranking of the 150 candidates, the better of dense and keyword search for each question, the seconds spent on writing
-contexts, and paired tests between all ways. A dataset without documents, such as `corpus`, is indexed as a folder, in
-the modes of `index --context`.
+Neighbours, surroundings and headings are always used. The ways without a model share one library in `--libraries`. Each
+way with a model has a library of its own, so a stopped run can be resumed. A run adds its ways to those that FILE has
+for the same dataset. For all questions, those to choose on and those to report on the JSON has the means of every
+stage, the recall of an ideal reranking of the 150 candidates, the better of dense and keyword search for each question,
+the seconds spent on writing contexts, and paired tests between all ways. A dataset without documents, such as `corpus`,
+is indexed as a folder, in the modes of `index --context`.
 """
 
 import argparse

@@ -4,8 +4,8 @@
 
 DATASET is a dataset of `local-rag eval` whose questions have a `history`. Each question is searched in three ways:
 alone, with its own history, and with the history of another conversation, as after an unannounced change of subject.
-The report has recall@5 of each way in each list for both halves, and p of a paired permutation test against the
-question alone.
+The report has recall@5 of each way in each list for the parts to choose and to report on, and p of a paired permutation
+test against the question alone.
 
 It also has, for each threshold of similarity between a question and the one before it, recall@5 if the history is
 ignored below the threshold: with its own history and with another one.

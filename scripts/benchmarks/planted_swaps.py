@@ -4,10 +4,11 @@
 
 A line of the dataset has `question`, `answer` and `golden`. `golden` has the ids of passages in `documents.jsonl` in
 the same folder. In a dataset without documents it names a file in that folder, and the chunk that contains `passage` is
-cited. A number is replaced with another number of the same unit, or else of the same shape; a name with another name of
-as many words. Both come from the passages of all questions. What is swapped is not found with local_rag's own rules, so
-what those rules overlook counts as missed. Each unchanged answer is checked too. A hash of the question's words splits
-the questions in halves: one to choose rules on, one to report.
+shown. Each sentence is checked against the units of the passages that it stands on, as `ask` does. A number is replaced
+with another number of the same unit, or else of the same shape; a name with another name of as many words. Both come
+from the passages of all questions. What is swapped is not found with local_rag's own rules, so what those rules
+overlook counts as missed. Each unchanged answer is checked too. A hash of the question's words splits the questions in
+halves: one to choose rules on, one to report.
 """
 
 import argparse
@@ -20,11 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from local_rag.answering.attribution import Attributor
+from local_rag.answering.selection import whole_sources
 from local_rag.models.registry import resolve
 from local_rag.reading.read import read
 from local_rag.reading.split import Splitting
 from local_rag.records import Passage
-from local_rag.verification.check import check_support
+from local_rag.verification.sentences import split_sentences
 
 # Not the numbers of list items.
 _NUMBER = re.compile(r"(?!\d+\. [A-Z])(?<![\w.,:/-])(?!0\d)\d+(?:[.,]\d+)*(?![\w:/-])")
@@ -37,7 +40,7 @@ _FEWEST = 3  # candidates with the same unit, or else the shape decides
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An answer, and the passages that its citations number."""
+    """An answer, and the passages that the model was shown."""
 
     question: str
     answer: str
@@ -60,40 +63,39 @@ def load_cases(path: Path) -> list[Case]:
         plain = [line for line in lines if isinstance(line.get("passage"), str)]
         return [case for line in plain for case in _corpus_cases(line, path.parent)]
     texts = [json.loads(line) for line in documents.read_text(encoding="utf-8").splitlines()]
-    by_id = {text["id"]: passage(text["id"], text["title"], text["text"]) for text in texts}
+    by_id = {text["id"]: passage(text["id"], text["title"], text["text"], key=key) for key, text in enumerate(texts)}
     wanted = [line for line in lines if line["golden"] and line.get("answerability") == "answerable"]
     return [_golden_case(line, by_id) for line in wanted]
 
 
-def passage(path: str, title: str, text: str, headings: tuple[str, ...] = ()) -> Passage:
+def passage(path: str, title: str, text: str, headings: tuple[str, ...] = (), *, key: int = 0) -> Passage:
     """Return a passage without a search."""
-    return Passage(0, path, title, text, "", "", headings, None, None, None, 0.0)
+    return Passage(key, path, title, text, "", "", headings, None, None, None, 0.0)
 
 
 def _golden_case(line: dict[str, Any], by_id: dict[str, Passage]) -> Case:
-    """Cite all golden passages at the end of a reference answer; other passages are read too."""
+    """Return a reference answer with its golden passages; other passages are shown too."""
     golden = [by_id[name] for name in line["golden"]]
     others = random.Random(line["question"]).sample(sorted(by_id), _OTHERS)  # noqa: S311
-    numbers = ", ".join(str(number) for number in range(1, len(golden) + 1))
     read = (*golden, *(by_id[name] for name in others))
-    return Case(line["question"], f"{line['answer'].rstrip()} [{numbers}]", read, "reference")
+    return Case(line["question"], line["answer"].strip(), read, "reference")
 
 
 def _corpus_cases(line: dict[str, Any], folder: Path) -> Iterator[Case]:
-    """Cite the chunk with the passage, for the short answer and for the passage as an answer."""
+    """Show the chunk with the passage, for the short answer and for the passage as an answer."""
     name = re.sub(r":\d+(?:-\d+)?\Z", "", line["golden"][0])
     document = read(folder / name)
     tokenizer = resolve("minilm-l6-reranker", "rerank").path / "tokenizer.json"
     chunks = Splitting(tokenizer, 254).split(document)
-    read_too = [passage(name, document.title, chunk.text, chunk.headings) for chunk in chunks]
+    read_too = [passage(name, document.title, chunk.text, chunk.headings, key=key) for key, chunk in enumerate(chunks)]
     squeezed = "".join(line["passage"].split())
     golden = next((one for one in read_too if squeezed in "".join(one.text.split())), None)
     if golden is None:
         return
     read_too = [golden, *(one for one in read_too if one is not golden)][: _OTHERS + 1]
-    yield Case(line["question"], f"{line['answer']} [1].", tuple(read_too), "short")
+    yield Case(line["question"], f"{line['answer']}.", tuple(read_too), "short")
     quoted = " ".join(line["passage"].strip("| ").replace("|", ",").split())
-    yield Case(line["question"], f"{quoted} [1]", tuple(read_too), "quoted")
+    yield Case(line["question"], quoted, tuple(read_too), "quoted")
 
 
 def pools(cases: Sequence[Case]) -> tuple[dict[str, list[str]], dict[int, list[str]]]:
@@ -122,10 +124,10 @@ def swaps(case: Case, numbers: dict[str, list[str]], names: dict[int, list[str]]
     """Return for each number and name of an answer the old text, the new text and the wrong answer."""
     found = []
     chance = random.Random(case.answer)  # noqa: S311
-    body = case.answer[: case.answer.rindex("[")]
+    body = case.answer
     for match in [*_NUMBER.finditer(body), *_ANSWER_NAME.finditer(body)]:
-        if re.search(r"\[\s*\Z|(?:^|\n)\s*\Z", body[: match.start()]) and body[match.end() : match.end() + 1] in ".]":
-            continue
+        if re.search(r"(?:^|\n)\s*\Z", body[: match.start()]) and body[match.end() : match.end() + 2] == ". ":
+            continue  # the number of a list item
         if match[0][0].isdigit():
             of_kind = [_others(numbers.get(kind, []), match[0]) for kind in number_kinds(match)]
             choices = next((some for some in of_kind if len(some) >= _FEWEST), [])
@@ -134,7 +136,7 @@ def swaps(case: Case, numbers: dict[str, list[str]], names: dict[int, list[str]]
             choices = _others(names[size], match[0]) if match[0] in names.get(size, []) else []
         if choices:
             other = chance.choice(choices)
-            found.append((match[0], other, f"{body[: match.start()]}{other}{case.answer[match.end() :]}"))
+            found.append((match[0], other, f"{body[: match.start()]}{other}{body[match.end() :]}"))
     return found
 
 
@@ -178,8 +180,9 @@ def measure(cases: Sequence[Case], count: int, seed: int) -> dict[str, Any]:
 
 
 def unsupported(case: Case, answer: str) -> list[str]:
-    """Return the numbers and names of an answer that its sources lack."""
-    sentences = check_support(case.question, answer, case.passages).sentences
+    """Return the numbers and names of an answer that the units it stands on lack."""
+    attributor = Attributor(case.question, whole_sources(case.question, [case.passages]))
+    sentences = (attributor.attribute(sentence.strip()) for sentence in split_sentences(answer))
     return [word for sentence in sentences for word in sentence.missing]
 
 

@@ -7,16 +7,27 @@ SOURCE_FOLDER has these folders, each as its authors publish it, or is one of th
   scifact/              corpus.jsonl, queries.jsonl and qrels/test.tsv of BEIR's SciFact
   chunking-evaluation/  questions_df.csv and the Markdown files of Chroma's chunking evaluation
 docs/results.md says where to download them.
+
+A question of chunking-evaluation with one short excerpt, in which one or two numbers or names are new, gets them as
+`must_include`: a right answer says them.
 """
 
 import argparse
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from local_rag.errors import DatasetError
 from local_rag.evaluation.dataset import load_dataset, write_dataset
+from local_rag.verification.facts import find_facts
+from local_rag.verification.sources import Source, normalize
+
+_SHORT = 40  # words of an excerpt whose numbers or names are what a question asks for
+_MOST_WANTED = 2
+_NOT_WANTED = re.compile(r"1|2019s|201[cd]\w*")  # a 1 may count anything; the others are broken quotation marks
+_JOINTS = (" ", ". ", ", ", "-", " de ")  # between the parts of a name
 
 Records = tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
@@ -61,7 +72,7 @@ def read_scifact(folder: Path) -> Records:
 
 
 def read_chunking_evaluation(folder: Path) -> Records:
-    """Keep whole documents and the spans that answer each question."""
+    """Keep whole documents and the spans that answer each question, and derive what a right answer must include."""
     documents = [
         {"id": path.stem, "title": path.stem.replace("_", " ").capitalize(), "kind": "text", "text": _read(path)}
         for path in sorted([*folder.glob("*.md"), *folder.glob("corpora/*.md")])
@@ -70,12 +81,40 @@ def read_chunking_evaluation(folder: Path) -> Records:
     questions = []
     with (folder / "questions_df.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
+            references = json.loads(row["references"])
             golden = [
                 {"document": row["corpus_id"], "start": reference["start_index"], "end": reference["end_index"]}
-                for reference in json.loads(row["references"])
+                for reference in references
             ]
-            questions.append({"question": row["question"], "golden": golden})
+            question: dict[str, Any] = {"question": row["question"], "golden": golden}
+            excerpt = " ".join(references[0]["content"].split()) if len(references) == 1 else ""
+            if wanted := wanted_of(row["question"], excerpt):
+                question |= {"must_include": wanted, "answer": excerpt}
+            questions.append(question)
     return documents, questions
+
+
+def wanted_of(question: str, excerpt: str) -> list[str]:
+    """Return the numbers, or else the names, that a short excerpt adds to a question; none if there are too many."""
+    if len(excerpt.split()) > _SHORT:
+        return []
+    text, asked = normalize(excerpt), Source(question)
+    new = [fact for fact in find_facts(text) if not fact.occurs_in(asked) and not _NOT_WANTED.fullmatch(fact.text)]
+    # A number at the end of brackets is a year or a number of a reference.
+    numbers = [
+        fact.text
+        for fact in new
+        if re.search(r"\d", fact.text) and not re.search(rf"\((?:[^()]*\s)?{re.escape(fact.text)}\)", text)
+    ]
+    spans = list[tuple[int, int]]()
+    for fact in new:
+        start, end = fact.start, fact.start + len(fact.text)
+        if not re.search(r"\d", fact.text):
+            joined = spans and text[spans[-1][1] : start] in _JOINTS
+            spans.append((spans.pop()[0] if joined else start, end))
+    # The first word may only begin the sentence.
+    wanted = list(dict.fromkeys(numbers or [text[start:end] for start, end in spans if start]))
+    return wanted if len(wanted) <= _MOST_WANTED else []
 
 
 READERS = {

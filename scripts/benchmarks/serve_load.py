@@ -92,7 +92,8 @@ def ask(address: str, question: str) -> dict[str, Any]:
         found: dict[str, Any] = json.load(answer)
         # Seconds and conversation are not part of the answer. The odds may differ in the second decimal, because the
         # order of floating-point sums depends on which part of the prompt is cached.
-        return {name: value for name, value in found.items() if name not in {"seconds", "conversation", "log_odds"}}
+        apart = {"seconds", "conversation", "log_odds", "probability"}
+        return {name: value for name, value in found.items() if name not in apart}
 
 
 def at_once(address: str, seconds: float, questions: Sequence[str]) -> dict[str, Any]:

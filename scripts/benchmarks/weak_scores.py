@@ -4,8 +4,8 @@
 
 Every question that a single passage answers is searched and reranked. The passage with the words that answer it is
 golden, all others are not. The value is the highest one, in tenths, that leaves 95 % of the golden passages of the
-choosing half unmarked. For both halves the report has the share of golden passages that it marks, and that of the
-others.
+choosing half unmarked. For this half and the quarter to report on, the report has the share of golden passages that it
+marks, and that of the others.
 """
 
 import argparse
@@ -62,10 +62,11 @@ def main() -> None:
     with Library(arguments.library, rerank_candidates=arguments.candidates) as library:
         for line in arguments.questions.read_text(encoding="utf-8").splitlines():
             question = json.loads(line)
-            if isinstance(question.get("passage"), str):  # one passage answers it
+            part = Question(question["question"]).part
+            if part in rows and isinstance(question.get("passage"), str):  # one passage answers it
                 for passage in library.search(question["question"]):
                     if (score := score_of(passage)) is not None:
-                        rows[Question(question["question"]).part].append((score, is_golden(passage, question)))
+                        rows[part].append((score, is_golden(passage, question)))
     value = threshold_of([score for score, golden in rows["choose"] if golden])
     report = {"weak_below": value, **{part: shares(found, value) for part, found in rows.items()}}
     print(json.dumps(report, indent=1))

@@ -11,7 +11,6 @@ from typing import Any
 
 from local_rag.evaluation.evaluate import load_report, stage_values
 from local_rag.evaluation.metrics import by_question, paired_test
-from local_rag.models.registry import load_registry
 from scripts.docs.markdown import MEASUREMENTS, measured, prose, table
 
 Measurement = dict[str, Any]
@@ -30,7 +29,8 @@ Intervals are 95 % bootstrap intervals over the questions, and p is of a two-sid
 
 A golden span of text belongs to every chunk that contains at least half of it or lies at least half within it, or else
 to the chunk with the largest part of it. If whole documents are golden, each has the rank of its best chunk.
-A hash of the question's words splits each dataset in two halves: one to choose settings on, one to report.
+A hash of the question splits each dataset in a half to choose settings on, a quarter to report and a locked quarter,
+which is for one measurement at the end.
 
 ## The data
 
@@ -309,7 +309,7 @@ def readme_results(measurements: Path = MEASUREMENTS) -> str:
     """Return the README's table: what was measured, and where all figures are."""
     found = load_report(measurements / "eval-codebases-llm.json")
     recall = found["stages"]["reranked"]
-    asked = measured("answers.json", measurements)["all"]
+    asked = measured("answers.json", measurements)["sets"]
     indexed, written = (measured(name, measurements) for name in ("index-handbook.json", "contexts-*.json"))
     crashed = measured("reliability-crash.json", measurements)["figures"]
     kinds = ("contexts", "vectors")
@@ -324,10 +324,7 @@ def readme_results(measurements: Path = MEASUREMENTS) -> str:
         ],
         [
             "answering",
-            f"{asked['answerable']} questions that the documents answer: {asked['right_answer']} got every fact asked "
-            f"for, {asked['answered'] - asked['right_answer']} got less or something else, "
-            f"{asked['answerable'] - asked['answered']} were refused; {asked['unanswerable']} that they do not answer: "
-            f"{asked['refused']} were refused",
+            "; ".join(_answering(name, one["answers"]) for name, one in asked.items()),
             "[answers](docs/how-it-works.md#answers)",
         ],
         [
@@ -348,22 +345,39 @@ def readme_results(measurements: Path = MEASUREMENTS) -> str:
     return table(["what", "measured", "all figures"], rows)
 
 
-def answers() -> str:
-    """Return the table of docs/how-it-works.md: what the threshold of the answer check trades."""
-    report = measured("answers.json")
-    counts, registry = report["all"], load_registry()
-    used = registry.models[registry.profiles[report["profile"]]["answer"]].answered_log_odds
-    rows = []
-    for row in report["thresholds"]:
-        right = "not counted" if row["right_answer"] is None else str(row["right_answer"])
-        refused = counts["answerable"] - row["answered"]
-        threshold = f"{row['answered_log_odds']:g}" + (" (in use)" if row["answered_log_odds"] == used else "")
-        rows.append([threshold, right, str(refused), str(row["refused"])])
-    head = prose(
-        f"{counts['answerable']} questions that `corpus/` answers and {counts['unanswerable']} that it does not, "
-        f"profile `{report['profile']}`. For {counts['right_document_retrieved']} of the {counts['answerable']} the "
-        f"right document was among the passages read. Median: {counts['median_seconds']} seconds per question."
+def _answering(name: str, counts: Mapping[str, Any]) -> str:
+    """Return one sentence about what came of the questions of a set."""
+    return (
+        f"{name}: of {counts['answerable']} questions that the documents answer, {counts['right']} were answered "
+        f"right, {counts['wrong']} wrong, for {counts['quoted']} the documents were quoted (with the answer in "
+        f"{counts['quoted_right']}); of {counts['unanswerable']} that they do not answer, "
+        f"{counts['stated_unanswerable']} were answered"
     )
-    answerable, others = (f"of the {counts[name]}" for name in ("answerable", "unanswerable"))
-    header = ["threshold", f"every fact right, {answerable}", f"refused, {answerable}", f"refused, {others}"]
-    return f"{head}\n\n{table(header, rows)}"
+
+
+def answers(measurements: Path = MEASUREMENTS) -> str:
+    """Return the table of docs/how-it-works.md: what came of the questions of each set.
+
+    answers.json holds the `answers` of reports that `local-rag eval --answers --json` wrote.
+    """
+    report = measured("answers.json", measurements)
+    rows = []
+    for name, found in report["sets"].items():
+        counts = found["answers"]
+        rows.append(
+            [
+                f"{name}: {counts['answerable']} answerable, {counts['unanswerable']} not",
+                *(_share(counts, one) for one in ("facts_shown", "right", "wrong")),
+                f"{counts['quoted']}, {counts['quoted_right']} of them right",
+                str(counts["refused_answerable"]),
+                _share(counts, "stated_unanswerable"),
+            ]
+        )
+    header = ["set", "facts shown", "right", "wrong", "quoted", "refused", "unanswerable and answered"]
+    return f"{prose(report['note'])}\n\n{table(header, rows)}"
+
+
+def _share(counts: Mapping[str, Any], name: str) -> str:
+    """Return a count with the 95 % interval of its share."""
+    low, high = counts["intervals"][name]
+    return f"{counts[name]} ({low:.0f} to {high:.0f} %)"
