@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Citation, Passage, Turn
-from local_rag.store.history import History, KeptConversation, KeptTurn
+from local_rag.store.history import History, KeptConversation, conversation_as_markdown
 
 _GREETING = "Hello. Ask something that the documents may answer."
 _THANKS = "You are welcome."
@@ -23,9 +23,6 @@ def reply_to_greeting(text: str) -> str | None:
     """Return the fixed reply to a greeting or thanks, which needs no search; None for any other text."""
     words = " ".join(re.findall(r"\w+", text.lower())) if len(text) < max(map(len, _REPLIES)) * 2 else ""
     return _REPLIES.get(words)
-
-
-def _ignore(_text: str) -> None: ...
 
 
 class Ask(Protocol):
@@ -50,7 +47,7 @@ class Conversation:
         self.turns: list[Turn] = []
         self.last: Answer | None = None
 
-    def ask(self, question: str, *, on_text: Callable[[str], None] = _ignore) -> Answer:
+    def ask(self, question: str, *, on_text: Callable[[str], None] = lambda _text: None) -> Answer:
         """Ask a question like `Library.ask`; a greeting is answered without a search.
 
         With `anyway` in the options, a question that repeats the previous one replaces its turn.
@@ -116,25 +113,3 @@ class Conversation:
     def close(self) -> None:
         """Close the history."""
         self._history.close()
-
-
-def conversation_as_markdown(turns: list[KeptTurn]) -> str:
-    """Write questions as headings with the answers and the quoted citations below them.
-
-    Nothing in a document or an answer can act as HTML.
-    """
-    blocks = []
-    for turn in turns:
-        blocks.append(f"## {_escaped(' '.join(turn.question.split()))}")
-        blocks.append(_escaped(turn.answer.text))
-        for one in turn.answer.citations:
-            url = one.passage.provenance.url
-            location = _escaped(" ".join(f"{one.passage.location}{f', {url}' if url else ''}".split()))
-            quoted = [f"> {line}" for line in _escaped(one.passage.text).strip().splitlines()]
-            blocks.append("\n".join([f"> [{one.number}] {location}", ">", *quoted]))
-    return "\n\n".join(["# Conversation", *blocks]) + "\n"
-
-
-def _escaped(text: str) -> str:
-    """Escape HTML in a text."""
-    return text.replace("&", "&amp;").replace("<", "&lt;")

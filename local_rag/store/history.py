@@ -8,7 +8,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -199,6 +199,28 @@ class History:
         """Delete every conversation, leaving nothing of them in the file."""
         with storage_errors(self._folder):
             _erase(self._connection, "DELETE FROM conversations")
+
+
+def conversation_as_markdown(turns: Sequence[KeptTurn]) -> str:
+    """Write questions as headings with the answers and the quoted citations below them.
+
+    Nothing in a document or an answer can act as HTML.
+    """
+    blocks = []
+    for turn in turns:
+        blocks.append(f"## {_escaped(' '.join(turn.question.split()))}")
+        blocks.append(_escaped(turn.answer.text))
+        for one in turn.answer.citations:
+            url = one.passage.provenance.url
+            location = _escaped(" ".join(f"{one.passage.location}{f', {url}' if url else ''}".split()))
+            quoted = [f"> {line}" for line in _escaped(one.passage.text).strip().splitlines()]
+            blocks.append("\n".join([f"> [{one.number}] {location}", ">", *quoted]))
+    return "\n\n".join(["# Conversation", *blocks]) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Escape HTML in a text."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _read(whole: str) -> Answer | None:
