@@ -33,10 +33,11 @@ NOT_SURE = "Not sure. This is what the documents say:"
 _CONTEXT_TOKENS = 8192
 _FOOTNOTE = re.compile(r"\s*\[\s*\d+(?:\s*[,;-]\s*\d+)*\s*\]")
 _OWN_WORDS = re.compile(
-    r"\A(?:according to|based on) (?:the )?(?:\w+ )?(?:sources?|documents?)(?: \d+)?,? (\S)", re.IGNORECASE
+    r"\A(?:according to|based on) (?:the )?(?:\w+ )?(?:sources?|documents?|information|text)(?: \d+| \w+ed)?,? (\S)",
+    re.IGNORECASE,
 )
 _CLOSEST = 3  # passages to name if there is no answer
-LEAST_COVERAGE = 0.5  # the share of a sentence's new words in the units that it stands on
+LEAST_COVERAGE = 0.3  # the share of a sentence's new words in the units that it stands on
 
 
 def answer_room(context_length: int, _sequences: int) -> int:
@@ -77,22 +78,29 @@ class Answerer:
         one is.
         """
         draft = self.draft(question, sources, before=before)
-        outcome: Outcome = "refused"
-        likely = 0.0 if self.calibration else None
-        if draft is not None:
-            likely = probability(draft.signals, self.calibration)
-            outcome = self._outcome(draft, likely, strict=strict, anyway=anyway)
+        likely = self._likely(draft)
+        outcome = self._outcome(draft, likely, strict=strict, anyway=anyway)
+        shorter = draft and any(source.best != source.text for source in draft.sources)
+        if draft and shorter and likely is not None and outcome != "answered":
+            # A doubtful answer often comes from a look-alike, and the best units alone hold fewer of these.
+            second = self.draft(question, draft.sources, before=before, best=True)
+            if second and (self._likely(second) or 0.0) > likely:
+                draft, likely = second, self._likely(second)
+                outcome = self._outcome(draft, likely, strict=strict, anyway=anyway)
         answer = self._compose(question, draft, outcome, likely)
         on_text(answer.text)
         return answer
 
-    def draft(self, question: str, sources: Sequence[Source], *, before: Turn | None = None) -> Draft | None:
-        """Read as many of the sources as fit, and write an answer; None if there are none."""
+    def draft(
+        self, question: str, sources: Sequence[Source], *, before: Turn | None = None, best: bool = False
+    ) -> Draft | None:
+        """Read as many of the sources as fit, or only their `best` units, and write an answer; None without sources."""
         generator, model = self.generator, self.generator.model
         limit = generator.context_tokens - MAX_ANSWER_TOKENS * len(answer_requests(question)) - 2 * MAX_ANSWER_TOKENS
-        prefix, used = sources_prompt(question, sources, model=model, limit=limit, before=before)
+        prefix, used = sources_prompt(question, sources, model=model, limit=limit, before=before, best=best)
         if not used:
             return None
+        used = list(sources) if best else used
         text = self._write(question, prefix)
         attributor = Attributor(question, used)
         sentences = [attributor.attribute(sentence.strip()) for sentence in split_sentences(text)]
@@ -145,7 +153,12 @@ class Answerer:
 
         return math.log(chance(["Yes", "yes", " Yes", " yes"]) / chance(["No", "no", " No", " no"]))
 
-    def _outcome(self, draft: Draft, likely: float | None, *, strict: bool, anyway: bool) -> Outcome:
+    def _likely(self, draft: Draft | None) -> float | None:
+        return probability(draft.signals, self.calibration) if draft else 0.0 if self.calibration else None
+
+    def _outcome(self, draft: Draft | None, likely: float | None, *, strict: bool, anyway: bool) -> Outcome:
+        if draft is None:
+            return "refused"
         supported = [one for one in draft.sentences if _is_supported(one)]
         if anyway and draft.sentences:
             return "answered"
@@ -169,7 +182,7 @@ class Answerer:
             given = [one for one in draft.sentences if _is_supported(one)] or list(draft.sentences)
             quotes = quote_support(given, sources)
             support = tuple(map(_support, given))
-            text = " ".join(_with_citations(one) for one in support)
+            text = " ".join(f"{one.sentence} {list(one.citations) or ''}".rstrip() for one in support)
             steps = [f"{unwrapped(one.text)} [{one.citation}]" for one in quotes if is_list(one.text)]
             text = "\n\n".join([text, *steps])
         numbers = sorted({one.citation for one in quotes})
@@ -209,8 +222,3 @@ def _support(sentence: Attribution) -> SentenceSupport:
     return SentenceSupport(
         sentence.sentence, _is_supported(sentence) and not sentence.missing, sentence.missing, numbers
     )
-
-
-def _with_citations(support: SentenceSupport) -> str:
-    """Return a sentence with the numbers of its sources."""
-    return support.sentence + (f" [{', '.join(map(str, support.citations))}]" if support.citations else "")

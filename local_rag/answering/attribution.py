@@ -76,8 +76,9 @@ class Attributor:
 
     def _fit(self, index: int, wanted: frozenset[str], *, first: bool) -> tuple[float, int]:
         """Return how many wanted words a unit has, by weight; the first should also be about the question."""
-        words, about = self._words[index], self._asked if first else frozenset()
-        weight = self._weight(wanted & words) + _ABOUT * self._weight(about & words)
+        words = self._words[index]
+        about = self._asked & words if first and wanted & words else frozenset()
+        weight = self._weight(wanted & words) + _ABOUT * self._weight(about)
         return weight, -self._units[index][1].rank
 
     def _weight(self, words: frozenset[str]) -> float:

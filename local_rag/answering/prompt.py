@@ -43,12 +43,18 @@ def answer_requests(question: str) -> list[str]:
 
 
 def sources_prompt(
-    question: str, sources: Sequence[Source], *, model: Vocabulary, limit: int, before: Turn | None = None
+    question: str,
+    sources: Sequence[Source],
+    *,
+    model: Vocabulary,
+    limit: int,
+    before: Turn | None = None,
+    best: bool = False,
 ) -> tuple[list[int], list[Source]]:
     """Return the prompt up to and including the question, in tokens, and the sources in it, best first.
 
-    As many of the `sources`, which are ordered best first, are used as fit into `limit` tokens. A follow-up comes after
-    the question `before` it. Raises QuestionError for a question that leaves no room for sources.
+    As many of the `sources`, which are ordered best first, are used as fit into `limit` tokens; with `best`, only their
+    best units. A follow-up comes after the question `before` it. Raises QuestionError if a question leaves no room.
     """
     asked = " ".join(question.split())
     head = [
@@ -59,8 +65,9 @@ def sources_prompt(
     closing = max(len(closing_prompt(request, model)) for request in answer_requests(question))
     room = limit - len(head) - len(end) - closing
     used, texts = list[Source](), list[list[int]]()
+    sources = [source for source in sources if source.best] if best else sources
     for source in sources:
-        tokens = model.tokenize(source_text(source))
+        tokens = model.tokenize(source_text(source, best=best))
         if len(tokens) > room:
             break
         room -= len(tokens)
@@ -68,14 +75,15 @@ def sources_prompt(
         texts.append(tokens)
     if sources and not used:
         if before:
-            return sources_prompt(question, sources, model=model, limit=limit)
+            return sources_prompt(question, sources, model=model, limit=limit, best=best)
         raise QuestionError(f"A question of {len(end)} tokens leaves no room for passages; shorten it.")
     return [*head, *(token for tokens in reversed(texts) for token in tokens), *end], used
 
 
-def source_text(source: Source) -> str:
-    """Return a source as the model reads it."""
-    return f"Source: {headings_of(source.passage)}\n{_summary(source.passage)}{quote(source.text)}\n\n"
+def source_text(source: Source, *, best: bool = False) -> str:
+    """Return a source, or its best units, as the model reads it."""
+    text = source.best if best else source.text
+    return f"Source: {headings_of(source.passage)}\n{_summary(source.passage)}{quote(text)}\n\n"
 
 
 def _summary(passage: Passage) -> str:

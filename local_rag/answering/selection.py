@@ -17,6 +17,7 @@ from local_rag.models.reranker import Reranker
 from local_rag.records import Passage, Shown
 
 SHOWN_TOKENS = 600
+BEST_TOKENS = 150  # of them for a second reading
 _PASSAGES = 8
 _RANK_K = 10
 _MARGIN = 3.0  # a unit whose logit is this far below the best, with odds 20 times smaller, only distracts the model
@@ -27,11 +28,15 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a model is shown of a passage: some of its units, in reading order, and their text."""
+    """What a model is shown of a passage: some of its units, in reading order, and their text.
+
+    `best` is the text of those that are among the few best of all, for a second reading; empty if none is.
+    """
 
     passage: Passage
     units: tuple[Unit, ...]
     text: str
+    best: str = ""
 
 
 def select_sources(
@@ -48,7 +53,7 @@ def select_sources(
     """
     passages = drop_copies(take_turns(lists))[:_PASSAGES]
     units = _ranked(question, passages, reranker)
-    chosen = dict[int, None]()  # indexes of units, best first
+    chosen, best = dict[int, None](), frozenset[int]()  # indexes of units
     room = tokens
     least = max((unit.logit or 0.0 for unit in units), default=0.0) - _MARGIN
     for index in sorted(range(len(units)), key=lambda index: units[index].rank):
@@ -63,11 +68,14 @@ def select_sources(
             break
         room -= cost
         chosen |= dict.fromkeys(new)
-    best = dict.fromkeys(units[one].passage for one in chosen)
-    return [
-        _source(passages[number], units, [one for one in sorted(chosen) if units[one].passage == number])
-        for number in best
-    ]
+        if not best or tokens - room <= BEST_TOKENS:
+            best = frozenset(chosen)
+    sources = list[Source]()
+    for number in dict.fromkeys(units[one].passage for one in chosen):
+        shown = [one for one in sorted(chosen) if units[one].passage == number]
+        text, few = (_text(passages[number], units, one) for one in (shown, [one for one in shown if one in best]))
+        sources.append(Source(passages[number], tuple(units[one] for one in shown), text, few))
+    return sources
 
 
 def whole_sources(
@@ -122,7 +130,7 @@ def _with_neighbours(units: Sequence[Unit], index: int) -> list[int]:
     return [one for one in near if 0 <= one < len(units) and units[one].passage == units[index].passage]
 
 
-def _source(passage: Passage, units: Sequence[Unit], shown: Sequence[int]) -> Source:
+def _text(passage: Passage, units: Sequence[Unit], shown: Sequence[int]) -> str:
     """Write the units with the indexes `shown`, which are those of one passage in reading order."""
     text, heading, last = "", "", -1
     for index in shown:
@@ -134,7 +142,7 @@ def _source(passage: Passage, units: Sequence[Unit], shown: Sequence[int]) -> So
             text += f"{heading}:\n" if heading else ""
         text += unit.text
         last = index
-    return Source(passage, tuple(units[index] for index in shown), text)
+    return text
 
 
 def _between(text: str, before: Unit, unit: Unit) -> str:

@@ -28,6 +28,9 @@ _DRAFTS_PER_QUESTION = 2
 _MOST_DOCUMENTS = 500
 _SIGNALS = tuple(field.name for field in fields(Signals))
 
+Readings = Sequence[tuple[Signals, bool]]
+"""The signals of each reading for a question, and whether its answer was right."""
+
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
@@ -53,7 +56,7 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
     model = find(library.settings, "answer")
     with library.calibrating() as (store, answerer, pipeline):
         chunks = choose_chunks(documents_of_library(store), _DRAFTS_PER_QUESTION * count)
-        kept, asked = list[str](), list[tuple[tuple[Signals, bool], tuple[Signals, bool]]]()
+        kept, asked = list[str](), list[tuple[Readings, Readings]]()
         # A batch is drafted completely before its questions are asked because the same model does both.
         batches = (
             list(draft(chunks[start : start + count], answerer.generator, progress))
@@ -75,24 +78,19 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
         calibration = calibration_from(asked, wrong, valid(model.calibration, reranker), prompt_recipe(reranker))
         answerer.calibration = calibration
         store.remember(with_calibration(model, remembered_settings(library.folder), calibration))
-    answered = [
-        sum(_likely(pair[side][0], calibration) >= calibration.answer_from for pair in asked) for side in (0, 1)
-    ]
+    answered = [sum(_likely(pair[side], calibration) >= calibration.answer_from for pair in asked) for side in (0, 1)]
     return Calibrated(model.name, calibration.answer_from, len(asked), answered[0], answered[1], wrong)
 
 
 def calibration_from(
-    asked: Sequence[tuple[tuple[Signals, bool], tuple[Signals, bool]]],
-    wrong: float,
-    base: Calibration | None,
-    recipe: str,
+    asked: Sequence[tuple[Readings, Readings]], wrong: float, base: Calibration | None, recipe: str
 ) -> Calibration:
     """Fit a calibration to questions asked with and without their document: signals, and whether the answer was right.
 
     A few drafted questions say less about the signals than those that the `base` was fitted to, so of a base only the
     scale and the bias are fitted again.
     """
-    rows = [one for pair in asked for one in pair]
+    rows = [one for pair in asked for readings in pair for one in readings]
     signals, right = [one for one, _ in rows], [ok for _, ok in rows]
     if base:
         odds = [Signals(log_odds(one, base)) for one in signals]
@@ -103,11 +101,12 @@ def calibration_from(
         names = [name for name in _SIGNALS if all(getattr(one, name) is not None for one in signals)]
         bias, weights = fit(signals, right, names)
     fitted = Calibration(recipe, bias, weights, 0.0, base.quote_from if base else 0.0)
-    return replace(fitted, answer_from=threshold_for([_likely(without, fitted) for _, (without, _) in asked], wrong))
+    return replace(fitted, answer_from=threshold_for([_likely(without, fitted) for _, without in asked], wrong))
 
 
-def _likely(signals: Signals, calibration: Calibration) -> float:
-    return probability(signals, calibration) or 0.0
+def _likely(readings: Readings, calibration: Calibration) -> float:
+    """Return how probable the answer of the better reading is."""
+    return max(probability(signals, calibration) or 0.0 for signals, _ in readings)
 
 
 def threshold_for(values: Sequence[float], wrong: float) -> float:
@@ -131,17 +130,19 @@ def documents_of_library(store: Store) -> list[tuple[Document, Sequence[Chunk]]]
 
 def _ask_twice(
     pipeline: AnswerPipeline, answerer: Answerer, question: str, document: Document, chunk: Chunk
-) -> list[tuple[tuple[Signals, bool], tuple[Signals, bool]]]:
-    """Return the signals of a question with and without its document, or nothing if the question is not fair."""
+) -> list[tuple[Readings, Readings]]:
+    """Return the readings for a question with and without its document, or nothing if the question is not fair."""
     path, found = str(document.path), pipeline.find(question)
     others = [[passage for passage in passages if passage.path != path] for passages in found.lists]
     found_at_all = any(passage.path == path for passage in found.lists[0])
     if not found_at_all or any(_repeats(passage, chunk) for passages in others for passage in passages):
         return []
-    drafts = [answerer.draft(question, pipeline.select(question, one)) for one in (found, Candidates(others))]
-    if drafts[0] is None or drafts[1] is None:
-        return []
-    return [((drafts[0].signals, _stands_on(drafts[0], path, chunk)), (drafts[1].signals, False))]
+    pair = list[Readings]()
+    for candidates in (found, Candidates(others)):
+        sources = pipeline.select(question, candidates)
+        drafts = [answerer.draft(question, sources, best=best) for best in (False, True)]
+        pair.append([(draft.signals, _stands_on(draft, path, chunk)) for draft in drafts if draft])
+    return [(pair[0], pair[1])] if all(pair) else []
 
 
 def _stands_on(answer: Draft, path: str, chunk: Chunk) -> bool:
