@@ -102,7 +102,8 @@ class Answerer:
             return None
         used = list(sources) if best else used
         text = self._write(question, prefix)
-        attributor = Attributor(question, used)
+        # "And in Norway?" is about all that the question before it is about.
+        attributor = Attributor(f"{before.question} {question}" if before else question, used)
         sentences = [attributor.attribute(sentence.strip()) for sentence in split_sentences(text)]
         signals = Signals(
             right=self._log_odds(prefix, PROPOSAL.format(answer=" ".join(text.split()))),
@@ -131,17 +132,15 @@ class Answerer:
                     open_parts.discard(number)
                 if not open_parts:
                     break
-        said = list[frozenset[str]]()
-        kept = list[str]()
+        kept = dict[frozenset[str], str]()
         for text in map(model.detokenize, tokens):
             # What looks like a citation is a footnote that the model copied.
             for written in split_sentences(_FOOTNOTE.sub("", text))[:MOST_SENTENCES]:
                 sentence = _OWN_WORDS.sub(lambda found: found[1].upper(), written.strip())
                 words = frozenset(keyword_tokens(sentence))
-                if not any(words <= others for others in said):
-                    kept.append(sentence)
-                    said.append(words)
-        return " ".join(kept)
+                if not any(words <= others for others in kept):
+                    kept[words] = sentence
+        return " ".join(kept.values())
 
     def _log_odds(self, prefix: Sequence[int], request: str) -> float:
         """Return the log odds that the model replies Yes to a request."""

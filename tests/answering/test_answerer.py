@@ -10,7 +10,7 @@ from local_rag.answering.selection import Source, whole_sources
 from local_rag.errors import QuestionError
 from local_rag.llama.open import open_engine
 from local_rag.models.registry import resolve
-from local_rag.records import Answer, Calibration, Passage, Quote
+from local_rag.records import Answer, Calibration, Passage, Quote, Turn
 from tests.fakes import FakeGenerator, FakeReranker, FakeVocabulary, passage
 
 BOAT = "The boat leaves at seven. It carries mail."
@@ -195,6 +195,12 @@ def test_only_the_sources_that_fit_are_read() -> None:
     answer = ask(says("Yes.", context_tokens=1500), *many)
     assert 2 < len(answer.read) < 40
     assert [one.text for one in answer.read] == many[: len(answer.read)]
+
+
+def test_a_follow_up_is_about_what_the_question_before_is_about() -> None:
+    answerer, boat = Answerer(says("At noon.", right=False)), sources(BOAT)
+    assert answerer.answer("And in Denmark?", boat).outcome == "refused"
+    assert answerer.answer("And in Denmark?", boat, before=Turn("When does the boat leave?")).outcome == "quoted"
 
 
 def second_reading(*, right_from: str) -> tuple[Answer, FakeGenerator]:
