@@ -107,16 +107,18 @@ def test_an_answer_is_streamed_and_its_citation_leads_to_the_evidence(browser: C
     wait_until(lambda: "Reading" in status(browser))
     assert browser.find_elements(By.CSS_SELECTOR, "#cards .card"), "passages are there before the answer is"
     wait_until(lambda: "complete" in status(browser))
-    browser.find_element(By.CSS_SELECTOR, "#answer-body a.cite").click()
+    cite = browser.find_element(By.CSS_SELECTOR, "#answer-body a.cite")
+    number = cite.text.strip("[]")
+    cite.click()
     focused = browser.switch_to.active_element
-    assert focused.get_attribute("id") == "source-1"
+    assert focused.get_attribute("id") == f"source-{number}"
     marked = "".join(mark.text for mark in browser.find_elements(By.CSS_SELECTOR, "#cards mark.best"))
     assert "The boat leaves the harbour at seven." in marked
     assert focused.find_element(By.CSS_SELECTOR, ".tag").text == "cited"
     assert browser.title != "taken"
 
 
-def test_four_messages_are_read_out_and_what_grows_is_not(browser: Chrome, site: Site) -> None:
+def test_three_messages_are_read_out_and_what_grows_is_not(browser: Chrome, site: Site) -> None:
     browser.get(site.address)
     browser.execute_script(
         "window.said = [];"
@@ -129,7 +131,7 @@ def test_four_messages_are_read_out_and_what_grows_is_not(browser: Chrome, site:
     assert not browser.find_elements(By.CSS_SELECTOR, live)
     wait_until(lambda: "complete" in status(browser))
     said = [one.partition(":")[0] for one in browser.execute_script("return said")]
-    assert said == ["Searching.", "Reading", "Writing.", "The answer is complete."]
+    assert said == ["Searching.", "Reading", "The answer is complete."]
 
 
 def test_a_conversation_goes_on_until_a_new_subject(browser: Chrome, site: Site) -> None:
