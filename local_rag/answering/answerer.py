@@ -102,8 +102,7 @@ class Answerer:
             return None
         used = list(sources) if best else used
         text = self._write(question, prefix)
-        # "And in Norway?" is about all that the question before it is about.
-        attributor = Attributor(f"{before.question} {question}" if before else question, used)
+        attributor = Attributor(question, used, before.question if before else "")
         sentences = [attributor.attribute(sentence.strip()) for sentence in split_sentences(text)]
         signals = Signals(
             right=self._log_odds(prefix, PROPOSAL.format(answer=" ".join(text.split()))),
@@ -178,7 +177,8 @@ class Answerer:
             quotes = quote_best(draft.sentences, sources)
             text = "\n".join([NOT_SURE, *(f"- {unwrapped(one.text)} [{one.citation}]" for one in quotes)])
         elif draft and outcome == "answered":
-            given = [one for one in draft.sentences if _is_supported(one)] or list(draft.sentences)
+            supported = [one for one in draft.sentences if _is_supported(one)] or draft.sentences
+            given = [one for one in supported if not one.missing] or supported
             quotes = quote_support(given, sources)
             support = tuple(map(_support, given))
             text = " ".join(f"{one.sentence} {list(one.citations) or ''}".rstrip() for one in support)

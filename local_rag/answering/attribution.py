@@ -34,10 +34,10 @@ class Attribution:
 
 
 class Attributor:
-    """Attribute sentences to the units of sources."""
+    """Attribute sentences to the units of sources; a follow-up is also about what the question `before` it is about."""
 
-    def __init__(self, question: str, sources: Sequence[Source]) -> None:
-        self._question, self._asked = question, frozenset(keyword_tokens(question))
+    def __init__(self, question: str, sources: Sequence[Source], before: str = "") -> None:
+        self._question, self._asked = question, frozenset(keyword_tokens(f"{before} {question}"))
         self._units = [(number, unit) for number, source in enumerate(sources) for unit in source.units]
         self._texts = [
             f"{headings_of(sources[number].passage)} > {unit.heading}\n{unit.text}" for number, unit in self._units

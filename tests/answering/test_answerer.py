@@ -203,6 +203,14 @@ def test_a_follow_up_is_about_what_the_question_before_is_about() -> None:
     assert answerer.answer("And in Denmark?", boat, before=Turn("When does the boat leave?")).outcome == "quoted"
 
 
+def test_what_a_follow_up_is_not_about_is_not_said() -> None:
+    leave = passage("The parent has 30 weeks of leave.", title="Leave in Norway")
+    both = says("In Ireland the parent has 30 weeks. In Norway the parent has 30 weeks.")
+    before = Turn("How many weeks has the parent in Ireland?")
+    answer = Answerer(both).answer("And in Norway?", whole_sources("?", [[leave]]), before=before)
+    assert answer.text == "In Norway the parent has 30 weeks. [1]"
+
+
 def second_reading(*, right_from: str) -> tuple[Answer, FakeGenerator]:
     """Answer from sources of which a few units are the best, with a model that is right if it reads `right_from`."""
     long = passage(
