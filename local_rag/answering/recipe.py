@@ -12,7 +12,7 @@ from typing import Any
 from local_rag import answering, retrieval, verification
 from local_rag.keys import key_of
 
-CODE_VERSION = 4  # increase it when the code between a question and its answer changes without any constant changing
+CODE_VERSION = 5  # increase it when the code between a question and its answer changes without any constant changing
 
 
 def answering_modules() -> list[ModuleType]:

@@ -267,7 +267,7 @@ def test_the_library_shows_state_skipped_files_models_and_what_to_do(client: Tes
 
 
 def test_unsupported_numbers_are_said_where_they_stand(folder: Path) -> None:
-    answer = "The boat leaves at seven. It carries 99 people."
+    answer = "The boat leaves at seven with 99 people."
     with client(folder, parts(lambda _prompt: answer)) as opened:
         page = opened.post("/ask", data={"question": QUESTION}).text
         noted = r'99 people\. <a[^>]*>\[1\]</a> <span class="note">Not in what it cites: &ldquo;99[^&]*&rdquo;.</span>'
