@@ -9,10 +9,10 @@ from typing import Literal
 from local_rag.errors import QuestionError
 
 DocumentKind = Literal["markdown", "text", "code"]
-# The context of each chunk. `auto`: what distinguishes its document from similar ones; `llm`: also a written sentence;
-# `headings`: only title and headings; `none`: not even those.
-ContextMode = Literal["auto", "llm", "headings", "none"]
-SITUATED = frozenset({"auto", "llm"})  # the modes in which chunks have contexts
+# The context of each chunk. `terms`: what distinguishes its document from similar ones; `auto`: the same; `llm`: also a
+# written sentence; `headings`: only title and headings; `none`: not even those.
+ContextMode = Literal["auto", "terms", "llm", "headings", "none"]
+SITUATED = frozenset({"auto", "terms", "llm"})  # the modes in which chunks have contexts
 # What a row of an index represents: a part of a document or all of it.
 RowKind = Literal["chunk", "document"]
 # The origin of a context. `llm`: a generated sentence; `repaired`: one that was shortened; `headings`: one that was

@@ -47,8 +47,8 @@ class Settings(BaseSettings):
     )
     context: ContextMode = Field(
         default="auto",
-        description="the context of a chunk. `auto`: what distinguishes its document from similar ones; `llm`: also a "
-        "generated sentence; `headings`: only title and headings; `none`: nothing",
+        description="the context of a chunk. `terms`: what distinguishes its document from similar ones; `auto`: the "
+        "same; `llm`: also a generated sentence; `headings`: only title and headings; `none`: nothing",
     )
     chunker: Chunker = Field(default="auto", description="how to split documents; `auto` depends on the type of file")
     chunk_tokens: int = Field(

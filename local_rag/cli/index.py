@@ -36,8 +36,9 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
 @click.option(
     "--context",
     type=click.Choice(get_args(ContextMode)),
-    help="The context of chunks. `auto`: what distinguishes their document, if they can be confused with another; "
-    "`llm`: also a generated sentence for each; `headings`: only title and headings; `none`: nothing.  [default: auto]",
+    help="The context of chunks. `terms`: what distinguishes their document, if they can be confused with another; "
+    "`auto`: the same; `llm`: also a generated sentence for each; `headings`: only title and headings; "
+    "`none`: nothing.  [default: auto]",
 )
 @click.option(
     "--chunker",

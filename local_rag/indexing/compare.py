@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
+from pathlib import Path
 
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.index.protocol import Index
@@ -27,6 +29,7 @@ from local_rag.store.database import Store, StoredDocument
 
 _NEAREST = 16  # chunks to compare each chunk with
 _COUNTED = 3  # of these, how many make their documents count as similar
+_NAMED_DOCUMENTS = 3  # that a distinction names
 _SIMILAR_DOCUMENTS = 16  # to compare terms with, those with the most near chunks first
 _OTHER_DOCUMENTS = 48  # from the whole library, to find how rare a term is
 _REMEMBERED = 256  # documents whose terms are kept in memory
@@ -55,7 +58,8 @@ def compare(store: Store, index: Index, documents: Sequence[StoredDocument]) -> 
                 spread = [one for one in live[:: len(live) // _OTHER_DOCUMENTS + 1] if one.sha256 != document.sha256]
                 others = [terms(one.id) for one in spread if one.id not in near]
                 found = distinguishing_terms(terms(document.id), [terms(one) for one in near], others)
-                distinction = Distinction(tuple(found), _opening(store, document) if found else "")
+                names = _names([by_id[one] for one in near], document.title)
+                distinction = Distinction(tuple(found), _opening(store, document) if found else "", alike=names)
             needed = context_needs(chunks, document.title, distinction.terms, similarities)
             distinction = replace(distinction, needed=needed)
         store.put_distinction(document.id, distinction.as_json())
@@ -89,6 +93,12 @@ def _most_similar(store: Store, index: Index, document: StoredDocument) -> tuple
 def shared_words(one: Collection[str], other: Collection[str]) -> float:
     """Return the share of words that two sets have in common (Dice coefficient)."""
     return 2 * len({*one} & {*other}) / max(1, len(one) + len(other))
+
+
+def _names(documents: Sequence[StoredDocument], title: str) -> tuple[str, ...]:
+    """Return the names of the first few documents: their titles, or their files' names if their title is this one."""
+    names = (one.title if one.title != title else Path(one.path).stem for one in documents)
+    return tuple(islice(dict.fromkeys(names), _NAMED_DOCUMENTS))
 
 
 def _opening(store: Store, document: StoredDocument) -> str:

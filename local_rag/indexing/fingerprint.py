@@ -24,7 +24,7 @@ def make_fingerprint(
         "keyword_tokens": index_recipe(KeywordTuning(), VectorTuning()),
         "context_model": context_model.identity if context_model else "",
         "context_model_name": context_model.name if context_model else "",
-        "prompt": {"llm": PROMPT, "auto": APART}.get(settings.context, 0),
+        "prompt": {"llm": PROMPT, "auto": APART, "terms": APART}.get(settings.context, 0),
         **{name: getattr(settings, name) for name in ("chunker", "chunk_tokens", "overlap", "context")},
     }
 

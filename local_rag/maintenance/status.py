@@ -16,7 +16,7 @@ from local_rag.indexing.compare import APART_PLAN
 from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.indexing.summaries import document_plan
 from local_rag.models.choice import calibration_of, chosen, find
-from local_rag.records import InstalledModel, Note, Role
+from local_rag.records import SITUATED, InstalledModel, Note, Role
 from local_rag.settings import Settings
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
@@ -78,7 +78,8 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
         if model is None
     ]
     embed_model, context_model = models["embed"], models.get("context")
-    plan = document_plan(context_model.identity) if context_model else APART_PLAN if settings.context == "auto" else ""
+    by_code = APART_PLAN if settings.context in SITUATED else ""
+    plan = document_plan(context_model.identity) if context_model else by_code
     missing = count_missing_contexts(store, plan) if plan else 0
     fingerprint: Mapping[str, Any] = {}
     try:

@@ -4,10 +4,10 @@
 
 The ways are the modes of `index --context` and some that store contexts which no model wrote:
 
-- terms: the terms with the highest tf-idf in the chunk's document;
+- tf-idf: the terms with the highest tf-idf in the chunk's document;
 - rare: the terms of the document that occur in the fewest documents, in the order of the text;
 - lead: the beginning of the first paragraph below the document's title;
-- auto-10, auto-25, auto-50: what `--context auto` says, for this percentage of the chunks, those that need it most;
+- auto-10, auto-25, auto-50: what `--context terms` says, for this percentage of the chunks, those that need it most;
 - perfect: what the dataset's `facts.jsonl` says: lines of {"document": id, "context"} or {"chunk": id, "context"}. If
   it has lines for chunks, the part `given` reports the questions whose golden chunks all have a context of their own.
   Contexts for all chunks would gain less than that, because here no other chunk has one.
@@ -60,7 +60,7 @@ _WORD = re.compile(r"[^\W\d][\w'\u2019-]+|\d{3,}")
 Chunks = Mapping[int, tuple[str, Chunk]]  # chunk id -> (document id, chunk), as index_dataset returns it
 
 
-def terms(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
+def tf_idf(dataset: Dataset, chunks: Chunks) -> dict[int, str]:
     """Give each chunk the terms of its document with the highest tf-idf, highest first."""
     return _by_document(dataset, chunks, lambda count, spread, _place: -count * spread)
 
@@ -102,7 +102,7 @@ def perfect(dataset: Dataset, chunks: Chunks, facts: Path | None = None) -> dict
 
 
 def most_needed(library: Library, share: float) -> dict[int, str]:
-    """Give a share of the chunks, those that need it most, what `auto` says of their documents."""
+    """Give a share of the chunks, those that need it most, what `terms` says of their documents."""
     with library.reading() as store:
         found = []
         for document in store.documents():
@@ -115,9 +115,9 @@ def most_needed(library: Library, share: float) -> dict[int, str]:
     return {key: says for value, key, says in found[: round(share * len(found))] if value}
 
 
-GIVEN: Mapping[str, Callable[..., dict[int, str]]] = {"terms": terms, "rare": rare, "lead": lead, "perfect": perfect}
+GIVEN: Mapping[str, Callable[..., dict[int, str]]] = {"tf-idf": tf_idf, "rare": rare, "lead": lead, "perfect": perfect}
 SHARES = {f"auto-{percent}": percent / 100 for percent in (10, 25, 50)}
-WITHOUT_MODEL = {"none", "headings", "auto", *GIVEN, *SHARES}
+WITHOUT_MODEL = {"none", "headings", "terms", *GIVEN, *SHARES}
 
 
 def _by_document(
@@ -185,7 +185,7 @@ def measure(
     clock = WritingTime(way)
     told = way in GIVEN or way in SHARES
     if told:
-        with Library(folder, parts=parts, context="auto" if way in SHARES else "headings", **settings) as library:
+        with Library(folder, parts=parts, context="terms" if way in SHARES else "headings", **settings) as library:
             chunks = index_dataset(dataset, library, clock)
             started = time.monotonic()
             if way in SHARES:

@@ -1,5 +1,6 @@
-"""`--context auto` over a whole library: what is said of look-alikes, and that it stays as it was first said."""
+"""`--context terms` over a whole library: what is said of look-alikes, and that it stays as it was first said."""
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -52,9 +53,9 @@ def forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def index(*paths: Path, context: str = "auto", **how: Any) -> tuple[IndexReport, list[Progress]]:
+def index(*paths: Path, context: str = "terms", **how: Any) -> tuple[IndexReport, list[Progress]]:
     seen = list[Progress]()
-    parts = replace(QUICK, open_engine=no_engine) if context == "auto" else QUICK
+    parts = replace(QUICK, open_engine=no_engine) if context == "terms" else QUICK
     with Library("lib", parts=parts, profile="tiny", context=context, chunk_tokens=32) as library:
         return library.index(paths, progress=seen.append, **how), seen
 
@@ -171,3 +172,15 @@ def test_contexts_written_before_documents_were_compared_stay(forms: Path) -> No
     assert report.contexts == {}
     assert not [step for step in seen if step.stage == "compare"]
     assert rows("SELECT id, context_key FROM chunks ORDER BY id") == keys
+
+
+def test_a_distinction_names_the_documents_that_are_alike(forms: Path) -> None:
+    write(forms, "other.md", ("Ansty Row", 2019, "two", "outside"))
+    (forms / "other.md").write_text((forms / "other.md").read_text().replace("# Agreement", "# Contract"))
+    index(forms)
+    named = {
+        Path(path).name: set(json.loads(text)[3]) for path, text in rows("SELECT path, distinction FROM documents")
+    }
+    assert named["bread.md"] == set()
+    assert named["scan-0.md"] == {"scan-1", "Contract"}, "the title says nothing where it is the same"
+    assert named["other.md"] == {"Agreement"}

@@ -88,7 +88,7 @@ def test_a_context_for_a_chunk_goes_before_that_for_its_document(dataset: Datase
 def test_terms_are_those_that_set_a_document_apart(dataset: Dataset, tmp_path: Path) -> None:
     with Library(tmp_path / "library", parts=parts(FakeGenerator()), context="headings", profile="tiny") as library:
         chunks = index_dataset(dataset, library, lambda _progress: None)
-    for way in (script.terms, script.rare):
+    for way in (script.tf_idf, script.rare):
         contexts = way(dataset, chunks)
         for key, (document, _) in chunks.items():
             assert contexts[key].split(", ")[:2] == list(SITES[document]), way
