@@ -60,8 +60,8 @@ class Document:
 
     `kind` decides how it is split, and `language` is the programming language of code. `pages` holds the offset of each
     page (PDF) or slide (PPTX), and is empty for other formats. `is_source` is true if `text` has the same lines as the
-    file, so a line number can be cited; converted formats such as HTML and DOCX do not. `note` describes in a few words
-    which part of the file could not be read.
+    file, so a line number can be cited; converted formats such as HTML and DOCX do not. Each of the `notes` says in a
+    few words which part of the file is not in `text`; `reading/read.py` limits their number and length.
     """
 
     path: Path
@@ -72,7 +72,7 @@ class Document:
     headings: tuple[Heading, ...] = ()
     pages: tuple[int, ...] = ()
     is_source: bool = True
-    note: str = ""
+    notes: tuple[str, ...] = ()
     provenance: Provenance = UNKNOWN
 
 

@@ -13,6 +13,7 @@ from local_rag.display import describe_contexts, display_path, one_line, printab
 from local_rag.maintenance.status import Status
 
 _EXAMPLES = 5
+_NOTES = 100  # all are in the JSON
 
 
 @click.command(cls=Command)
@@ -60,9 +61,9 @@ def _as_text(status: Status) -> str:
         lines += [f"  {one_line(display_path(one) if isinstance(one, Path) else one)}" for one in shown]
         if len(stale.examples) > _EXAMPLES:
             lines.append(f"  and {len(stale.examples) - _EXAMPLES} more")
-    lines += [f"{one_line(display_path(note.path))}: {one_line(note.note)}." for note in status.notes[:_EXAMPLES]]
-    if len(status.notes) > _EXAMPLES:
-        lines.append(f"  and {len(status.notes) - _EXAMPLES} more")
+    lines += [f"{one_line(display_path(note.path))}: {one_line(note.note)}." for note in status.notes[:_NOTES]]
+    if len(status.notes) > _NOTES:
+        lines.append(f"  and {len(status.notes) - _NOTES} more")
     if not status.stale:
         lines.append("Up to date.")
     return printable("\n".join(lines))

@@ -182,8 +182,7 @@ class Indexer:
                     unread.append(result)
                 else:
                     read.append((waiting[path], result))
-                    if result.document.note:
-                        self.report.notes.append(Note(path, result.document.note))
+                    self.report.notes += [Note(path, note) for note in result.document.notes]
                     kind = "changed" if path in changed else "moved" if path in moved else "added"
                     setattr(self.report, kind, getattr(self.report, kind) + 1)
                 full = len(read) >= _TOGETHER or sum(len(one.chunks) for _, one in read) >= _TOGETHER_CHUNKS

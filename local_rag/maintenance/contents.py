@@ -46,7 +46,10 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class IndexedDocument:
-    """How far a document is indexed: its chunks, and how many of them have a context and a vector."""
+    """How far a document is indexed: its chunks, and how many of them have a context and a vector.
+
+    `notes` say what of the file could not be read.
+    """
 
     id: int
     path: str
@@ -55,7 +58,7 @@ class IndexedDocument:
     chunks: int
     contexts: int
     vectors: int
-    note: str
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def indexed_documents(store: Store, *, start: int, count: int) -> list[IndexedDo
             one.chunks,
             one.contexts,
             one.vectors,
-            one.note,
+            one.notes,
         )
         for one in document_states(store, start=start, count=count)
     ]

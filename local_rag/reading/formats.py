@@ -1,6 +1,6 @@
 """The formats that local-rag reads, and those that it skips: one table from suffix to format.
 
-To add a format, write a function in `converters.py` and add its suffix to `_CONVERTERS`; for source code add the suffix
+To add a format, write a function in `converters/` and add its suffix to `_CONVERTERS`; for source code add the suffix
 to `_LANGUAGES`. A suffix that is also in `_UNSUPPORTED` is read all the same.
 """
 
@@ -8,8 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_rag.reading import converters
-from local_rag.reading.converters import Converted
+from local_rag.reading.converters.converted import Converted
+from local_rag.reading.converters.html_pages import convert_html
+from local_rag.reading.converters.mail import convert_mail
+from local_rag.reading.converters.office import convert_docx, convert_epub, convert_notebook, convert_pptx
+from local_rag.reading.converters.pdf import convert_pdf
+from local_rag.reading.converters.tables import convert_csv, convert_xlsx
 from local_rag.records import DocumentKind
 
 
@@ -26,17 +30,17 @@ class Format:
 
 _MARKDOWN = ".md .markdown .mdown .mkd .mdx .qmd .rmd"
 _CONVERTERS: dict[str, Callable[[bytes], Converted]] = {
-    ".csv .tsv": converters.convert_csv,
-    ".eml": converters.convert_mail,
-    ".htm .html .xhtml": converters.convert_html,
-    ".ipynb": converters.convert_notebook,
-    ".pdf": converters.convert_pdf,
+    ".csv .tsv": convert_csv,
+    ".eml": convert_mail,
+    ".htm .html .xhtml": convert_html,
+    ".ipynb": convert_notebook,
+    ".pdf": convert_pdf,
 }
 _ARCHIVES: dict[str, Callable[[bytes], Converted]] = {
-    ".docx": converters.convert_docx,
-    ".epub": converters.convert_epub,
-    ".pptx": converters.convert_pptx,
-    ".xlsx": converters.convert_xlsx,
+    ".docx": convert_docx,
+    ".epub": convert_epub,
+    ".pptx": convert_pptx,
+    ".xlsx": convert_xlsx,
 }
 _LANGUAGES = {
     "c": ".c .h",

@@ -147,7 +147,8 @@ def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
     """Convert the other process's JSON to a ReadFile."""
     document = fields["document"]
     provenance = Provenance(**(origin := document.pop("provenance")) | {"tags": tuple(origin["tags"])})
-    read = Document(path=path, pages=tuple(document.pop("pages")), provenance=provenance, **document)
+    pages, notes = tuple(document.pop("pages")), tuple(document.pop("notes"))
+    read = Document(path=path, pages=pages, notes=notes, provenance=provenance, **document)
     chunks = tuple(
         Chunk(position, start, end, read.text[start:end], tuple(headings), page, line, end_line)
         for position, (start, end, headings, page, line, end_line) in enumerate(fields["chunks"])

@@ -2,12 +2,14 @@
 
 import re
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from local_rag.errors import ReadError
 from local_rag.files import open_regular
-from local_rag.reading.converters import Converted, check_archive
+from local_rag.reading.converters.converted import Converted, check_archive
 from local_rag.reading.decode import clean, decode
 from local_rag.reading.formats import Format, format_of
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, title_of
@@ -17,6 +19,7 @@ from local_rag.reading.walk import MAX_BYTES
 from local_rag.records import Document, DocumentKind, Skipped
 
 MAX_TITLE = 200  # characters of a title or heading
+MAX_NOTES, MAX_NOTE = 20, 200  # notes of a document, and characters of one
 
 
 def read(path: Path) -> Document:
@@ -54,7 +57,7 @@ def parse(path: Path, data: bytes) -> Document:
         if suffix == ".pdf" and not converted.provenance.url:  # other scraped pages contain their address
             provenance = replace(converted.provenance, url=scraped_from(path, data))
             converted = replace(converted, provenance=provenance)
-        document = _make(path, converted, None, is_source=False)
+        document = make_document(path, converted)
     else:
         document = as_document(path, decode(data))
     if not document.text.strip():
@@ -91,14 +94,18 @@ def as_document(path: Path, text: str, *, kind: DocumentKind | None = None) -> D
     if kind == "markdown":
         text, fields = blank_front_matter(text)
         converted = Converted(title_of(fields), blank_tags(text), kind, provenance=provenance_of_fields(fields))
-        return _make(path, converted, None, is_source=True)
-    return _make(path, Converted(None, text, kind), language, is_source=True)
+        return make_document(path, converted, is_source=True)
+    return make_document(path, Converted(None, text, kind), language, is_source=True)
 
 
-def _make(path: Path, converted: Converted, language: str | None, *, is_source: bool) -> Document:
-    """Make a document, with its title and headings cut to MAX_TITLE."""
+def make_document(
+    path: Path, converted: Converted, language: str | None = None, *, is_source: bool = False
+) -> Document:
+    """Make a document, with its title, headings and notes cut to their limits."""
     text, kind = converted.text, converted.kind
-    headings = find_headings(text) if kind == "markdown" else find_definitions(text) if language == "python" else ()
+    headings = converted.headings
+    if headings is None:
+        headings = find_headings(text) if kind == "markdown" else find_definitions(text) if language == "python" else ()
     first = headings[0].title if headings and kind == "markdown" else path.name if kind == "code" else _title_of(path)
     return Document(
         path=path,
@@ -109,9 +116,17 @@ def _make(path: Path, converted: Converted, language: str | None, *, is_source: 
         headings=tuple(replace(heading, title=_cut(heading.title)) for heading in headings),
         pages=converted.pages,
         is_source=is_source,
-        note=converted.note,
+        notes=_limit_notes(converted.notes),
         provenance=converted.provenance,
     )
+
+
+def _limit_notes(notes: Iterable[str]) -> tuple[str, ...]:
+    """Put each different note on one line within the limits; the last one says how many more there are."""
+    different = [_cut(note, MAX_NOTE) for note in islice(dict.fromkeys(notes), 100 * MAX_NOTES)]
+    if len(different) <= MAX_NOTES:
+        return tuple(different)
+    return *different[: MAX_NOTES - 1], f"and {len(different) - MAX_NOTES + 1} more such notes"
 
 
 def _title_of(path: Path) -> str:
@@ -120,11 +135,11 @@ def _title_of(path: Path) -> str:
     return words[:1].upper() + words[1:] if words else path.name
 
 
-def _cut(title: str) -> str:
+def _cut(title: str, length: int = MAX_TITLE) -> str:
     """Put a title on one line and cut it between words; a whole text may be marked as a title."""
     line = " ".join(clean(title).split())
-    if len(line) <= MAX_TITLE:
+    if len(line) <= length:
         return line
-    start = line[: MAX_TITLE - 1]
+    start = line[: length - 1]
     words = start.rpartition(" ")[0]
-    return f"{words if len(words) > MAX_TITLE // 2 else start}…"
+    return f"{words if len(words) > length // 2 else start}…"

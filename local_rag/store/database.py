@@ -169,7 +169,7 @@ class Store:
         size, modified_ns, sha256, split_key = file
         self.connection.execute("UPDATE documents SET live = 0 WHERE path = ? AND live", (str(document.path),))
         cursor = self.connection.execute(
-            "INSERT INTO documents (path, size, modified_ns, sha256, title, text, kind, split_key, note) "
+            "INSERT INTO documents (path, size, modified_ns, sha256, title, text, kind, split_key, notes) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 str(document.path),
@@ -180,7 +180,7 @@ class Store:
                 document.text,
                 document.kind,
                 split_key,
-                document.note,
+                json.dumps(document.notes, ensure_ascii=False),
             ),
         )
         if said := document.provenance:
@@ -225,8 +225,8 @@ class Store:
 
     def notes(self) -> list[Note]:
         """Return what could not be read of live documents, by path."""
-        query = "SELECT path, note FROM documents WHERE live AND note <> '' ORDER BY path"
-        return [Note(Path(path), note) for path, note in self.connection.execute(query)]
+        query = "SELECT path, notes FROM documents WHERE live AND notes <> '[]' ORDER BY path"
+        return [Note(Path(path), one) for path, notes in self.connection.execute(query) for one in json.loads(notes)]
 
     def count_below(self, path: Path) -> int:
         """Count the live documents at or below a path."""

@@ -1,5 +1,6 @@
 """Inspect a store and delete rows from it, for `status`, `clean` and `repair`: counts, orphans and damaged rows."""
 
+import json
 import sqlite3
 from dataclasses import dataclass
 
@@ -42,21 +43,21 @@ class DocumentState:
     chunks: int
     contexts: int
     vectors: int
-    note: str
+    notes: tuple[str, ...]
 
 
 def document_states(store: Store, *, start: int, count: int) -> list[DocumentState]:
     """Return the state of `count` documents by path, beginning with the one at position `start`."""
     rows = store.connection.execute(
         "SELECT documents.id, path, size, modified_ns, sha256, title, split_key, count(chunks.id), "
-        "count(contexts.key), count(vectors.key), note FROM "
+        "count(contexts.key), count(vectors.key), notes FROM "
         "(SELECT * FROM documents WHERE live ORDER BY path LIMIT ? OFFSET ?) AS documents "
         "LEFT JOIN chunks ON document_id = documents.id AND chunks.kind = 'chunk' "
         "LEFT JOIN contexts ON contexts.key = context_key "
         "LEFT JOIN vectors ON vectors.key = vector_key GROUP BY documents.id ORDER BY path",
         (count, start),
     )
-    return [DocumentState(StoredDocument(*row[:7]), *row[7:]) for row in rows]
+    return [DocumentState(StoredDocument(*row[:7]), row[7], row[8], row[9], tuple(json.loads(row[10]))) for row in rows]
 
 
 def count_missing_contexts(store: Store, plan: str) -> int:

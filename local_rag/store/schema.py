@@ -6,8 +6,8 @@ from pathlib import Path
 
 from local_rag.errors import LibraryError
 
-# Raise it with every change to the tables. Versions 1 to 9 were never released.
-SCHEMA_VERSION = 10
+# Raise it with every change to the tables. Versions 1 to 10 were never released.
+SCHEMA_VERSION = 11
 _TABLES = """
 CREATE TABLE roots (
     path TEXT PRIMARY KEY,
@@ -36,7 +36,7 @@ CREATE TABLE documents (
     split_key TEXT NOT NULL,            -- chunker, sizes and tokenizer that made the chunks
     context_plan TEXT NOT NULL DEFAULT '',  -- context model, prompt and window that made the chunks' context keys
     live INTEGER NOT NULL DEFAULT 1,    -- 0: superseded, kept until no published generation names it
-    note TEXT NOT NULL,                 -- what of the file could not be read
+    notes TEXT NOT NULL,                -- JSON: what of the file is not in the text
     distinction TEXT,                   -- what sets it apart (indexing/distinction.py); NULL if never compared
     text TEXT NOT NULL                  -- last: SQLite passes over all of it to read a column after it
 );

@@ -3,6 +3,7 @@
 import io
 import re
 import zipfile
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.errors import ReadError
+from local_rag.reading.converters.converted import Converted
 from local_rag.reading.decode import decode
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, title_of
-from local_rag.reading.read import as_document, read
+from local_rag.reading.read import as_document, make_document, read
 from local_rag.reading.split import Splitting
 from local_rag.records import Document, Heading
 
@@ -26,6 +28,16 @@ def read_text(folder: Path, name: str, content: str | bytes) -> Document:
 
 def outline(document: Document) -> list[tuple[int, str]]:
     return [(heading.level, heading.title) for heading in document.headings]
+
+
+def test_notes_are_few_different_short_and_on_one_line() -> None:
+    notes = ["a\nb", "a\nb", *(f"image {number}" for number in range(30)), "x" * 999]
+    converted = Converted(None, "text", "text", notes=tuple(notes))
+    kept = make_document(Path("a.txt"), converted).notes
+    assert kept[:2] == ("a b", "image 0")
+    assert (len(kept), kept[-1]) == (20, "and 13 more such notes")
+    [long] = make_document(Path("a.txt"), replace(converted, notes=("x" * 999,))).notes
+    assert len(long) == 200
 
 
 # Markdown
@@ -370,8 +382,8 @@ def test_pdf_keeps_its_pages(tmp_path: Path) -> None:
     ends = [*document.pages[1:], len(document.text)]
     texts = [document.text[start:end].strip() for start, end in zip(document.pages, ends, strict=True)]
     assert texts == ["Annual report\nAn example that goes on.", "", "Third page"]
-    assert document.note == "1 of 3 pages contain no text; run OCR on them"
-    assert read(make_pdf(tmp_path / "w.pdf", "Whole")).note == ""
+    assert document.notes == ("1 of 3 pages contain no text; run OCR on them",)
+    assert read(make_pdf(tmp_path / "w.pdf", "Whole")).notes == ()
 
 
 @pytest.mark.parametrize("title", ["", "Microsoft Word - draft.docx", "untitled"])

@@ -17,6 +17,7 @@ from local_rag.store.embedding_plans import EmbeddingPlan, documents_to_embed, m
 from local_rag.store.inspection import (
     check_pages,
     count_rows,
+    document_states,
     find_damage,
     is_unfinished,
     orphaned_contexts,
@@ -48,6 +49,20 @@ def test_what_a_document_says_of_itself_stays_with_it_until_it_is_deleted(store:
     store.supersede(store.documents())
     store.purge([])
     assert store.connection.execute("SELECT count(*) FROM provenance").fetchone() == (0,)
+
+
+def test_each_note_on_a_live_document_is_one(store: Store) -> None:
+    document = Document(Path("/documents/a"), "a", "one two", "text", notes=("2 images", "a page: “3”"))
+    store.put_document(document, (), size=1, modified_ns=1, sha256="a", split_key="s")
+    put(store, "b")
+    assert [(str(one.path), one.note) for one in store.notes()] == [
+        ("/documents/a", "2 images"),
+        ("/documents/a", "a page: “3”"),
+    ]
+    [first, second] = document_states(store, start=0, count=9)
+    assert (first.notes, second.notes) == (("2 images", "a page: “3”"), ())
+    store.supersede([first.document])
+    assert store.notes() == []
 
 
 def test_tables_are_created_all_or_none_and_once(tmp_path: Path) -> None:

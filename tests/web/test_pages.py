@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fpdf import FPDF
 from starlette.testclient import TestClient
 
 from local_rag.library import Library
@@ -254,11 +255,18 @@ def test_a_question_becomes_a_line_of_a_dataset(client: TestClient, folder: Path
 def test_the_library_shows_state_skipped_files_models_and_what_to_do(client: TestClient, documents: Path) -> None:
     (documents / "empty.md").write_text("")
     (documents / "boat.txt").write_text("The boat leaves at eight.")
+    scan = FPDF()
+    scan.set_font("helvetica", size=12)
+    for text in ("The boat leaves.", " "):
+        scan.add_page()
+        scan.cell(text=text)
+    scan.output(str(documents / "scan.pdf"))
     with Library(documents.parent / "lib", parts=served.parts()) as library:
         library.index()
     (documents / "ireland.md").write_text("changed")
     page = client.get("/library").text
     assert "empty.md" in page
+    assert "<small>1 of 2 pages contain no text; run OCR on them</small>" in page
     assert "changed since it was indexed" in page
     assert "1 file is changed" in page
     assert "Apache" in page or "apache" in page

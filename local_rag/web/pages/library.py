@@ -59,13 +59,14 @@ class ProgressView:
 
 @dataclass(frozen=True, slots=True)
 class DocumentView:
-    """A document with its state as text."""
+    """A document with its state as text, and what of its file could not be read."""
 
     id: int
     path: str
     title: str
     chunks: int
     state: str
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ def _view_document(one: IndexedDocument, *, situated: bool) -> DocumentView:
             if situated and one.contexts < one.chunks
             else "ready"
         )
-    return DocumentView(one.id, one.path, one.title, one.chunks, f"{state}; {one.note}" if one.note else state)
+    return DocumentView(one.id, one.path, one.title, one.chunks, state, one.notes)
 
 
 def _models(library: Library) -> list[ModelView]:

@@ -1,0 +1,49 @@
+"""What every converter returns, and what several of them share."""
+
+import io
+import re
+import zipfile
+from dataclasses import dataclass
+
+from local_rag.errors import ReadError
+from local_rag.records import UNKNOWN, DocumentKind, Heading, Provenance
+
+MAX_EXPANDED_BYTES = 500 * 1000 * 1000
+MAX_EXPANSION = 200
+# A search engine takes escapes for text, so snake_case must not become snake\_case.
+NO_ESCAPES = {"escape_underscores": False, "escape_asterisks": False, "escape_misc": False}
+
+_IMAGE = re.compile(r"!\[([^\]\n]*)\]\([^)\n]*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """The result of a converter; `title` is None if the file has none, other fields as in Document.
+
+    `headings` are None if they are to be found in the text, as Markdown. `notes` may be of any number and length.
+    """
+
+    title: str | None
+    text: str
+    kind: DocumentKind
+    pages: tuple[int, ...] = ()
+    headings: tuple[Heading, ...] | None = None
+    notes: tuple[str, ...] = ()
+    provenance: Provenance = UNKNOWN
+
+
+def without_images(markdown: str) -> str:
+    """Replace each image by its description."""
+    return _IMAGE.sub(r"\1", markdown)
+
+
+def check_archive(data: bytes) -> None:
+    """Raise ReadError if the data is not a zip archive or expands enough to fill the memory."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            expanded = sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        old = data.startswith(b"\xd0\xcf\x11\xe0")
+        raise ReadError("encrypted, or in an Office format from before 2007" if old else "damaged file") from error
+    if expanded > MAX_EXPANDED_BYTES or expanded > MAX_EXPANSION * len(data):
+        raise ReadError(f"expands to {expanded / 1e6:.0f} MB, probably a zip bomb")
