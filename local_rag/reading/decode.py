@@ -1,7 +1,11 @@
-"""Decode a file's bytes into text."""
+"""Decode bytes into text: the one decoder of files, mail and web pages.
+
+The encoding is that of a byte order mark, else the declared one, else UTF-8 if the bytes are valid, else a guess.
+"""
 
 import codecs
 import re
+from collections.abc import Iterator
 
 from local_rag.errors import ReadError
 
@@ -13,22 +17,62 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# Legacy encodings that documents still use. Among all its encodings, charset-normalizer would mistake Western European
-# text for Central European or old Macintosh text.
-_LEGACY = ["cp1252", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp932", "euc_jp", "gb18030", "big5", "cp949"]
+# Programs declare the standard but write the vendor's superset of it, so browsers read these names so.
+_SUPERSETS = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
+    "big5": "big5hkscs",
+}
+_NAMES = {
+    "x-sjis": "cp932",
+    "ks_c_5601-1987": "cp949",
+    "x-gbk": "gb18030",
+    "x-mac-roman": "mac_roman",
+    "windows-874": "cp874",
+}
+# Python's codecs that are no encodings of documents; some take quadratic time.
+_NO_ENCODINGS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7", "undefined"}
+# Bytes of UTF-8 that other text contains by chance: one character in Western text, more in any other. If so many
+# are valid, the declaration is wrong.
+_CHANCE = {"cp1252": 1, "latin-1": 1}
+_MOST_BY_CHANCE = 8
 _SAMPLE = 8 * 1024
-_DETECTION_SAMPLE = 1024 * 1024
+_DETECTION_SAMPLE = 256 * 1024
+_LEAST_CONFIDENCE = 0.065  # of a guess: noise and single words are below, a sentence in any of 22 languages is above
+_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
+_DECLARED_IN_HTML = re.compile(rb"""<meta[^>]{0,300}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
+_DECLARED_IN_XML = re.compile(rb"""\s*<\?xml[^>]{0,200}?\bencoding\s*=\s*["']([\w.:-]{1,40})["']""", re.IGNORECASE)
+_DECLARED_IN_CODE = re.compile(rb"coding[:=]\s*([\w.-]{1,40})|@charset \"([\w.-]{1,40})\"")
+_DECLARED_IN_LATEX = re.compile(rb"\\usepackage\[(\w{1,40})\]\{inputenc\}")
+_LATEX = {"ansinew": "cp1252", "applemac": "mac_roman", "latin9": "iso8859-15"}
+_PROLOGUE = 4096  # bytes in which a declaration is looked for
 
 
-def decode(data: bytes) -> str:
-    """Decode text of unknown encoding, with line feeds as its only newlines; raise ReadError for binary data."""
+def decode(data: bytes, *declared: str | None) -> str:
+    """Decode text, with line feeds as its only newlines; raise ReadError for binary data.
+
+    Of the `declared` encodings the first one that fits is taken.
+    """
+    return decode_with_notes(data, *declared)[0]
+
+
+def decode_with_notes(data: bytes, *declared: str | None) -> tuple[str, tuple[str, ...]]:
+    """Decode text as `decode` does; the note says which encoding was guessed."""
     encoding = next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
-    if encoding is None:
-        if b"\x00" in data[:_SAMPLE]:
-            raise ReadError("binary file, not a document")
-        encoding = _detect(data)
-    return clean(data.decode(encoding, errors="replace"))
+    notes: tuple[str, ...] = ()
+    encoding = encoding or next(filter(None, (_fitting(data, name) for name in declared)), None)
+    if encoding is None and not _is_utf8(data):
+        encoding = _guess(data)
+        notes = (f"its encoding was guessed as {encoding}; save it as UTF-8 if letters are wrong",)
+    return clean(data.decode(encoding or "utf-8", errors="replace")), notes
 
 
 def clean(text: str) -> str:
@@ -36,26 +80,101 @@ def clean(text: str) -> str:
     return _NOT_TEXT.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _detect(data: bytes) -> str:
-    """Return the encoding of text without a byte order mark."""
+def declared_in_html(data: bytes) -> str | None:
+    """Return the encoding that a web page declares in its beginning."""
+    found = _DECLARED_IN_XML.match(data[:_PROLOGUE]) or _DECLARED_IN_HTML.search(data[:_PROLOGUE])
+    return found[1].decode("ascii", errors="replace") if found else None
+
+
+def declared_in_text(data: bytes) -> str | None:
+    """Return the encoding that source code, XML, CSS or LaTeX declares in its beginning."""
+    start = data[:_PROLOGUE]
+    if found := _DECLARED_IN_XML.match(start) or _DECLARED_IN_LATEX.search(start):
+        name = found[1].decode("ascii", errors="replace")
+        return _LATEX.get(name, name)
+    found = _DECLARED_IN_CODE.search(b"\n".join(start.split(b"\n", 2)[:2]))
+    return (found[1] or found[2]).decode("ascii", errors="replace") if found else None
+
+
+def _fitting(data: bytes, declared: str | None) -> str | None:
+    """Return the Python name of a declared encoding, None if it is unknown or the data are in another one."""
+    name = (declared or "").strip().lower()
     try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
-    else:
-        return "utf-8"
-    # UTF-8 with a few damaged bytes is still UTF-8.
-    text = data.decode("utf-8", errors="replace")
+        codec = codecs.lookup(_NAMES.get(name, name)).name
+        b"x".decode(codec, errors="ignore")  # LookupError for a codec of bytes
+    except (LookupError, ValueError):
+        return None
+    encoding = _SUPERSETS.get(codec, codec)
+    if codec.replace("-", "_") in _NO_ENCODINGS:
+        return None
+    is_utf8 = encoding != "utf-8" and _is_strict(data, "utf-8")
+    if is_utf8 and encoding.startswith(("utf-16", "utf-32")) and not _CONTROLS.search(data[:_SAMPLE]):
+        return None
+    if is_utf8 and not data.isascii() and _beyond_ascii(data.decode()) >= _CHANCE.get(encoding, _MOST_BY_CHANCE):
+        return None
+    return encoding if _is_strict(data, encoding) or _is_damaged(data, encoding) else None
+
+
+def _is_utf8(data: bytes) -> bool:
+    """Return whether data are UTF-8, perhaps with a few damaged bytes."""
+    if b"\x1b$" in data and data.isascii():  # ISO-2022-JP consists of ASCII bytes
+        return not _is_strict(data, "iso2022_jp")
+    if b"\x00" in data[:_SAMPLE]:
+        return False
+    return _is_strict(data, "utf-8") or _is_damaged(data, "utf-8")
+
+
+def _is_strict(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except (UnicodeError, ValueError):
+        return False
+    return True
+
+
+def _is_damaged(data: bytes, encoding: str) -> bool:
+    """Return whether text in an encoding has few damaged bytes among its characters beyond ASCII."""
+    text = data.decode(encoding, errors="replace")
     damaged = text.count("\ufffd")
-    if 10 * damaged < sum(character > "\x7f" for character in text) - damaged:
-        return "utf-8"
+    return 10 * damaged < _beyond_ascii(text) - damaged
 
-    import charset_normalizer
 
-    # A sample may end inside a character of up to four bytes.
-    ends = range(_DETECTION_SAMPLE, _DETECTION_SAMPLE - 4, -1) if len(data) > _DETECTION_SAMPLE else [len(data)]
-    matches = [charset_normalizer.from_bytes(data[:end], cp_isolation=_LEGACY) for end in ends]
-    best = min((match for found in matches for match in found), default=None)
-    if best is None:
-        raise ReadError("neither UTF-8 nor any other known encoding; save it as UTF-8")
-    return best.encoding
+def _beyond_ascii(text: str) -> int:
+    return len(text) - len(text.encode("ascii", errors="ignore"))
+
+
+def _guess(data: bytes) -> str:
+    """Guess the encoding of text that is not UTF-8; raise ReadError for binary data."""
+    import chardet
+    from chardet.enums import EncodingEra
+
+    binary = b"\x00" in data[:_SAMPLE]
+    sample = data[:_DETECTION_SAMPLE] if binary else _telling_lines(data)
+    eras = EncodingEra.ALL & ~EncodingEra.MAINFRAME
+    found = chardet.detect(sample, encoding_era=eras, compat_names=False, max_bytes=_DETECTION_SAMPLE)
+    encoding = str(found["encoding"] or "")
+    if binary:
+        wide = encoding.startswith(("utf-16", "utf-32"))
+        if not (wide and _is_strict(data[: len(data) // 4 * 4], encoding)):
+            raise ReadError("binary file, not a document")
+    elif not encoding or encoding == "utf-8" or found["confidence"] < _LEAST_CONFIDENCE:
+        latin = re.findall(rb"[A-Za-z]", sample)
+        if len(latin) < len(re.findall(rb"[\x80-\xff]", sample)) or not _is_strict(data, "cp1252"):
+            raise ReadError("neither UTF-8 nor any other known encoding; save it as UTF-8")
+        return "cp1252"  # a few letters in a Western text tell nothing
+    return encoding
+
+
+def _telling_lines(data: bytes) -> bytes:
+    """Return the lines that are not ASCII, up to the size of a sample."""
+
+    def lines() -> Iterator[bytes]:
+        room = _DETECTION_SAMPLE
+        for line in data.split(b"\n"):
+            if room > 0 and (not line.isascii() or b"\x1b" in line):
+                first = re.search(rb"[\x80-\xff\x1b]", line)
+                part = line[max(0, (first.start() if first else 0) - _SAMPLE) :][:room]
+                room -= len(part)
+                yield part
+
+    return b"\n".join(lines())

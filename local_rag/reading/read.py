@@ -10,7 +10,7 @@ from pathlib import Path
 from local_rag.errors import ReadError
 from local_rag.files import open_regular
 from local_rag.reading.converters.converted import Converted, check_archive
-from local_rag.reading.decode import clean, decode
+from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
 from local_rag.reading.formats import Format, format_of
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, title_of
 from local_rag.reading.provenance import provenance_of_fields, scraped_from
@@ -59,7 +59,8 @@ def parse(path: Path, data: bytes) -> Document:
             converted = replace(converted, provenance=provenance)
         document = make_document(path, converted)
     else:
-        document = as_document(path, decode(data))
+        text, notes = decode_with_notes(data, declared_in_text(data))
+        document = as_document(path, text, notes=notes)
     if not document.text.strip():
         raise ReadError("contains no text")
     if len(document.text) > MAX_BYTES:  # a converted table repeats its column names in each row
@@ -87,15 +88,16 @@ def _convert(suffix: str, file_format: Format, data: bytes) -> Converted:
         raise ReadError(f"damaged {suffix[1:].upper()} file ({type(error).__name__})") from error
 
 
-def as_document(path: Path, text: str, *, kind: DocumentKind | None = None) -> Document:
+def as_document(path: Path, text: str, *, kind: DocumentKind | None = None, notes: tuple[str, ...] = ()) -> Document:
     """Make a document from a text; its suffix or `kind` says whether it is Markdown, code or plain text."""
     file_format = format_of(path)
     kind, language = kind or file_format.kind, file_format.language
     if kind == "markdown":
         text, fields = blank_front_matter(text)
-        converted = Converted(title_of(fields), blank_tags(text), kind, provenance=provenance_of_fields(fields))
+        provenance = provenance_of_fields(fields)
+        converted = Converted(title_of(fields), blank_tags(text), kind, notes=notes, provenance=provenance)
         return make_document(path, converted, is_source=True)
-    return make_document(path, Converted(None, text, kind), language, is_source=True)
+    return make_document(path, Converted(None, text, kind, notes=notes), language, is_source=True)
 
 
 def make_document(

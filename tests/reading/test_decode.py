@@ -1,0 +1,130 @@
+# ruff: noqa: RUF001
+"""Text in many languages and encodings: in files, in web pages, declared and not."""
+
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from local_rag.errors import ReadError
+from local_rag.reading.decode import decode, decode_with_notes
+from local_rag.reading.read import parse
+
+# Language: a text, and the two encodings in which it was most often written before UTF-8.
+TEXTS = {
+    "English": (
+        "It’s the company’s policy – “no refunds” after 30 days. The price is £5.",
+        "windows-1252",
+        "macintosh",
+    ),
+    "German": ("Die Größe der Räume in Köln beträgt über 20 m. Straße gesperrt.", "iso-8859-1", "macintosh"),
+    "French": ("Été dernier, à Genève, nous avons mangé des crêpes près de chez eux.", "iso-8859-15", "cp850"),
+    "Spanish": ("El niño mañana irá a la montaña. ¿Cuándo será la reunión del año?", "iso-8859-1", "windows-1252"),
+    "Portuguese": ("A reunião será amanhã às 15 horas na sala de São Paulo.", "windows-1252", "iso-8859-15"),
+    "Swedish": ("Räksmörgås är gott på våren när vädret är fint i Malmö.", "iso-8859-1", "macintosh"),
+    "Norwegian": ("Blåbærsyltetøy og rømmegrøt på Ås. Møtet er på fredag.", "windows-1252", "iso-8859-1"),
+    "Polish": ("Zażółć gęślą jaźń. Książka leży na stole, a świeca się pali.", "windows-1250", "iso-8859-2"),
+    "Czech": ("Příliš žluťoučký kůň úpěl ďábelské ódy. Ve městě bylo ticho.", "windows-1250", "iso-8859-2"),
+    "Hungarian": ("Árvíztűrő tükörfúrógép. Az idő szép, és a gyerekek játszanak.", "windows-1250", "iso-8859-2"),
+    "Slovene": ("Šola je zaprta čez poletje, žal. Čevlji so v škatli.", "windows-1250", "iso-8859-2"),
+    "Romanian": ("Această pagină descrie regulile de concediu pentru angajaţi.", "windows-1250", "iso-8859-2"),
+    "Lithuanian": ("Šis dokumentas aprašo atostogų taisykles. Ačiū už dėmesį.", "windows-1257", "iso-8859-13"),
+    "Turkish": ("Şu köşe yaz köşesi, şu köşe kış köşesi. İstanbul güzel bir şehir.", "windows-1254", "iso-8859-9"),
+    "Russian": ("Это небольшой документ о правилах отпуска сотрудников.", "windows-1251", "koi8-r"),
+    "Ukrainian": ("Це невеликий документ про правила відпустки.", "windows-1251", "koi8-u"),
+    "Greek": ("Αυτό είναι ένα μικρό έγγραφο για τις άδειες των υπαλλήλων.", "windows-1253", "iso-8859-7"),
+    "Arabic": ("هذا مستند صغير عن قواعد الإجازات للموظفين في الشركة.", "windows-1256", "iso-8859-6"),
+    "Hebrew": ("זהו מסמך קטן על כללי החופשה של עובדי החברה.", "windows-1255", "iso-8859-8"),
+    "Chinese": ("这是关于公司员工休假规定的小文件。联通公司", "gb2312", "gb18030"),
+    "Japanese": ("これは会社の従業員の休暇規定に関する小さな文書です。", "shift_jis", "iso-2022-jp"),
+    "Korean": ("이것은 회사 직원의 휴가 규정에 관한 작은 문서입니다.", "euc-kr", "cp949"),
+}
+UNICODE = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le")
+ENCODINGS = [(language, name) for language, (_, *legacy) in TEXTS.items() for name in (*UNICODE, *legacy)]
+
+
+def test_there_are_22_languages_in_6_encodings() -> None:
+    assert (len(TEXTS), len(ENCODINGS)) == (22, 22 * 6)
+
+
+@pytest.mark.parametrize(("language", "encoding"), ENCODINGS)
+def test_a_declared_encoding_is_obeyed(language: str, encoding: str) -> None:
+    text = TEXTS[language][0]
+    for part in (text, text.split()[0], text[:12], text * 40):
+        assert decode(part.encode(encoding), encoding.removesuffix("-sig")) == part
+
+
+@pytest.mark.parametrize(("language", "encoding"), ENCODINGS)
+def test_a_page_that_declares_its_encoding_is_not_garbled(language: str, encoding: str) -> None:
+    text = TEXTS[language][0]
+    page = f"<html><head><meta charset='{encoding}'></head><body><h1>T</h1><p>{text}</p></body></html>"
+    if encoding == "utf-16-le":  # a page in UTF-16 needs its mark
+        page = "\ufeff" + page
+    assert text in parse(Path("a.html"), page.encode(encoding)).text
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_utf_8_is_not_garbled_though_nothing_or_latin_1_is_declared(language: str) -> None:
+    text = TEXTS[language][0]
+    for length in (*range(1, len(text), 5), len(text)):
+        part = text[:length]
+        for declared in ((), ("iso-8859-1",), ("windows-1252",), ("no-such-charset",), ("utf-16",), ("ascii",)):
+            assert decode(part.encode(), *declared) == part
+        page = f"<html><body><h1>Title</h1><p>{part}</p></body></html>"
+        assert part.strip() in parse(Path("a.html"), page.encode()).text
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_what_is_not_declared_is_guessed_with_a_note(language: str) -> None:
+    text, *legacy = TEXTS[language]
+    right = 0
+    for encoding in legacy:
+        decoded, notes = decode_with_notes(text.encode(encoding))
+        right += decoded == text
+        assert len(notes) == 1
+        assert "guessed" in notes[0]
+    # Of the sibling encodings of a language, which differ in a few letters, one may be taken for the other.
+    assert right >= 1
+
+
+def test_the_guess_is_made_from_what_is_not_ascii_even_if_that_comes_late() -> None:
+    text = "plain line\n" * 100_000 + "Příliš žluťoučký kůň úpěl ďábelské ódy. Ve městě bylo ticho.\n"
+    assert decode(text.encode("cp1250")) == text
+    text = "word " * 300_000 + "Grüße aus Köln, schöne Straße."
+    assert decode(text.encode("cp1252")) == text
+
+
+def test_utf_16_without_a_mark_is_text_and_other_data_with_zeros_are_not() -> None:
+    text = "Die Größe der Räume in Köln."
+    assert [decode(text.encode(name)) for name in ("utf-16-le", "utf-16-be")] == [text, text]
+    for data in (b"\x00\x01\x02\x03" * 50, b"\x89PNG\x00\x00", b"a\x00b" * 1000):
+        with pytest.raises(ReadError, match="binary file"):
+            decode(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "encoding"),
+    [
+        ("a.py", "# -*- coding: cp1250 -*-\nname = 'Łódź'\n", "cp1250"),
+        ("a.xml", "<?xml version='1.0' encoding='iso-8859-2'?>\n<a>Łódź</a>\n", "iso-8859-2"),
+        ("a.tex", "\\documentclass{article}\n\\usepackage[latin2]{inputenc}\nŁódź\n", "iso-8859-2"),
+        ("a.css", '@charset "windows-1250";\n/* Łódź */\n', "cp1250"),
+        ("a.txt", "-*- coding: koi8-r -*-\nПривет\n", "koi8-r"),
+    ],
+)
+def test_source_that_declares_its_encoding(name: str, content: str, encoding: str) -> None:
+    document = parse(Path(name), content.encode(encoding))
+    assert document.text == content
+    assert document.notes == ()
+
+
+@pytest.mark.parametrize(
+    "declared", ["utf-7", "punycode", "idna", "unicode_escape", "zlib", "rot13", "x" * 9999, "\x00"]
+)
+def test_no_declared_codec_is_obeyed_that_is_no_encoding_of_documents(declared: str) -> None:
+    assert decode(b"+ADw-script\\x41 text", declared) == "+ADw-script\\x41 text"
+
+
+def test_a_declaration_that_fits_with_few_damaged_bytes_is_obeyed() -> None:
+    text = unicodedata.normalize("NFC", "これは会社の従業員の休暇規定に関する小さな文書です。")
+    assert decode(text.encode("shift_jis") + b"\xff", "shift_jis").startswith(text)
