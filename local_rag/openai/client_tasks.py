@@ -5,7 +5,6 @@ A task is recognised by the exact words of the client's template, with which no 
 """
 
 import json
-import re
 from collections.abc import Mapping
 
 _TASK = "### Task:\n"
@@ -19,8 +18,8 @@ _PREFIXES: Mapping[str, str] = {
     f"{_TASK}You are an autocompletion system.": "text",
     f"{_TASK}Generate a detailed prompt for am image generation task": "prompt",
 }
-_TITLE_WORDS, _LONGEST = 8, 80
-_FIRST_SAID = re.compile(r"<chat_history>\s*USER:\s*(.*?)\s*(?:\n(?:USER|ASSISTANT):|</chat_history>)", re.DOTALL)
+_TITLE_WORDS, _LONGEST, _LOOKED_AT = 8, 80, 500  # words and characters of a title; characters that it is made of
+_OPENING, _ENDS = "<chat_history>", ("\nUSER:", "\nASSISTANT:", "</chat_history>")
 
 
 def reply_to_client_task(text: str) -> str | None:
@@ -34,7 +33,10 @@ def reply_to_client_task(text: str) -> str | None:
 
 
 def _title(text: str) -> str:
-    """Return the first words of the first question."""
-    said = _FIRST_SAID.search(text)
-    words = said[1].split() if said else []
-    return " ".join(words[:_TITLE_WORDS])[:_LONGEST] or "Conversation"
+    """Return the first words of the first question; the text, which may be anything, is gone through only once."""
+    said = text.partition(_OPENING)[2].lstrip()[: _LOOKED_AT + len("USER:")]
+    if not said.startswith("USER:"):
+        return "Conversation"
+    said = said.removeprefix("USER:")
+    end = min((found for mark in _ENDS if (found := said.find(mark)) >= 0), default=len(said))
+    return " ".join(said[:end].split()[:_TITLE_WORDS])[:_LONGEST] or "Conversation"

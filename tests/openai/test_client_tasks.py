@@ -1,6 +1,7 @@
 """What clients ask beside the user's questions is answered by code, and no question is taken for it."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,15 @@ def test_what_stands_in_a_chore_is_no_markup_of_its_reply(said: str) -> None:
     title = json.loads(reply_to_client_task(text) or "null")["title"]
     assert 0 < len(title) <= 80
     assert len(title.split()) <= 8
+
+
+@pytest.mark.parametrize("said", ["\n", " ", "a ", "USER:", "\nUSER:", "<chat_history>"], ids=repr)
+def test_a_task_of_any_shape_is_answered_at_once(said: str) -> None:
+    beginning = "### Task:\nGenerate a title<chat_history>USER:"
+    started = time.process_time()
+    for text in (beginning + said * 100_000, f"{beginning} a{said * 100_000}b\nASSISTANT: x\n</chat_history>"):
+        assert reply_to_client_task(text)
+    assert time.process_time() - started < 2, "the time grows with the length, not with a power of it"
 
 
 def test_nothing_is_retrieved_for_a_chore(folder: Path) -> None:
