@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from local_rag.records import RowKind
+
 MAX_QUERY = 4000  # characters
 
 Pattern = Annotated[str, Field(max_length=500)]
@@ -91,6 +93,9 @@ class Text(BaseModel):
 class FoundPassage(Text):
     """A passage, with its ranks by list."""
 
+    kind: RowKind = Field(
+        description="chunk: `text` is quoted. document: `text` is its beginning and its headings, put together."
+    )
     ranks: dict[str, Rank]
     cut: bool = Field(default=False, description="Whether `text` is only its beginning; fetch the id for all of it.")
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from local_rag.display import one_line, printable
 from local_rag.errors import MissingError, ModelError, QuestionError
 from local_rag.library import Library
-from local_rag.maintenance.contents import WholeDocument
+from local_rag.maintenance.contents import Location, WholeDocument
 from local_rag.mcp.shapes import (
     Answered,
     AskArguments,
@@ -74,8 +74,9 @@ async def search(service: LibraryService, asked: SearchArguments, caller: Caller
 def _results(library: Library, passages: Sequence[Passage], dense: Dense, note: str | None) -> SearchResults:
     found = [
         FoundPassage(
-            id=f"passage-{passage.chunk_id}",
-            document=f"document-{location.document}" if location.document is not None else "",
+            id=_document_id(location) if passage.kind == "document" else f"passage-{passage.chunk_id}",
+            kind=passage.kind,
+            document=_document_id(location),
             title=_short(passage.title),
             headings=[_short(heading) for heading in passage.headings],
             location=one_line(passage.location),
@@ -87,6 +88,10 @@ def _results(library: Library, passages: Sequence[Passage], dense: Dense, note: 
         for passage, location in zip(passages, library.locate(passages), strict=True)
     ]
     return fit_passages(found, dense, note)
+
+
+def _document_id(location: Location) -> str:
+    return f"document-{location.document}" if location.document is not None else ""
 
 
 async def fetch(service: LibraryService, asked: FetchArguments, _caller: Caller) -> Fetched:

@@ -213,6 +213,29 @@ def test_fetch_reads_around_a_passage(documents: Path, folder: Path) -> None:
     assert around["start"] < alone["start"] < alone["end"] < around["end"]
 
 
+QUERIES = ["What is this document about?", "Which documents mention leave?", "boat", "parental leave", "summary"]
+
+
+def test_every_id_that_a_tool_gives_can_be_fetched(folder: Path) -> None:
+    async def work(client: Client) -> Any:
+        ids, kinds = set[str](), set[str]()
+        for query in QUERIES:
+            found = (await client.call_tool("search", {"query": query, "limit": 20})).structured_content
+            answered = (await client.call_tool("ask", {"question": query})).structured_content
+            listed = (await client.call_tool("list_documents", {})).structured_content
+            assert found and answered and listed  # noqa: PT018
+            kinds |= {one["kind"] for one in found["results"]}
+            ids |= {one[name] for one in found["results"] for name in ("id", "document")}
+            ids |= {one["id"] for one in (*answered["citations"], *answered["closest"], *listed["results"])}
+        fetched = {key: await client.call_tool("fetch", {"id": key, "around": 1}) for key in ids}
+        return kinds, {key: result.is_error for key, result in fetched.items()}
+
+    kinds, failed = talk(loaded(local_service(folder)), work, with_ask=True)
+    assert kinds == {"chunk", "document"}
+    assert len(failed) > 5
+    assert not any(failed.values()), failed
+
+
 def test_documents_are_listed_page_by_page(documents: Path) -> None:
     for number in range(60):
         (documents / f"note{number:02}.txt").write_text(f"Note {number} is about the harbour.\n")
