@@ -16,7 +16,7 @@ from local_rag.answering.selection import shown_of
 from local_rag.cluster.engines.choice import indexes_of
 from local_rag.cluster.hosts import network_of
 from local_rag.cluster.workers.ray_workers import workers_of
-from local_rag.errors import LibraryError
+from local_rag.errors import LibraryError, StoppedError
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Indexes
@@ -298,12 +298,13 @@ class Library:
         """Answer a question from the documents, quote them if the answer is doubtful, or report that they say nothing.
 
         The search for a follow-up also uses the questions of the `earlier` turns. `on_passages` receives the passages
-        found, and `on_text` the text of the answer once it is checked. `stop` is called
-        between operations of the model; when it returns True, the answer ends with StoppedError. status() counts the
-        question if `counted`.
+        found, and `on_text` the text of the answer once it is checked. `stop` is called between the stages of the
+        search and the operations of the model; when it returns True, the answer ends with StoppedError. status() counts
+        the question if `counted`.
         """
         with self._one_at_a_time:
-            answer = self.pipeline(options, earlier).ask(question, stop=stop, on_text=on_text, on_passages=on_passages)
+            pipeline = self.pipeline(options, earlier, stop=stop)
+            answer = pipeline.ask(question, on_text=on_text, on_passages=on_passages)
             if counted and self.settings.usage_counts:
                 count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return answer
@@ -315,15 +316,25 @@ class Library:
             sources = pipeline.select(question, pipeline.find(question))
             return shown_of(sources), sum(self._count_tokens(source_text(source)) for source in sources)
 
-    def pipeline(self, options: AskOptions = DEFAULT_OPTIONS, earlier: Sequence[Turn] = ()) -> AnswerPipeline:
-        """Return a pipeline that answers questions step by step, for one thread."""
+    def pipeline(
+        self,
+        options: AskOptions = DEFAULT_OPTIONS,
+        earlier: Sequence[Turn] = (),
+        *,
+        stop: Callable[[], bool] = never,
+    ) -> AnswerPipeline:
+        """Return a pipeline that answers questions step by step, for one thread, until `stop` returns true."""
         top = options.passages or self.settings.passages
         asked = [turn.question for turn in earlier]
+
+        def check() -> None:
+            if stop():
+                raise StoppedError("The answer was stopped.")
 
         def search(part: str, share: int, *, alone: bool = False) -> Trace:
             follows = () if alone else asked
             return self.trace(
-                part, top=top, rerank=options.rerank, filters=options.filters, earlier=follows, share=share
+                part, top=top, rerank=options.rerank, filters=options.filters, earlier=follows, share=share, check=check
             )
 
         with storage_errors(self.folder):
@@ -336,6 +347,7 @@ class Library:
             earlier=earlier,
             reranker=opened.searcher.reranker if options.rerank else None,
             rrf_k=self.settings.rrf_k,
+            stop=stop,
         )
 
     @contextmanager

@@ -17,7 +17,7 @@ from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import EmbeddingJob, LocalWorkers, OnNote, WrittenContext
 from local_rag.keys import key_of
 from local_rag.library import Parts
-from local_rag.llama.generator import Counts, Request, Token, never
+from local_rag.llama.generator import Counts, Request, Stoppable, Token
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.read import parse, read_bytes, skipped
 from local_rag.reading.split import Splitting
@@ -94,7 +94,7 @@ class FakeVocabulary:
         return f"{system}\n", "\n"
 
 
-class FakeGenerator:
+class FakeGenerator(Stoppable):
     """Reply to prompts by a function of their text, and say Yes to those of which another one says so."""
 
     def __init__(
@@ -104,9 +104,9 @@ class FakeGenerator:
         *,
         context_tokens: int = 8192,
     ) -> None:
+        super().__init__()
         self.model, self.counts, self.context_tokens = FakeVocabulary(), Counts(), context_tokens
         self._reply, self._holds = reply, holds
-        self.stop: Callable[[], bool] = never
         self.prompts: list[str] = []
         self._idle = True
 
@@ -114,14 +114,14 @@ class FakeGenerator:
         with self._busy():
             for request in requests:
                 for token in self.model.tokenize(self._reply(self._text(request))):
-                    if self.stop():
-                        raise StoppedError("The answer was stopped.")
+                    self._check()
                     yield Token(request.key, token)
                 yield Token(request.key, None, whole=True)
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[str, list[int], bool]]:
         with self._busy():
             for request in requests:
+                self._check()
                 yield request.key, self.model.tokenize(self._reply(self._text(request))), True
 
     @contextmanager
@@ -135,10 +135,15 @@ class FakeGenerator:
 
     def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray:
         assert self._idle, "the engine generates for one caller at a time"
+        self._check()
         says = "Y" if self._holds(self._text(Request("", prefix, suffix, 1))) else "N"
         probabilities = np.full(256, -30.0)
         probabilities[ord(says)] = -0.01
         return probabilities
+
+    def _check(self) -> None:
+        if self.stop():
+            raise StoppedError("The answer was stopped.")
 
     def _text(self, request: Request) -> str:
         text = self.model.detokenize([*list(request.prefix)[: request.start], *request.suffix])

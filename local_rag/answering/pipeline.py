@@ -1,6 +1,7 @@
 """Answer a question: find passages, choose what of them the model is shown, and answer, quote or refuse."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Protocol
@@ -10,6 +11,7 @@ from local_rag.answering.look_alikes import look_alikes
 from local_rag.answering.question_parts import split_clauses
 from local_rag.answering.rewrite import fuse_passages, require_rewriter, rewrite
 from local_rag.answering.selection import Source, select_sources, take_turns, whole_sources
+from local_rag.llama.generator import never
 from local_rag.models.reranker import Reranker
 from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Passage, Turn
 from local_rag.retrieval.search import Trace
@@ -37,7 +39,8 @@ class AnswerPipeline:
     """Answer questions with a search and a model, which is opened only when it is needed.
 
     `earlier` are the turns that a question may follow. `count_tokens` counts those of the answer model, without its
-    weights. The `reranker` is omitted without a cross-encoder. `rrf_k` is the constant of reciprocal rank fusion.
+    weights. The `reranker` is omitted without a cross-encoder. `rrf_k` is the constant of reciprocal rank fusion. All
+    that the model generates ends with StoppedError once `stop` returns true.
     """
 
     def __init__(
@@ -50,9 +53,17 @@ class AnswerPipeline:
         earlier: Sequence[Turn] = (),
         reranker: Reranker | None = None,
         rrf_k: int = 10,
+        stop: Callable[[], bool] = never,
     ) -> None:
         self._search, self._open_answerer, self._options, self._earlier = search, open_answerer, options, earlier
-        self._count_tokens, self._reranker, self._rrf_k = count_tokens, reranker, rrf_k
+        self._count_tokens, self._reranker, self._rrf_k, self._stop = count_tokens, reranker, rrf_k, stop
+
+    @contextmanager
+    def _answerer(self) -> Iterator[Answerer]:
+        """Open the model, which can be stopped meanwhile."""
+        answerer = self._open_answerer()
+        with answerer.generator.stopping(self._stop):
+            yield answerer
 
     def require_rewriter(self) -> None:
         """Raise ModelError if the answer model is too small to rewrite questions."""
@@ -65,9 +76,12 @@ class AnswerPipeline:
         share = 1 + rewritten + len(parts)
         first = self._search(question, share)
         found = first.passages
-        if rewritten and first.follows and (alone := rewrite(question, self._earlier, self._open_answerer().generator)):
-            other = self._search(alone, share, alone=True).passages
-            found = fuse_passages(found, other, k=self._rrf_k)
+        if rewritten and first.follows:
+            with self._answerer() as answerer:
+                alone = rewrite(question, self._earlier, answerer.generator)
+            if alone:
+                other = self._search(alone, share, alone=True).passages
+                found = fuse_passages(found, other, k=self._rrf_k)
         lists = [found, *(self._search(part, share).passages for part in parts)]
         return Candidates(lists, self._earlier[-1] if self._earlier and first.follows else None)
 
@@ -82,7 +96,6 @@ class AnswerPipeline:
         self,
         question: str,
         *,
-        stop: Callable[[], bool],
         on_text: Callable[[str], None],
         on_passages: Callable[[Sequence[Passage]], None],
     ) -> Answer:
@@ -91,17 +104,16 @@ class AnswerPipeline:
         found = self.find(question)
         passages = take_turns(found.lists)
         on_passages(passages)
-        answerer = self._open_answerer()
-        sources = self.select(question, found)
-        answerer.generator.stop = stop
-        answer = answerer.answer(
-            question,
-            sources,
-            before=found.before,
-            strict=self._options.strict,
-            anyway=self._options.anyway,
-            on_text=on_text,
-        )
+        with self._answerer() as answerer:
+            sources = self.select(question, found)
+            answer = answerer.answer(
+                question,
+                sources,
+                before=found.before,
+                strict=self._options.strict,
+                anyway=self._options.anyway,
+                on_text=on_text,
+            )
         return replace(
             answer,
             passages=tuple(passages),

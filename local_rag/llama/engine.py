@@ -9,13 +9,13 @@ waiting requests are evaluated in the same batches, because a token costs less i
 import ctypes
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from local_rag.errors import ModelError, StoppedError
-from local_rag.llama.generator import Counts, Request, Token, common_prefix, never
+from local_rag.llama.generator import Counts, Request, Stoppable, Token, common_prefix
 from local_rag.llama.model import LlamaModel, cannot_share, native
 from local_rag.machine import Neighbours, physical_cores
 
@@ -59,7 +59,7 @@ class RunningRequest:
         return self.request.start + self.done + self.generated
 
 
-class SharedPrefixEngine:
+class SharedPrefixEngine(Stoppable):
     """Run requests over one llama.cpp context of `context_tokens` KV cells."""
 
     def __init__(
@@ -70,6 +70,7 @@ class SharedPrefixEngine:
         settings: EngineSettings | None = None,
         neighbours: Neighbours | None = None,
     ) -> None:
+        super().__init__()
         llama = native()
         settings = settings or EngineSettings()
         parameters = llama.llama_context_default_params()
@@ -100,7 +101,6 @@ class SharedPrefixEngine:
                 "choose a smaller profile with `--profile`."
             )
         self._interrupted = False
-        self.stop: Callable[[], bool] = never
         # llama.cpp calls this between operations, in this thread. Python handles signals only then.
         self._abort_callback = llama.ggml_abort_callback(lambda _data: self._interrupted or self.stop())
         llama.llama_set_abort_callback(self._context, self._abort_callback, None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Generator as Stream
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -80,16 +81,18 @@ class Vocabulary(Protocol):
 class Generator(Protocol):
     """A loaded model that generates text; prompts with the same beginning share its evaluation.
 
-    It calls `stop` between two operations and raises StoppedError once that returns true.
+    Within `stopping`, it calls `stop` between two operations and raises StoppedError once that returns true.
     """
 
     counts: Counts
     context_tokens: int
-    stop: Callable[[], bool]
 
     @property
     def model(self) -> Vocabulary:
         """Return the model's vocabulary."""
+
+    def stopping(self, stop: Callable[[], bool]) -> AbstractContextManager[None]:
+        """Let `stop` end what is generated inside the context."""
 
     def stream(self, requests: Iterable[Request]) -> Stream[Token]:
         """Yield every token as it is generated, and one last `Token` with None for each request."""
@@ -104,6 +107,22 @@ class Generator(Protocol):
 def never() -> bool:
     """Return False: the default of `stop`."""
     return False
+
+
+class Stoppable:
+    """The part of a generator that keeps `stop`, which is `never` outside of `stopping`."""
+
+    def __init__(self) -> None:
+        self.stop: Callable[[], bool] = never
+
+    @contextmanager
+    def stopping(self, stop: Callable[[], bool]) -> Iterator[None]:
+        """Let `stop` end what is generated inside the context."""
+        self.stop = stop
+        try:
+            yield
+        finally:
+            self.stop = never
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:

@@ -98,13 +98,15 @@ class Searcher:
         min_score: float | None = None,
         earlier: Sequence[str] = (),
         share: int = 1,
+        check: Callable[[], None] = lambda: None,
     ) -> Trace:
         """Search the documents that pass the filters; return the ranking and the time of every stage too.
 
         With `min_score`, keep only the passages that the reranker gives at least this score. With `every`, consider
         many more candidates and keep all that are not weak, or that have `min_score`. Both raise QuestionError without
         a reranker. `earlier` questions, oldest first, get some weight in the search. If a question takes `share`
-        searches, each reranks that fraction of the candidates, so together they cost as much as one.
+        searches, each reranks that fraction of the candidates, so together they cost as much as one. `check` is called
+        between the stages, and may raise StoppedError.
         """
         if not is_utf8(question):
             raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
@@ -115,13 +117,16 @@ class Searcher:
         watch.restart()
         vector, terms, weights_of_terms = follow_up_query(self._embedder, question, earlier, self._follow_ups)
         watch.lap("embed")
+        check()
         rows = () if asks_for_documents(question) else self._document_rows
         lists = {"dense": without(rows, lambda count: self.index.dense(vector, count, allowed), pool)}
         watch.lap("dense")
+        check()
         lists["keyword"] = without(
             rows, lambda count: self.index.keywords(terms, count, allowed, weights_of_terms), pool
         )
         watch.lap("keyword")
+        check()
         rankings = {name: [chunk for chunk, _ in ranking] for name, ranking in lists.items()}
         weights = {"dense": settings.dense_weight, "keyword": settings.keyword_weight}
         lists["fused"] = reciprocal_rank_fusion(rankings, k=settings.rrf_k, weights=weights)
@@ -135,7 +140,7 @@ class Searcher:
                 _FEWEST, int(reranker.pairs_per_second * settings.rerank_seconds) // share
             )
             candidates, kept = (settings.rerank_candidates, 0) if every else (candidates, settings.passages)
-            passages = rerank_passages(question, passages, reranker, candidates=candidates, kept=kept)
+            passages = rerank_passages(question, passages, reranker, candidates=candidates, kept=kept, check=check)
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
             passages = mark_weak(passages, self._weak_below, least)
@@ -173,20 +178,27 @@ class Searcher:
 
 
 def rerank_passages(
-    question: str, passages: Sequence[Passage], reranker: Reranker, *, candidates: int = 0, kept: int = 0
+    question: str,
+    passages: Sequence[Passage],
+    reranker: Reranker,
+    *,
+    candidates: int = 0,
+    kept: int = 0,
+    check: Callable[[], None] = lambda: None,
 ) -> list[Passage]:
     """Rerank the first `candidates` passages, 0 for all; the rest follow in their order.
 
     Passages are scored in rounds, until a round adds no passage to the first `kept`: later ones are ranked lower still.
     With 0, all are scored. If the reranker has a `fused_weight`, passages are ordered by the sum of the reciprocals of
     both ranks, because a small cross-encoder and the fused lists fail on different questions. Otherwise the reranker
-    alone decides. Equal scores keep their order.
+    alone decides. Equal scores keep their order. `check` is called before each round.
     """
     limit = min(candidates or len(passages), len(passages))
     scores: list[float] = []
     ranked: list[tuple[int, Passage]] = []
     while len(scores) < limit:
         before, end = len(scores), min(limit, max(_FIRST_ROUND, len(scores) + _ROUND))
+        check()
         scores += reranker.score(question, [reranked_text(passage) for passage in passages[before:end]])
         ranked = _blend(passages, scores, reranker.fused_weight)
         if kept and before and all(position < before for position, _ in ranked[:kept]):

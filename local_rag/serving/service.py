@@ -80,7 +80,7 @@ class WorkerService:
         return self.worker.submit(self._ask_job(request, caller))
 
     def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
-        def work(library: Library, _job: Job[Trace]) -> Trace:
+        def work(library: Library, job: Job[Trace]) -> Trace:
             usual = library.settings.all_candidates if request.every else library.settings.passages
             return library.trace(
                 request.question,
@@ -89,6 +89,7 @@ class WorkerService:
                 filters=request.options.filters,
                 every=request.every,
                 min_score=request.min_score,
+                check=job.check,
             )
 
         return Job(work, caller.address)

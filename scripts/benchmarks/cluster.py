@@ -41,7 +41,7 @@ class NoModel:
     """Return the same text for every prompt, at once."""
 
     def __init__(self, path: Path) -> None:
-        self.counts, self.context_tokens, self.stop = Counts(), 8192, lambda: False
+        self.counts, self.context_tokens = Counts(), 8192
         self.model: Vocabulary = _Words(path)
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[str, list[int], bool]]:

@@ -11,7 +11,6 @@ from local_rag.answering.answerer import REFUSAL, Answerer
 from local_rag.answering.look_alikes import look_alikes
 from local_rag.answering.pipeline import AnswerPipeline, Candidates
 from local_rag.library import Parts
-from local_rag.llama.generator import never
 from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Citation, Passage, Turn
 from local_rag.retrieval.search import Trace
 from local_rag.store.history import Usage, usage_of
@@ -38,7 +37,7 @@ class FakeSearch:
 def ask(search: FakeSearch, generator: FakeGenerator, question: str, options: AskOptions = DEFAULT_OPTIONS) -> Answer:
     answerer = Answerer(generator)
     pipeline = AnswerPipeline(search, lambda: answerer, len, options)
-    return pipeline.ask(question, stop=never, on_text=lambda _: None, on_passages=lambda _: None)
+    return pipeline.ask(question, on_text=lambda _: None, on_passages=lambda _: None)
 
 
 def test_each_part_of_a_question_is_searched_beside_the_whole() -> None:

@@ -8,7 +8,7 @@ import pytest
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.rewrite import require_rewriter, rewrite
-from local_rag.errors import ModelError
+from local_rag.errors import ModelError, StoppedError
 from local_rag.records import AskOptions, Turn
 from local_rag.retrieval.search import Trace
 from tests.fakes import FakeGenerator, FakeVocabulary, passage
@@ -44,6 +44,15 @@ def test_a_follow_up_is_searched_plain_and_written_anew_and_both_are_fused() -> 
     search = FakeSearch()
     assert found(search, lambda _: "How long is leave in Norway?") == [[1, 2]]
     assert search.asked == [("And in Norway?", 2, False), ("How long is leave in Norway?", 2, True)]
+
+
+def test_rewriting_can_be_stopped_and_the_model_is_usable_afterwards() -> None:
+    answerer = Answerer(writing(lambda _: "How long is leave in Norway?"))
+    rewriting = AskOptions(rewrite=True)
+    stopped = AnswerPipeline(FakeSearch(), lambda: answerer, len, rewriting, earlier=EARLIER, stop=lambda: True)
+    with pytest.raises(StoppedError):
+        stopped.find("And in Norway?")
+    assert AnswerPipeline(FakeSearch(), lambda: answerer, len, rewriting, earlier=EARLIER).find("And in Norway?").lists
 
 
 def test_a_new_subject_is_not_written_anew() -> None:

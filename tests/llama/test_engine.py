@@ -9,7 +9,7 @@ import pytest
 
 from local_rag.errors import ModelError, StoppedError
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
-from local_rag.llama.generator import Request, common_prefix, never
+from local_rag.llama.generator import Request, common_prefix
 from local_rag.llama.model import LlamaModel
 from tests.support.tiny_models import save_model
 
@@ -215,11 +215,10 @@ def test_stopping_ends_a_batch_and_leaves_the_engine_usable(engine: SharedPrefix
         asked += 1
         return asked > 3
 
-    engine.stop = stop
-    with pytest.raises(StoppedError):
-        list(engine.complete(requests(engine.model, "Another document. " * 20, first_key=10)))
     request = requests(engine.model, "A third document. " * 20)[0]
-    with pytest.raises(StoppedError):
-        engine.log_probabilities(request.prefix, request.suffix)
-    engine.stop = never
+    with engine.stopping(stop):
+        with pytest.raises(StoppedError):
+            list(engine.complete(requests(engine.model, "Another document. " * 20, first_key=10)))
+        with pytest.raises(StoppedError):
+            engine.log_probabilities(request.prefix, request.suffix)
     assert {key: tokens for key, tokens, _ in engine.complete(requests(engine.model))} == first

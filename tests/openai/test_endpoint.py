@@ -1,7 +1,6 @@
 """The library as a chat's model: through the real client of OpenAI, and what others send."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -222,24 +221,14 @@ def test_titles_and_places_are_no_markup(documents: Path) -> None:
 
 
 def test_an_answer_nobody_waits_for_any_more_ends(folder: Path) -> None:
-    begun, ended = threading.Event(), threading.Event()
-
-    class Talker(FakeGenerator):
-        def stream(self, requests: Any) -> Any:
-            for request in requests:
-                while not self.stop():
-                    begun.set()
-                    yield from super().stream([request])
-            ended.set()
-            yield from ()
-
-    talker = Talker(lambda _prompt: "word ", context_tokens=100_000)
+    talker = served.Talker()
     parts = replace(served.parts(), open_engine=generating(talker))
     allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}
     app = make_app(served.worker(folder, parts), hosts=allowed, interfaces=INTERFACES)
     with served.server(app) as address, openai.OpenAI(base_url=f"{address}/v1", api_key="none") as client:
-        stream = client.chat.completions.create(model="lib", messages=USER, stream=True)
+        question: Any = [{"role": "user", "content": served.ENDLESS}]
+        stream = client.chat.completions.create(model="lib", messages=question, stream=True)
         assert next(iter(stream)).choices[0].delta.role == "assistant"
-        assert begun.wait(30)
+        assert talker.going.wait(30)
         stream.close()
-        served.wait_until(lambda: ended.is_set() or talker.stop())
+        assert talker.stopped.wait(30)

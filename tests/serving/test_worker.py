@@ -131,6 +131,32 @@ def test_a_running_job_ends_between_two_operations_and_the_next_one_begins(owned
     assert waiting.result.result(30).passages
 
 
+def test_a_running_search_ends_between_two_stages(owned: LibraryWorker) -> None:
+    """Nobody waits for it any more; whoever waits behind it must not wait for its end."""
+    service, job = WorkerService(owned), Job[Trace](lambda _library, _job: Trace([], {}, {}))
+
+    def work(library: Library, job: Job[Trace]) -> Trace:
+        job.stopped.set()
+        return library.trace("boat", top=3, check=job.check)
+
+    job.work = work
+    with pytest.raises(StoppedError):
+        owned.submit(job).result.result(30)
+    assert service.search(SearchRequest(question="boat"), Caller("", "")).result.result(30).passages
+
+
+def test_what_the_last_job_was_stopped_by_stops_no_other(folder: Path) -> None:
+    generator = FakeGenerator(reply, context_tokens=100_000)
+    with closing(worker(folder, replace(QUICK, open_engine=generating(generator)))) as opened:
+        opened.start()
+        ask(opened, QUESTION).result.result(30)
+        ended = ask(opened, f"{QUESTION} Again?")
+        ended.result.result(30)
+        ended.stop()
+        assert not generator.stop(), "outside of a job nothing is stopped"
+        assert list(generator.complete([Request("", [65], [66], 5)]))
+
+
 def test_a_waiting_job_is_taken_out(owned: LibraryWorker, slow: Slow) -> None:
     running, waiting = ask(owned, QUESTION), ask(owned, "Another one?")
     assert slow.going.wait(30)

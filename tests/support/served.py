@@ -38,12 +38,13 @@ class Talker(FakeGenerator):
 
     def __init__(self) -> None:
         super().__init__(reply, context_tokens=100_000)
-        self.stopped = threading.Event()
+        self.going, self.stopped = threading.Event(), threading.Event()
 
     def stream(self, requests: Iterable[Request]) -> Generator[Token]:
         for request in requests:
             endless = ENDLESS in self._text(request)
             while endless:
+                self.going.set()
                 yield Token(request.key, ord("x"))
                 time.sleep(0.02)
                 if self.stop():
