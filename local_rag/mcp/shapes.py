@@ -94,7 +94,8 @@ class FoundPassage(Text):
     """A passage, with its ranks by list."""
 
     kind: RowKind = Field(
-        description="chunk: `text` is quoted. document: `text` is its beginning and its headings, put together."
+        default="chunk",
+        description="chunk: `text` is quoted. document: `text` is its beginning and its headings, put together.",
     )
     ranks: dict[str, Rank]
     cut: bool = Field(default=False, description="Whether `text` is only its beginning; fetch the id for all of it.")

@@ -212,7 +212,7 @@ def test_passages_beyond_the_candidates_follow_in_their_order() -> None:
     assert [len(passage.hits) for passage in ranked] == [1, 1, 0, 0]
 
 
-def scored(texts: list[str], **options: int) -> int:
+def scored(texts: list[str], **options: Any) -> int:
     reranker = by_length()
     ranked = rerank_passages("when", passages(*texts), reranker, **options)
     assert sorted(ids(ranked)) == list(range(len(texts)))
