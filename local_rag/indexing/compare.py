@@ -49,9 +49,8 @@ def compare(store: Store, index: Index, documents: Sequence[StoredDocument]) -> 
 
     for document in documents:
         chunks = [stored.chunk for stored in store.chunks(document.id)]
-        earlier, same = store.earlier_distinction(document)
-        distinction = Distinction.from_json(earlier)
-        if not same:
+        if not store.distinction(document.id):  # or a copy of it was compared
+            distinction = Distinction.from_json(store.earlier_distinction(document))
             similarities, similar = _most_similar(store, index, document)
             if not distinction.holds_for(document.title, store.document_text(document.id)):
                 near = [one for one in similar if one in by_id][:_SIMILAR_DOCUMENTS]
@@ -61,8 +60,7 @@ def compare(store: Store, index: Index, documents: Sequence[StoredDocument]) -> 
                 names = _names([by_id[one] for one in near], document.title)
                 distinction = Distinction(tuple(found), _opening(store, document) if found else "", alike=names)
             needed = context_needs(chunks, document.title, distinction.terms, similarities)
-            distinction = replace(distinction, needed=needed)
-        store.put_distinction(document.id, distinction.as_json())
+            store.put_distinction(document.id, replace(distinction, needed=needed).as_json())
         yield
 
 

@@ -19,6 +19,7 @@ from local_rag.store.inspection import (
     compact,
     count_rows,
     drop,
+    drop_unused_distinctions,
     is_unfinished,
     orphaned_contexts,
     orphaned_vectors,
@@ -112,6 +113,8 @@ def clean(store: Store, indexes: Indexes, *, dry_run: bool) -> Cleaning:
     freed = sum(folder_bytes(path) for path in (*folders, *leftovers)) + sum((contexts | vectors).values())
     if not dry_run:
         drop(store, {"contexts": list(contexts), "vectors": list(vectors)}, wanted=False)
+        if not kept:
+            drop_unused_distinctions(store)
         _delete(folders, leftovers)
         compact(store)
         superseded -= count_rows(store)["superseded_documents"]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import DamagedLibraryError
+from local_rag.keys import key_of
 from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, Skipped, StoredChunk
 from local_rag.store.connect import connect
 from local_rag.store.schema import crc32
@@ -130,8 +131,7 @@ class Store:
 
     def documents(self) -> list[StoredDocument]:
         """Return all live documents."""
-        query = f"{_DOCUMENT_QUERY} INDEXED BY live_documents WHERE live ORDER BY path"  # the index alone is read
-        return [StoredDocument(*row) for row in self.connection.execute(query)]
+        return self._documents("live")
 
     def document(self, document_id: int) -> StoredDocument | None:
         """Return a live or superseded document; None if it was deleted."""
@@ -140,12 +140,13 @@ class Store:
 
     def document_text(self, document_id: int) -> str:
         """Return the text of a document."""
-        row = self.connection.execute("SELECT text FROM documents WHERE id = ?", (document_id,)).fetchone()
+        query = "SELECT text FROM document_texts WHERE document_id = ?"
+        row = self.connection.execute(query, (document_id,)).fetchone()
         return str(row[0])
 
     def document_beginning(self, document_id: int, characters: int) -> str:
         """Return the first characters of a document's text."""
-        query = "SELECT substr(text, 1, ?2) FROM documents WHERE id = ?1"
+        query = "SELECT substr(text, 1, ?2) FROM document_texts WHERE document_id = ?1"
         return str(self.connection.execute(query, (document_id, characters)).fetchone()[0])
 
     def document_kind(self, document_id: int) -> str:
@@ -169,7 +170,7 @@ class Store:
         size, modified_ns, sha256, split_key = file
         self.connection.execute("UPDATE documents SET live = 0 WHERE path = ? AND live", (str(document.path),))
         cursor = self.connection.execute(
-            "INSERT INTO documents (path, size, modified_ns, sha256, title, text, kind, split_key, notes) "
+            "INSERT INTO documents (path, size, modified_ns, sha256, title, kind, split_key, notes, content_key) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 str(document.path),
@@ -177,18 +178,19 @@ class Store:
                 modified_ns,
                 sha256,
                 document.title,
-                document.text,
                 document.kind,
                 split_key,
                 json.dumps(document.notes, ensure_ascii=False),
+                key_of(sha256, split_key, document.title),
             ),
         )
+        identifier = int(cursor.lastrowid or 0)
+        self.connection.execute("INSERT INTO document_texts VALUES (?, ?)", (identifier, document.text))
         if said := document.provenance:
             self.connection.execute(
                 "INSERT INTO provenance VALUES (?, ?, ?, ?, ?)",
-                (cursor.lastrowid, said.url, said.date, said.author, json.dumps(said.tags, ensure_ascii=False)),
+                (identifier, said.url, said.date, said.author, json.dumps(said.tags, ensure_ascii=False)),
             )
-        identifier = int(cursor.lastrowid or 0)
         self._put_chunks(((identifier, chunk) for chunk in chunks), "chunk")
         return identifier
 
@@ -211,10 +213,15 @@ class Store:
         return [row[0] for row in self.connection.execute("SELECT id FROM documents WHERE NOT live")]
 
     def purge(self, published: Iterable[int]) -> None:
-        """Delete superseded documents, except those that a published index still holds."""
-        gone = set(self.superseded()).difference(published)
+        """Delete superseded documents and their distinctions, except those that a published index still holds."""
+        gone = [(one,) for one in set(self.superseded()).difference(published)]
         with self.transaction():
-            self.connection.executemany("DELETE FROM documents WHERE id = ?", [(one,) for one in gone])
+            self.connection.executemany(
+                "DELETE FROM distinctions WHERE content_key = (SELECT content_key FROM documents WHERE id = ?1) "
+                "AND NOT EXISTS (SELECT 1 FROM documents WHERE content_key = distinctions.content_key AND id <> ?1)",
+                gone,
+            )
+            self.connection.executemany("DELETE FROM documents WHERE id = ?", gone)
 
     def remove(self, documents: Iterable[StoredDocument], roots: Iterable[Path], excluded: Iterable[Path]) -> None:
         """Supersede documents, forget roots and exclude paths, all or nothing."""
@@ -329,39 +336,38 @@ class Store:
 
     def documents_to_compare(self, plan: str) -> list[StoredDocument]:
         """Return the live documents that were never compared, except those whose contexts this plan made without it."""
-        query = "SELECT id FROM documents WHERE live AND distinction IS NULL AND context_plan <> ?"
-        waiting = {row[0] for row in self.connection.execute(query, (plan,))}
-        return [document for document in self.documents() if document.id in waiting] if waiting else []
+        return self._documents(
+            "live AND context_plan <> ? AND NOT EXISTS "
+            "(SELECT 1 FROM distinctions WHERE content_key = documents.content_key)",
+            plan,
+        )
 
     def put_distinction(self, document_id: int, distinction: str) -> None:
-        """Store what sets a document apart, as JSON."""
-        self.connection.execute("UPDATE documents SET distinction = ? WHERE id = ?", (distinction, document_id))
+        """Store what sets a document, and others of the same content, apart, as JSON."""
+        self.connection.execute(
+            "INSERT OR REPLACE INTO distinctions SELECT content_key, ?2, ?3 FROM documents WHERE id = ?1",
+            (document_id, distinction, crc32(distinction)),
+        )
 
     def distinction(self, document_id: int) -> str:
         """Return what sets a document apart, as JSON; empty if it was not compared."""
-        row = self.connection.execute("SELECT distinction FROM documents WHERE id = ?", (document_id,)).fetchone()
-        return str(row[0] or "") if row else ""
+        query = "SELECT distinction FROM documents JOIN distinctions USING (content_key) WHERE id = ?"
+        row = self.connection.execute(query, (document_id,)).fetchone()
+        return str(row[0]) if row else ""
 
-    def earlier_distinction(self, document: StoredDocument) -> tuple[str, bool]:
-        """Return the distinction of a document of the same content, or else of an earlier document at the same path.
-
-        The second value says whether the content is the same. Both may be superseded documents, which the store keeps
-        until the next run. The text is empty if there is neither.
-        """
+    def earlier_distinction(self, document: StoredDocument) -> str:
+        """Return the distinction of the last superseded document at the same path; empty if the store has none."""
         row = self.connection.execute(
-            "SELECT distinction, 1 AS same, id FROM documents "
-            "WHERE sha256 = ?1 AND split_key = ?2 AND title = ?3 AND distinction IS NOT NULL AND id <> ?4 "
-            "UNION ALL SELECT distinction, 0, id FROM documents "
-            "WHERE path = ?5 AND NOT live AND distinction IS NOT NULL AND id <> ?4 "
-            "ORDER BY same DESC, id DESC LIMIT 1",
-            (document.sha256, document.split_key, document.title, document.id, document.path),
+            "SELECT distinction FROM documents JOIN distinctions USING (content_key) "
+            "WHERE path = ? AND NOT live ORDER BY id DESC LIMIT 1",
+            (document.path,),
         ).fetchone()
-        return (str(row[0]), bool(row[1])) if row else ("", False)
+        return str(row[0]) if row else ""
 
     def forget_distinctions(self) -> None:
         """Forget what sets documents apart, so all are compared again and their contexts planned again."""
         with self.transaction():
-            self.connection.execute("UPDATE documents SET distinction = NULL")
+            self.connection.execute("DELETE FROM distinctions")
             self.connection.execute("UPDATE documents SET context_plan = '' WHERE live")
 
     def documents_without_contexts(self, plan: str) -> list[StoredDocument]:

@@ -12,8 +12,7 @@ import numpy as np
 
 from local_rag.store.database import Store
 
-# This index alone answers the queries: the documents' texts are not read.
-_OF_LIVE = "FROM documents INDEXED BY live_documents LEFT JOIN embedding_plans ON document_id = documents.id WHERE live"
+_OF_LIVE = "FROM documents LEFT JOIN embedding_plans ON document_id = documents.id WHERE live"
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,11 @@ def orphaned_vectors(store: Store) -> dict[str, int]:
     return dict(rows)
 
 
+def drop_unused_distinctions(store: Store) -> None:
+    """Delete what set documents apart that are gone; a salvaged store has some."""
+    store.connection.execute("DELETE FROM distinctions WHERE content_key NOT IN (SELECT content_key FROM documents)")
+
+
 def find_damage(store: Store) -> dict[str, list[str]]:
     """Return the keys of damaged contexts and vectors, and the ids of damaged documents.
 
@@ -131,7 +136,7 @@ def find_damage(store: Store) -> dict[str, list[str]]:
         usual or (0,),
     )
     damaged["vectors"] += [key for (key,) in odd if key not in damaged["vectors"]]
-    identifiers = [row[0] for row in store.connection.execute("SELECT id FROM documents")]
+    identifiers = [row[0] for row in store.connection.execute("SELECT id FROM documents ORDER BY id")]
     damaged["documents"] = [str(key) for key in identifiers if not _is_whole(store, key)]
     return damaged
 

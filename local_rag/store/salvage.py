@@ -18,7 +18,7 @@ _MOST_QUERIES = 100_000
 
 
 def salvage(folder: Path) -> dict[str, int]:
-    """Write the readable roots, exclusions, contexts and vectors to `library.sqlite3.salvaged`; count them.
+    """Write what is readable and slow to make again to `library.sqlite3.salvaged`; count it.
 
     The file gets this name when it is complete. Rows that are not as they were written are left out.
     """
@@ -35,6 +35,7 @@ def salvage(folder: Path) -> dict[str, int]:
             counts = {
                 "roots": _copy_paths(source, target, "roots"),
                 "excluded": _copy_paths(source, target, "excluded"),
+                "distinctions": _copy_distinctions(source, target),
                 "contexts": _copy_contexts(source, target),
                 "vectors": _copy_vectors(source, target, most_rows),
             }
@@ -57,6 +58,15 @@ def _copy_paths(source: sqlite3.Connection, target: sqlite3.Connection, table: s
     select = f"SELECT rowid, path FROM {table} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"  # noqa: S608  a constant
     rows = [(path,) for _, path in _read(source, select, 2**32) if _is_text(path)]
     target.executemany(f"INSERT OR IGNORE INTO {table} (path) VALUES (CAST(? AS TEXT))", rows)  # noqa: S608
+    return len(rows)
+
+
+def _copy_distinctions(source: sqlite3.Connection, target: sqlite3.Connection) -> int:
+    select = (
+        "SELECT rowid, content_key, distinction, checksum FROM distinctions WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
+    )
+    rows = [row[1:] for row in _read(source, select, 2**32) if _is_text(*row[1:3]) and row[3] == crc32(row[2])]
+    target.executemany("INSERT OR IGNORE INTO distinctions VALUES (CAST(? AS TEXT), CAST(? AS TEXT), ?)", rows)
     return len(rows)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from local_rag.errors import LibraryError
 
-# Raise it with every change to the tables. Versions 1 to 10 were never released.
-SCHEMA_VERSION = 11
+# Raise it with every change to the tables. Versions 1 to 11 were never released.
+SCHEMA_VERSION = 12
 _TABLES = """
 CREATE TABLE roots (
     path TEXT PRIMARY KEY,
@@ -37,17 +37,24 @@ CREATE TABLE documents (
     context_plan TEXT NOT NULL DEFAULT '',  -- context model, prompt and window that made the chunks' context keys
     live INTEGER NOT NULL DEFAULT 1,    -- 0: superseded, kept until no published generation names it
     notes TEXT NOT NULL,                -- JSON: what of the file is not in the text
-    distinction TEXT,                   -- what sets it apart (indexing/distinction.py); NULL if never compared
-    text TEXT NOT NULL                  -- last: SQLite passes over all of it to read a column after it
+    content_key TEXT NOT NULL           -- of SHA-256, split key and title: what its distinction is stored under
 );
 CREATE UNIQUE INDEX live_paths ON documents (path) WHERE live;
-CREATE INDEX live_documents ON documents (path, size, modified_ns, sha256, title, split_key, live) WHERE live;
-CREATE INDEX superseded_documents ON documents (id) WHERE NOT live;
 CREATE INDEX superseded_paths ON documents (path) WHERE NOT live;
-CREATE INDEX documents_by_content ON documents (sha256);
-CREATE INDEX context_plans ON documents (context_plan, live) WHERE live;
-CREATE INDEX documents_to_compare ON documents (context_plan, live, distinction) WHERE live AND distinction IS NULL;
+CREATE INDEX documents_by_content ON documents (content_key);
+CREATE INDEX context_plans ON documents (context_plan) WHERE live;
 
+-- Apart from the documents: a long text would be written again with every change of its row.
+CREATE TABLE document_texts (
+    document_id INTEGER PRIMARY KEY REFERENCES documents (id) ON DELETE CASCADE,
+    text TEXT NOT NULL
+);
+-- What sets documents apart (indexing/distinction.py), fixed once it is computed.
+CREATE TABLE distinctions (
+    content_key TEXT PRIMARY KEY,
+    distinction TEXT NOT NULL,
+    checksum INTEGER NOT NULL
+);
 CREATE TABLE provenance (
     document_id INTEGER PRIMARY KEY REFERENCES documents (id) ON DELETE CASCADE,
     url TEXT NOT NULL,
@@ -82,7 +89,7 @@ CREATE INDEX chunks_of_document ON chunks (document_id, position);
 CREATE INDEX chunks_by_context ON chunks (context_key) WHERE context_key IS NOT NULL;
 CREATE UNIQUE INDEX document_rows ON chunks (document_id) WHERE kind = 'document';
 
--- The two caches. A checksum tells `repair` which rows are as they were written.
+-- The two large caches. A checksum tells `repair` which rows are as they were written.
 CREATE TABLE contexts (
     key TEXT PRIMARY KEY,
     text TEXT NOT NULL,

@@ -98,12 +98,12 @@ def test_look_alikes_are_told_apart_without_a_model(forms: Path) -> None:
 @pytest.mark.slow
 def test_a_new_file_changes_nothing_that_was_said_of_others(forms: Path) -> None:
     index(forms)
-    before, said = rows("SELECT id, distinction FROM documents ORDER BY id"), contexts()
+    before, said = rows("SELECT rowid, * FROM distinctions ORDER BY rowid"), contexts()
     vectors = rows("SELECT id, vector_key FROM chunks ORDER BY id")
     # It takes from the first one what set it apart.
     write(forms, "scan-2.md", ("Harrow Court", 2017, "nine", "elsewhere"))
     report, seen = index()
-    assert rows("SELECT id, distinction FROM documents ORDER BY id")[: len(before)] == before
+    assert rows("SELECT rowid, * FROM distinctions ORDER BY rowid")[: len(before)] == before
     assert contexts().items() >= said.items()
     assert rows("SELECT id, vector_key FROM chunks ORDER BY id")[: len(vectors)] == vectors
     assert [step.total for step in seen if step.stage == "compare"] == [1]
@@ -167,7 +167,7 @@ def test_contexts_written_before_documents_were_compared_stay(forms: Path) -> No
     index(forms, context="llm")
     with closing(sqlite3.connect("lib/library.sqlite3")) as connection, connection:
         keys = connection.execute("SELECT id, context_key FROM chunks ORDER BY id").fetchall()
-        connection.execute("UPDATE documents SET distinction = NULL")
+        connection.execute("DELETE FROM distinctions")
     report, seen = index(context="llm")
     assert report.contexts == {}
     assert not [step for step in seen if step.stage == "compare"]
@@ -179,7 +179,8 @@ def test_a_distinction_names_the_documents_that_are_alike(forms: Path) -> None:
     (forms / "other.md").write_text((forms / "other.md").read_text().replace("# Agreement", "# Contract"))
     index(forms)
     named = {
-        Path(path).name: set(json.loads(text)[3]) for path, text in rows("SELECT path, distinction FROM documents")
+        Path(path).name: set(json.loads(text)[3])
+        for path, text in rows("SELECT path, distinction FROM documents JOIN distinctions USING (content_key)")
     }
     assert named["bread.md"] == set()
     assert named["scan-0.md"] == {"scan-1", "Contract"}, "the title says nothing where it is the same"

@@ -12,7 +12,7 @@ from local_rag import Library
 from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
 from local_rag.store.connect import SALVAGED_FILE
-from local_rag.store.database import Store
+from local_rag.store.database import Store, StoredDocument
 from local_rag.store.salvage import salvage
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeEmbedder
@@ -136,7 +136,10 @@ def test_damaged_rows_are_dropped_and_made_again(library: Path, lib: Run) -> Non
     change = store.connection.execute
     change("UPDATE contexts SET text = text || '!' WHERE key = (SELECT min(key) FROM contexts WHERE text <> '')")
     change("UPDATE vectors SET vector = zeroblob(256) WHERE rowid = (SELECT max(rowid) FROM vectors)")
-    change("UPDATE documents SET text = replace(text, 'water', 'wader') WHERE title = 'Tides 3'")
+    change(
+        "UPDATE document_texts SET text = replace(text, 'water', 'wader') "
+        "WHERE document_id = (SELECT id FROM documents WHERE title = 'Tides 3')"
+    )
     store.close()
     result = lib("repair")
     assert result.exit_code == 0, result.output
@@ -203,6 +206,33 @@ def test_a_damaged_store_is_salvaged_round_the_damage(library: Path, lib: Run, t
     assert make().status().stale == ()
     assert "library.sqlite3.damaged" in make().clean().leftovers
     assert not (library / "library.sqlite3.damaged").exists()
+
+
+def test_a_salvage_keeps_what_sets_documents_apart(library: Path, documents: Path, lib: Run) -> None:
+    """The documents that arrived one by one were each compared with fewer others than there are now."""
+    path = library / "library.sqlite3"
+    for number in range(20, 24):
+        text = f"# Tides {number}\n\n" + "".join(
+            f"## Day {n}\n\nHigh water is at {n}:9 in Port {number}.\n\n" for n in range(8)
+        )
+        (documents / f"{number}.md").write_text(text)
+        make().index()
+    make().clean()
+    overwrite(path, pages_of(path, "chunks")[-1])
+    assert lib("repair").exit_code == 0
+    report = make().index()
+    assert (report.added, report.contexts) == (27, {})
+    with closing(Store(library)) as store:
+        store.connection.execute("INSERT INTO distinctions VALUES ('of no document', '[]', 0)")
+    make().clean()
+    with closing(Store(library)) as store:
+        held = store.connection.execute("SELECT count(*) FROM distinctions").fetchone()[0]
+    assert held == len({one.sha256 for one in store_documents(library)})
+
+
+def store_documents(library: Path) -> list[StoredDocument]:
+    with closing(Store(library)) as store:
+        return store.documents()
 
 
 def test_what_is_no_database_at_all_is_replaced_and_said(library: Path, lib: Run, documents: Path) -> None:

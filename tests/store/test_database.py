@@ -122,8 +122,8 @@ def test_damaged_rows_are_found(store: Store) -> None:
     change("UPDATE contexts SET text = 'A sentience.' WHERE key = 'changed'")
     change("UPDATE contexts SET text = CAST(x'41ff' AS TEXT) WHERE key = 'not-utf8'")
     change("UPDATE vectors SET vector = zeroblob(16) WHERE key = 'changed'")
-    change("UPDATE documents SET text = ? WHERE title = 'cut'", (text.replace("one", "own"),))
-    change("UPDATE documents SET text = CAST(x'6f6e65ff' AS TEXT) WHERE title = 'not-utf8'")
+    change("UPDATE document_texts SET text = ? WHERE document_id = 2", (text.replace("one", "own"),))
+    change("UPDATE document_texts SET text = CAST(x'6f6e65ff' AS TEXT) WHERE document_id = 3")
     assert find_damage(store) == {"contexts": ["changed", "not-utf8"], "vectors": ["changed"], "documents": ["2", "3"]}
     with pytest.raises(DamagedLibraryError, match="local-rag repair") as caught:
         store.vector("changed")
@@ -176,6 +176,36 @@ def test_an_index_is_unfinished_until_it_holds_every_chunk_with_its_vector_and_i
     mark_embedded(store, [document], "plan")
     assert not is_unfinished(store, live)
     assert is_unfinished(store, other), "it holds another version of the document"
+
+
+def test_a_plan_for_a_long_document_does_not_write_its_text_again(store: Store, tmp_path: Path) -> None:
+    document = put(store, "long", "one " * 500_000)
+    store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    (chunk,) = store.chunks(document)
+    store.put_distinction(document, "[]")
+    store.plan_contexts(document, "plan", [(chunk.id, "c")])
+    store.forget_distinctions()
+    assert (tmp_path / f"{STORE_FILE}-wal").stat().st_size < 500_000
+
+
+def test_copies_share_a_distinction_until_the_last_one_is_deleted(store: Store) -> None:
+    def put_copy(path: str, title: str = "Title", sha256: str = "s") -> int:
+        document = Document(Path(path), title, "one two", "text")
+        return store.put_document(document, (), size=1, modified_ns=2, sha256=sha256, split_key="k")
+
+    first, copy, other = put_copy("/a"), put_copy("/b"), put_copy("/c", title="Other")
+    assert [one.id for one in store.documents_to_compare("plan")] == [first, copy, other]
+    store.put_distinction(first, "[1]")
+    assert (store.distinction(first), store.distinction(copy), store.distinction(other)) == ("[1]", "[1]", "")
+    assert [one.id for one in store.documents_to_compare("plan")] == [other]
+    changed = put_copy("/a", sha256="t")
+    (new,) = (one for one in store.documents() if one.id == changed)
+    assert store.earlier_distinction(new) == "[1]"
+    store.purge([])
+    assert (store.distinction(copy), store.earlier_distinction(new)) == ("[1]", "")
+    store.supersede(one for one in store.documents() if one.id == copy)
+    store.purge([])
+    assert store.connection.execute("SELECT count(*) FROM distinctions").fetchone() == (0,)
 
 
 def test_skipped_files_are_replaced_where_they_were_looked_at(store: Store) -> None:
