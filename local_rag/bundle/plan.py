@@ -61,7 +61,7 @@ def model_items(entry: ModelEntry, models: Path) -> Iterator[Item]:
     """Yield the files of a pulled model; raise BundleError if one is damaged or may be a pickle."""
     if problems := verify(entry, models_directory=models):
         raise BundleError("integrity", f"{problems[0]}; run `{entry.pull_command(models)}` first.")
-    if entry.source is None:  # it is part of the program's wheel
+    if not entry.sources:  # it is part of the program's wheel
         return
     for file in entry.files:
         if not is_allowed(file.name):

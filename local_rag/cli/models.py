@@ -1,4 +1,4 @@
-"""`local-rag models`: list, pull, verify, optimize, path."""
+"""`local-rag models`: list, pull, add, verify, optimize, path."""
 
 import contextlib
 import shutil
@@ -18,6 +18,7 @@ from local_rag.display import printable_json
 from local_rag.errors import ModelError
 from local_rag.llama.optimize import damaged_gguf_copies
 from local_rag.llama.optimize import optimize as optimize_model
+from local_rag.models.add import add as add_models
 from local_rag.models.load import make_onnx_copies
 from local_rag.models.onnx import damaged_onnx_copies
 from local_rag.models.pull import pull as pull_model
@@ -80,13 +81,34 @@ def pull(names: tuple[str, ...], directory: Path | None) -> None:
     try:
         for entry in entries:
             with _progress(entry) as progress:
-                path = pull_model(entry, models_directory=directory, progress=progress)
-            click.echo(f"{entry.name}: {path} ({entry.licence})")
+                pulled = pull_model(entry, models_directory=directory, progress=progress, note=_note)
+            source = f", from {' and '.join(pulled.sources)}" if pulled.sources else ""
+            click.echo(f"{entry.name}: {pulled.path} ({entry.licence}){source}")
             if directory == default_models_directory():
-                make_onnx_copies(entry, lambda text: click.echo(text, err=True))
+                make_onnx_copies(entry, _note)
     except KeyboardInterrupt:
         click.echo("Stopped; run the same command to resume.", err=True)
         sys.exit(130)
+
+
+@command.command()
+@click.argument("path", type=click.Path(exists=True, resolve_path=True, path_type=Path))
+@models_option
+def add(path: Path, directory: Path | None) -> None:
+    """Add a model from a file or folder that was carried over, for example on a stick.
+
+    The SHA-256 of each file decides to which model it belongs, whatever it is called. The file itself stays as it is.
+    """
+    directory = directory or default_models_directory()
+    for entry, missing in add_models(path, load_registry(), models_directory=directory):
+        if missing:
+            click.echo(
+                f"{entry.name}: still missing {', '.join(missing)}; add them or run `{entry.pull_command(directory)}`"
+            )
+        else:
+            click.echo(f"{entry.name}: {entry.path(directory)} ({entry.licence})")
+            if directory == default_models_directory():
+                make_onnx_copies(entry, _note)
 
 
 @command.command()
@@ -149,6 +171,10 @@ def path(name: str, directory: Path | None) -> None:
     registry = load_registry()
     (entry,) = _choose(registry, (name,), profiles=False)
     click.echo(resolve_model(name, entry.roles[0], models_directory=directory, registry=registry).path)
+
+
+def _note(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _choose(registry: Registry, names: tuple[str, ...], profiles: bool = True) -> list[ModelEntry]:

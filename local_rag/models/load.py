@@ -13,7 +13,7 @@ from local_rag.records import InstalledModel
 def make_onnx_copies(entry: ModelEntry, note: Callable[[str], None]) -> None:
     """Make the ONNX copies of a registry model now, so the first question does not wait for them."""
     for role in entry.roles:
-        if role in ("embed", "rerank") and entry.source is not None:
+        if role in ("embed", "rerank") and entry.sources:
             model = resolve(entry.name, role)
             if find_copy(model) is None:
                 note(f"Making an ONNX copy of {entry.name}, about half a minute ...")

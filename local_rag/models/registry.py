@@ -45,24 +45,31 @@ class WheelSource:
     parts: int
     member: str
 
+    def __str__(self) -> str:
+        return f"package index ({self.package.format(n=1)}=={self.version}{' ...' if self.parts > 1 else ''})"
+
 
 @dataclass(frozen=True, slots=True)
 class HubSource:
-    """A repository on the Hugging Face Hub at a revision."""
+    """A repository on the Hugging Face Hub at a revision; `file` is a format string if the name there is another."""
 
     repository: str
     revision: str
+    file: str = "{file}"
+
+    def __str__(self) -> str:
+        return f"hub repository {self.repository}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEntry(ModelUse):
-    """A model in the registry: its source, the checksums of its files, and how to use it."""
+    """A model in the registry: its sources in order, the checksums of its files, and how to use it."""
 
     name: str
     roles: tuple[Role, ...]
     format: Format
     files: tuple[ModelFile, ...]
-    source: WheelSource | HubSource | None  # None: shipped with the program
+    sources: tuple[HubSource | WheelSource, ...]  # empty: shipped with the program
     licence: str
 
     @property
@@ -77,7 +84,7 @@ class ModelEntry(ModelUse):
 
     def folder(self, models_directory: Path) -> Path:
         """Return the folder of the model's files, pulled or shipped with the program."""
-        return (models_directory if self.source else _shipped_models()) / self.name
+        return (models_directory if self.sources else _shipped_models()) / self.name
 
     def path(self, models_directory: Path) -> Path:
         """Return the path of the pulled model: the GGUF file, or the folder."""
@@ -179,16 +186,22 @@ def _shipped_models() -> Path:
 
 
 def _read_entry(name: str, fields: dict[str, Any]) -> ModelEntry:
-    wheel, hub = fields.pop("wheel", None), fields.pop("hub", None)
     calibration = fields.pop("calibration", None)
     return ModelEntry(
         name=name,
         roles=tuple(fields.pop("roles")),
         files=tuple(ModelFile(**file) for file in fields.pop("files")),
-        source=WheelSource(**wheel) if wheel else HubSource(**hub) if hub else None,
+        sources=tuple(_read_source(source) for source in fields.pop("sources", ())),
         calibration=Calibration(**calibration) if calibration else None,
         **fields,
     )
+
+
+def _read_source(fields: dict[str, Any]) -> HubSource | WheelSource:
+    """Read a source: `hub` names a repository, `wheel` the packages."""
+    if "hub" in fields:
+        return HubSource(fields.pop("hub"), **fields)
+    return WheelSource(fields.pop("wheel"), **fields)
 
 
 def _resolve_entry(entry: ModelEntry, role: Role, models_directory: Path) -> InstalledModel:

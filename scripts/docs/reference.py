@@ -119,8 +119,9 @@ def _gigabytes(count: int) -> str:
 
 
 def _source(entries: Mapping[Role, ModelEntry]) -> str:
-    sources = [entry.source for entry in entries.values() if entry.source]
-    return "package index" if all(isinstance(source, WheelSource) for source in sources) else "Hugging Face Hub"
+    sources = [entry.sources for entry in entries.values() if entry.sources]
+    indexed = all(any(isinstance(source, WheelSource) for source in several) for several in sources)
+    return "Hugging Face Hub or package index" if indexed else "Hugging Face Hub"
 
 
 def states() -> str:

@@ -48,7 +48,7 @@ EMBEDDER = ModelEntry(
     roles=("embed",),
     format="sentence-transformers",
     files=(model_file("model.safetensors", WEIGHTS), model_file("1_Pooling/config.json", POOLING)),
-    source=HubSource("owner/embedder", "abc123"),
+    sources=(HubSource("owner/embedder", "abc123"),),
     licence="MIT",
     context_length=512,
 )
@@ -57,7 +57,7 @@ WRITER = ModelEntry(
     roles=("context",),
     format="gguf",
     files=(model_file("writer.gguf", b"".join(PARTS)),),
-    source=WheelSource("tiny-writer-part{n}", "1.0", 2, "tiny_writer_part{n}/data/part{n:02}.bin"),
+    sources=(WheelSource("tiny-writer-part{n}", "1.0", 2, "tiny_writer_part{n}/data/part{n:02}.bin"),),
     licence="MIT",
     context_length=512,
 )
@@ -88,6 +88,7 @@ def use_hub(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 
     monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
     monkeypatch.setattr(constants, "ENDPOINT", url)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 65536)
@@ -141,7 +142,7 @@ def fails(entry: ModelEntry, directory: Path, kind: type[LocalRagError]) -> str:
 
 def test_hub_files_arrive_whole_and_are_not_fetched_again(hub: FakeHub, tmp_path: Path) -> None:
     recorder = Recorder()
-    path = pull(EMBEDDER, models_directory=tmp_path, progress=recorder)
+    path = pull(EMBEDDER, models_directory=tmp_path, progress=recorder).path
     assert path == tmp_path / "embedder"
     assert (path / "model.safetensors").read_bytes() == WEIGHTS
     assert (path / "1_Pooling/config.json").read_bytes() == POOLING
@@ -157,7 +158,7 @@ def test_hub_files_arrive_whole_and_are_not_fetched_again(hub: FakeHub, tmp_path
 
 def test_a_download_resumes_after_a_dropped_connection(hub: FakeHub, tmp_path: Path) -> None:
     hub.drops[WEIGHTS_PATH] = [300_000, 200_000]
-    path = pull(EMBEDDER, models_directory=tmp_path, progress=Recorder())
+    path = pull(EMBEDDER, models_directory=tmp_path, progress=Recorder()).path
     assert (path / "model.safetensors").read_bytes() == WEIGHTS
     starts = [start for requested, start in hub.requests if requested == WEIGHTS_PATH]
     assert len(starts) == 3
@@ -172,7 +173,7 @@ def test_stopped_hub_pull_resumes(hub: FakeHub, tmp_path: Path, ignores_ranges: 
     assert not (tmp_path / "embedder" / "model.safetensors").exists()
     hub.ignores_ranges = ignores_ranges
     hub.requests.clear()
-    path = pull(EMBEDDER, models_directory=tmp_path, progress=Recorder())
+    path = pull(EMBEDDER, models_directory=tmp_path, progress=Recorder()).path
     assert hub.requests[0] == (WEIGHTS_PATH, recorder.reports[-1][1])
     assert hub.requests[0][1] >= 400_000
     assert verify(EMBEDDER, models_directory=tmp_path) == ()
@@ -192,7 +193,7 @@ def test_wrong_content_is_deleted_and_named(hub: FakeHub, tmp_path: Path, conten
 
 
 def test_damaged_file_is_replaced_and_no_other(hub: FakeHub, tmp_path: Path) -> None:
-    path = pull(EMBEDDER, models_directory=tmp_path, progress=Recorder())
+    path = pull(EMBEDDER, models_directory=tmp_path, progress=Recorder()).path
     (path / "1_Pooling/config.json").write_bytes(POOLING.replace(b"true", b"null"))
     (problem,) = verify(EMBEDDER, models_directory=tmp_path)
     assert "1_Pooling/config.json is damaged" in problem
@@ -259,7 +260,7 @@ def test_parts_of_wheels_are_joined_in_order(index: Path, tmp_path: Path, monkey
     (tmp_path / "pip.py").write_text("raise SystemExit('the pip.py of the working directory was run')")
     monkeypatch.chdir(tmp_path)
     recorder = Recorder()
-    path = pull(WRITER, models_directory=tmp_path / "models", progress=recorder)
+    path = pull(WRITER, models_directory=tmp_path / "models", progress=recorder).path
     assert path == tmp_path / "models/writer/writer.gguf"
     assert path.read_bytes() == b"".join(PARTS)
     assert recorder.reports[-1] == ("writer", 100_000, 100_000)
@@ -268,7 +269,7 @@ def test_parts_of_wheels_are_joined_in_order(index: Path, tmp_path: Path, monkey
 
 def test_folder_is_read_out_of_one_wheel(index: Path, tmp_path: Path) -> None:
     source = WheelSource("tiny-embedder", "2.0", 1, "tiny_embedder/data/{file}")
-    entry = replace(EMBEDDER, name="folder", source=source)
+    entry = replace(EMBEDDER, name="folder", sources=(source,))
     members = {
         "tiny_embedder/__init__.py": b"raise SystemExit('imported')",
         "tiny_embedder/data/model.safetensors": WEIGHTS,
@@ -276,7 +277,7 @@ def test_folder_is_read_out_of_one_wheel(index: Path, tmp_path: Path) -> None:
         "tiny_embedder/data/unlisted.bin": b"not asked for",
     }
     write_wheel(index, "tiny-embedder", "2.0", members)
-    path = pull(entry, models_directory=tmp_path, progress=Recorder())
+    path = pull(entry, models_directory=tmp_path, progress=Recorder()).path
     found = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
     assert found == {"model.safetensors", "1_Pooling/config.json"}
     assert verify(entry, models_directory=tmp_path) == ()
@@ -291,7 +292,7 @@ def test_wheels_resume_at_the_part_that_is_missing(index: Path, tmp_path: Path) 
     assert "No matching distribution found for tiny-writer-part2==1.0" in message
     (tmp_path / "later").rename(second)
     first.unlink()
-    path = pull(WRITER, models_directory=tmp_path, progress=Recorder())
+    path = pull(WRITER, models_directory=tmp_path, progress=Recorder()).path
     assert path.read_bytes() == b"".join(PARTS)
 
 
@@ -322,10 +323,10 @@ def test_damaged_part_is_fetched_again(index: Path, tmp_path: Path, damage: str)
         part.write_bytes(part.read_bytes()[:1000])
     else:
         write_wheel(kept, "tiny-writer-part2", "1.0", {"something_else": b""})
-    message = fails(WRITER, tmp_path, ModelError)
+    message = fails(WRITER, tmp_path, NetworkError)
     assert part.name in message
     assert not part.exists()
-    assert pull(WRITER, models_directory=tmp_path, progress=Recorder()).read_bytes() == b"".join(PARTS)
+    assert pull(WRITER, models_directory=tmp_path, progress=Recorder()).path.read_bytes() == b"".join(PARTS)
 
 
 def test_source_distribution_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,16 +354,18 @@ def test_no_network_to_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_command_pulls_a_profile_and_tells_how_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     registry, here = load_registry(), default_models_directory()
     embedder, directory = registry.models["all-minilm-l6-v2"], tmp_path / "models"
-    assert isinstance(embedder.source, WheelSource)
+    source = next(source for source in embedder.sources if isinstance(source, WheelSource))
     for name in set(registry.profiles["tiny"].values()):  # all is there but one small file of the embedder
         for file in registry.models[name].files:
             link = directory / name / file.name
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(here / name / file.name)
     (directory / embedder.name / "config.json").unlink()
-    members = {embedder.source.member.format(file="config.json"): (here / embedder.name / "config.json").read_bytes()}
-    write_wheel(tmp_path / "index", embedder.source.package, embedder.source.version, members)
+    members = {source.member.format(file="config.json"): (here / embedder.name / "config.json").read_bytes()}
+    write_wheel(tmp_path / "index", source.package, source.version, members)
     use_only(monkeypatch, tmp_path / "index")
+    no_hub = f"http://127.0.0.1:{closed_port()}"
+    use_hub(monkeypatch, no_hub)
     arguments = ["pull", "tiny", "--models", str(directory)]
     with web_server() as site:
 
@@ -370,8 +373,8 @@ def test_command_pulls_a_profile_and_tells_how_to_resume(tmp_path: Path, monkeyp
             process.send_signal(signal.SIGINT)
             site.hang(request)
 
-        site.pages[f"/simple/{embedder.source.package}/"] = press_control_c
-        environment = os.environ | {"PIP_INDEX_URL": site.url("/simple")}
+        site.pages[f"/simple/{source.package}/"] = press_control_c
+        environment = os.environ | {"PIP_INDEX_URL": site.url("/simple"), "HF_ENDPOINT": no_hub}
         del environment["PIP_NO_INDEX"], environment["PIP_FIND_LINKS"]
         program = [sys.executable, "-c", "from local_rag.cli.main import main; main()", "models", *arguments]
         process = subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True)
@@ -380,7 +383,9 @@ def test_command_pulls_a_profile_and_tells_how_to_resume(tmp_path: Path, monkeyp
     assert errors.endswith("Stopped; run the same command to resume.\n")
     resumed = CliRunner().invoke(cli, ["models", *arguments])
     assert resumed.exit_code == 0, resumed.output
-    assert resumed.stdout.splitlines()[-1] == f"{embedder.name}: {directory / embedder.name} (Apache-2.0)"
+    assert (
+        resumed.stdout.splitlines()[-1] == f"{embedder.name}: {directory / embedder.name} (Apache-2.0), from {source}"
+    )
     assert resumed.stderr.endswith(f"{embedder.name}: 612 bytes of 612 bytes\n")
     again = CliRunner().invoke(cli, ["models", "pull", embedder.name, "--models", str(directory)])
     assert (again.exit_code, again.stderr) == (0, "")

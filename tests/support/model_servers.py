@@ -1,6 +1,7 @@
 """A fake Hugging Face Hub on loopback and tiny real wheels, for the tests of `pull`."""
 
 import re
+import time
 import zipfile
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +22,7 @@ class FakeHub:
         self.files = dict(files)
         self.statuses: dict[str, int] = {}
         self.drops: dict[str, list[int]] = {}
+        self.trickles: dict[str, float] = {}  # path -> seconds before every further 10,000 bytes
         self.on_drop: Callable[[], None] = lambda: None
         self.ignores_ranges = False
         self.requests: list[tuple[str, int]] = []
@@ -71,6 +73,10 @@ class FakeHub:
             handler.wfile.flush()
             self.on_drop()
             handler.close_connection = True
+        elif path in self.trickles:
+            for first in range(start, len(content), 10_000):
+                time.sleep(self.trickles[path])
+                handler.wfile.write(content[first : first + 10_000])
         else:
             handler.wfile.write(content[start:])
 

