@@ -25,7 +25,7 @@ from local_rag.scraping.scrape import scrape
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("corpus"),
+    default=Path("scraped"),
     show_default=True,
     help="Folder for the files, with one subfolder per host.",
 )

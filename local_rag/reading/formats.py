@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from local_rag.reading.converters.books import convert_epub
 from local_rag.reading.converters.converted import Converted
 from local_rag.reading.converters.html_pages import convert_html
 from local_rag.reading.converters.mail import convert_mail
-from local_rag.reading.converters.office import convert_docx, convert_epub, convert_notebook, convert_pptx
+from local_rag.reading.converters.notebooks import convert_notebook
+from local_rag.reading.converters.office import convert_docx, convert_pptx
 from local_rag.reading.converters.pdf import convert_pdf
 from local_rag.reading.converters.tables import convert_csv, convert_xlsx
 from local_rag.records import DocumentKind

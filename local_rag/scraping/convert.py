@@ -3,21 +3,24 @@
 import contextlib
 import mimetypes
 import re
-import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
 import yaml
 
-from local_rag.errors import LocalRagError, NetworkError
+from local_rag.errors import LocalRagError, NetworkError, ReadError
+from local_rag.reading.converters.html_pages import main_content
+from local_rag.reading.converters.markup import parse_html, remove_invisible, to_markdown
+from local_rag.reading.decode import declared_in_html, decode
 from local_rag.scraping.fetch import Response, normalize_url
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
 
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("text/plain", "text/markdown", "text/x-markdown")
 _PDF = "application/pdf"
 CONTENT_TYPES = (*_HTML, *_TEXT, _PDF)
-# A search engine takes escapes for text, so snake_case must not become snake\_case.
-_NO_ESCAPES = {"escape_underscores": False, "escape_asterisks": False, "escape_misc": False}
 
 
 def check_selector(selector: str) -> None:
@@ -40,25 +43,26 @@ def convert(response: Response, selector: str | None) -> tuple[bytes, str, list[
     """
     if response.content_type == _PDF:
         return response.body, ".pdf", []
-    text = _decode(response)
+    is_html = response.content_type in _HTML
+    try:
+        text = decode(response.body, response.charset, declared_in_html(response.body) if is_html else None)
+    except ReadError as error:
+        raise NetworkError(f"it is no text ({error})") from error
     title = date = None
     links: list[str] = []
-    if response.content_type in _HTML:
+    if is_html:
         import trafilatura
 
-        tree = trafilatura.load_html(text)
-        if tree is None:
-            return b"", ".md", []
-        links = _links(tree, response.url)
         try:
-            metadata = trafilatura.extract_metadata(tree, default_url=response.url, extensive=False)
-            if selector is not None:
-                text = _select(text, selector)
-            else:
-                text = trafilatura.extract(tree, url=response.url, output_format="markdown", include_comments=False)
+            page = parse_html(text)
+            links = _links(page, response)
+            tree = trafilatura.load_html(text)
+            metadata = None if tree is None else trafilatura.extract_metadata(tree, response.url, extensive=False)
+            text = main_content(page)[0] if selector is None else _select(page, selector)
         except Exception as error:  # the parsers raise anything, and no page may stop the run
             raise NetworkError(f"its HTML cannot be parsed ({error})") from error
-        title, date = metadata.title, metadata.date
+        if metadata is not None:
+            title, date = metadata.title, metadata.date
     elif heading := re.search(r"^# +(.+)$", text, re.MULTILINE):
         title = heading[1]
     if not (text and text.strip()):
@@ -71,40 +75,33 @@ def convert(response: Response, selector: str | None) -> tuple[bytes, str, list[
     return f"---\n{front_matter}---\n\n{text.rstrip()}\n".encode(errors="replace"), ".md", links
 
 
-def _select(text: str, selector: str) -> str:
+def _select(page: "BeautifulSoup", selector: str) -> str:
     """Convert the elements that match a selector to Markdown, each as a block, without links and images."""
-    from bs4 import BeautifulSoup
-    from markitdown.converters import HtmlConverter
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about odd pages
-        found = BeautifulSoup(text, "lxml").select(selector)
-        matches = set(map(id, found))
-        blocks = [f"<div>{tag}</div>" for tag in found if matches.isdisjoint(map(id, tag.parents))]
-        page = f"<body>{''.join(blocks)}</body>"
-        return str(HtmlConverter().convert_string(page, strip=["a", "img"], **_NO_ESCAPES).markdown)
+    found = page.select(selector)
+    matches = set(map(id, found))
+    outermost = [tag for tag in found if matches.isdisjoint(map(id, tag.parents))]
+    return "\n\n".join(filter(None, (_block(tag) for tag in outermost)))
 
 
-def _decode(response: Response) -> str:
-    """Decode a page: as UTF-8 if almost all of it is valid, else as declared, else as bs4 detects."""
-    from bs4.dammit import UnicodeDammit
-
-    text = response.body.decode(errors="replace")
-    beyond_ascii = sum(character > "\x7f" for character in text)
-    if 10 * text.count("\ufffd") >= beyond_ascii:  # also if all is ASCII, because ISO-2022-JP consists of ASCII bytes
-        declared = [response.charset] if response.charset else []
-        is_html = response.content_type in _HTML
-        text = UnicodeDammit(response.body, declared, is_html=is_html).unicode_markup or text
-    return text.removeprefix("\ufeff")
+def _block(tag: "Tag") -> str:
+    page = parse_html(f"<body>{tag}</body>")
+    remove_invisible(page)
+    return to_markdown(page)
 
 
-def _links(tree: Any, url: str) -> list[str]:
-    """Return the addresses that a page links to, except media by their suffix."""
+def _links(page: "BeautifulSoup", response: Response) -> list[str]:
+    """Return the addresses that a page links to and lets robots follow, except media by their suffix."""
+    said = [
+        response.robots,
+        *(str(tag.get("content")) for tag in page.select("meta[name=robots i], meta[name=local-rag i]")),
+    ]
+    if any(re.search(r"\b(?:nofollow|none)\b", one, re.IGNORECASE) for one in said):
+        return []
     links: dict[str, None] = {}  # an ordered set
-    base = next(iter(tree.xpath("//base/@href")), "")
-    for href in tree.xpath("//a/@href"):
+    base = next((str(tag["href"]) for tag in page.select("base[href]")), "")
+    for tag in page.select("a[href]:not([rel~=nofollow i])"):
         with contextlib.suppress(NetworkError, ValueError):
-            link = normalize_url(urljoin(urljoin(url, base), href.strip()))
+            link = normalize_url(urljoin(urljoin(response.url, base), str(tag["href"]).strip()))
             kind = mimetypes.guess_type(urlsplit(link).path)[0] or ""
             if not kind.startswith(("image/", "audio/", "video/", "font/")):
                 links[link] = None

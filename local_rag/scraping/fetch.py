@@ -1,6 +1,7 @@
 """Fetch web pages politely, within limits, and only from sites that the user meant."""
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class Response:
     etag: str | None
     last_modified: str | None
     location: str | None
+    robots: str  # the header X-Robots-Tag
     body: bytes
 
 
@@ -109,6 +111,7 @@ class Fetcher:
         self._robots: dict[str, Protego | NetworkError] = {}
         self._delays: dict[str, float] = {}
         self._finished: dict[str, float] = {}
+        self._closed_until: dict[str, float] = {}
 
     def close(self) -> None:
         """Close the connections."""
@@ -124,12 +127,13 @@ class Fetcher:
         site: str | None = None,
         conditions: Callable[[str], Mapping[str, str]] | None = None,
         obey_robots: bool = True,
+        cut: bool = False,
     ) -> Response:
         """Fetch an address, checking and following redirects; raise NetworkError with the reason if that fails.
 
-        `max_bytes` limits a body after decompression. `home` is a private host and port that are allowed, `site` a host
-        that redirects may not leave. `conditions` returns the If-None-Match and If-Modified-Since headers of an
-        address. The response may have any status.
+        `max_bytes` limits a body after decompression; with `cut`, a longer one is read until there. `home` is a private
+        host and port that are allowed, `site` a host that redirects may not leave. `conditions` returns the
+        If-None-Match and If-Modified-Since headers of an address. The response may have any status.
         """
         for _ in range(_REDIRECTS + 1):
             home = home if server_of(url) == home else None  # a public site may not redirect back to it
@@ -141,7 +145,7 @@ class Fetcher:
             if obey_robots:
                 self._obey_robots(url, home)
             self._private_is_allowed = private_is_allowed  # only now, because fetching robots.txt changes it
-            response = self._get(url, content_types, max_bytes, conditions(url) if conditions else {})
+            response = self._get(url, content_types, max_bytes, conditions(url) if conditions else {}, cut=cut)
             if response.location is None:
                 return response
             try:
@@ -174,14 +178,17 @@ class Fetcher:
 
     def _read_robots(self, robots_url: str, home: str | None) -> Protego:
         """Fetch and parse a robots.txt; without one, everything is allowed (RFC 9309)."""
-        response = self.fetch(robots_url, (), max_bytes=MAX_BYTES, home=home, obey_robots=False)
+        response = self.fetch(robots_url, (), max_bytes=MAX_BYTES, home=home, obey_robots=False, cut=True)
         if response.status == HTTPStatus.OK:
-            return parse_robots(response.body)
+            body = response.body
+            return parse_robots(body if len(body) <= MAX_BYTES else body[:MAX_BYTES].rpartition(b"\n")[0])
         if HTTPStatus.BAD_REQUEST <= response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
             return Protego()
         raise NetworkError(describe_status(response.status))
 
-    def _get(self, url: str, content_types: Collection[str], max_bytes: int, headers: Mapping[str, str]) -> Response:
+    def _get(
+        self, url: str, content_types: Collection[str], max_bytes: int, headers: Mapping[str, str], *, cut: bool
+    ) -> Response:
         """Request one address without redirects, and try again after a temporary failure.
 
         urllib3's own Retry would read a failed response to its end, whatever its length, and would not try again if a
@@ -191,25 +198,30 @@ class Fetcher:
         pause = self._delays.get(host, self._delay)
         attempt = 1
         while True:
-            if host in self._finished:
-                time.sleep(max(0.0, self._finished[host] + pause - time.monotonic()))
+            now = time.monotonic()
+            closed = self._closed_until.get(host, now) - now
+            if closed > _LONGEST_PAUSE:
+                raise NetworkError(f"the server asked to be left alone for {math.ceil(closed / 60)} minutes")
+            time.sleep(max(0.0, closed, self._finished.get(host, -math.inf) + pause - now))
             try:
-                return self._request(url, content_types, max_bytes, headers)
+                return self._request(url, content_types, max_bytes, headers, cut=cut)
             except _TemporaryError as error:
+                # All addresses of a host wait as long as it asks for one of them.
+                self._closed_until[host] = max(self._closed_until.get(host, 0.0), time.monotonic() + error.pause)
                 if attempt == _ATTEMPTS or error.pause > _LONGEST_PAUSE:
                     raise
                 attempt += 1
-                pause = max(2 * pause, error.pause)
+                pause *= 2
             finally:
                 self._finished[host] = time.monotonic()
 
     def _request(
-        self, url: str, content_types: Collection[str], max_bytes: int, headers: Mapping[str, str]
+        self, url: str, content_types: Collection[str], max_bytes: int, headers: Mapping[str, str], *, cut: bool
     ) -> Response:
         """Request one address once; turn every failure into a NetworkError."""
         try:
             with self._session.get(url, headers=dict(headers), stream=True, timeout=self._timeout) as response:
-                return self._read(url, response, content_types, max_bytes)
+                return self._read(url, response, content_types, max_bytes, cut=cut)
         except requests.exceptions.SSLError as error:
             raise NetworkError("its certificate cannot be verified; set your own with REQUESTS_CA_BUNDLE") from error
         except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
@@ -219,7 +231,9 @@ class Fetcher:
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise NetworkError(f"the request failed ({error})") from error
 
-    def _read(self, url: str, response: requests.Response, content_types: Collection[str], max_bytes: int) -> Response:
+    def _read(
+        self, url: str, response: requests.Response, content_types: Collection[str], max_bytes: int, *, cut: bool
+    ) -> Response:
         """Read a response within the limits; read its body only if it has one of the `content_types` (any if empty)."""
         if response.status_code in _TEMPORARY:
             failure = _TemporaryError(describe_status(response.status_code))
@@ -233,11 +247,11 @@ class Fetcher:
         if response.status_code == HTTPStatus.OK:
             if content_types and content_type not in content_types:
                 raise NetworkError(f"it is not a page but {content_type}")
-            length = response.raw.length_remaining or 0
+            length = 0 if cut else response.raw.length_remaining or 0
             while length <= max_bytes and (piece := response.raw.read1(65536, decode_content=True)):
                 body += piece
                 length = len(body)
-            if length > max_bytes:
+            if length > max_bytes and not cut:
                 raise NetworkError(f"it is larger than {max_bytes:,} bytes")
         # A Location is UTF-8 in practice, though http.client decodes it as Latin-1.
         location = (
@@ -251,5 +265,6 @@ class Fetcher:
             etag=response.headers.get("ETag"),
             last_modified=response.headers.get("Last-Modified"),
             location=location,
+            robots=response.headers.get("X-Robots-Tag", ""),
             body=bytes(body),
         )

@@ -5,7 +5,7 @@ import re
 from protego import Protego
 
 PRODUCT = "local-rag"
-MAX_BYTES = 1_000_000  # the RFC requires at least 500 KiB
+MAX_BYTES = 1_000_000  # the rest is ignored; the RFC requires at least 500 KiB
 _AGENT = re.compile(r"^\s*user[-\s]*agent\b[\s:]*(\*(?=[\s#]|$)|[\w-]*).*", re.IGNORECASE)
 
 

@@ -25,7 +25,6 @@ def test_robots_txt_is_obeyed(site: WebServer, tmp_path: Path) -> None:
         (Reply("", status=500), "robots.txt cannot be fetched"),
         (redirect("ftp://127.0.0.1/robots.txt"), "robots.txt cannot be fetched"),
         (Reply("", status=429), "robots.txt cannot be fetched"),
-        (Reply("# " + 300_000 * "long\n# ", "text/plain"), "larger than 1,000,000 bytes"),
         (Reply("User-agent: *\nCrawl-delay: 86400\n", "text/plain"), "over 60 seconds"),
         (Reply("User-agent: *\nCrawl-delay: 60.5\n", "text/plain"), "over 60 seconds"),
     ],
@@ -112,3 +111,25 @@ def test_a_robots_txt_that_names_thousands_of_robots_costs_no_more_than_another(
 def test_a_missing_robots_txt_forbids_nothing(site: WebServer, tmp_path: Path, status: int) -> None:
     site.pages |= {"/robots.txt": Reply("Disallow: /", status=status), "/": Reply(article())}
     assert run(site.url(), output=tmp_path)[0].status == "written"
+
+
+def test_the_beginning_of_a_large_robots_txt_is_obeyed(site: WebServer, tmp_path: Path) -> None:
+    rules = "User-agent: *\nDisallow: /secret\n" + "# comment\n" * 200_000 + "Disallow: /open\n"
+    site.pages |= {"/robots.txt": Reply(rules, "text/plain"), "/open": Reply(article()), "/secret": Reply(article())}
+    pages = run(site.url("/open"), site.url("/secret"), output=tmp_path)
+    assert [page.status for page in pages] == ["written", "skipped"]
+    site.pages["/robots.txt"] = site.pour
+    assert run(site.url("/open"), output=tmp_path / "endless")[0].status == "written"
+
+
+@pytest.mark.parametrize("path", ["/meta", "/header", "/links"])
+def test_links_that_robots_may_not_follow_are_not_followed(site: WebServer, tmp_path: Path, path: str) -> None:
+    site.pages |= {
+        "/meta": Reply(article(links=("/away",), head="<meta name='ROBOTS' content='index, NoFollow'>")),
+        "/header": Reply(article(links=("/away",)), headers={"X-Robots-Tag": "nofollow"}),
+        "/links": Reply(article(links=("/on",)) + "<a rel='noopener NOFOLLOW' href='/away'>x</a>"),
+        "/away": Reply(article("Away")),
+        "/on": Reply(article("On")),
+    }
+    run(site.url(path), output=tmp_path, depth=1)
+    assert site.paths() == ([path, "/on"] if path == "/links" else [path])

@@ -154,6 +154,24 @@ def test_a_short_retry_after_is_waited_for(site: WebServer, tmp_path: Path) -> N
     assert site.requests[-1].time - site.requests[-2].time >= 1.0
 
 
+def test_a_server_that_asks_to_be_left_alone_is_not_asked_for_other_pages(site: WebServer, tmp_path: Path) -> None:
+    busy = Reply("", status=429, headers={"Retry-After": "3600"})
+    links = tuple(f"/p{number}" for number in range(9))
+    site.pages |= {"/": Reply(article(links=links)), **dict.fromkeys(links, busy)}
+    pages = run(site.url(), output=tmp_path, depth=1)
+    assert site.paths() == ["/", "/p0"]
+    assert [page.status for page in pages] == ["written"] + ["skipped"] * 9
+    assert pages[-1].reason == "the server asked to be left alone for 60 minutes"
+
+
+def test_other_pages_of_a_host_wait_as_long_as_it_asked_for_one(site: WebServer, tmp_path: Path) -> None:
+    site.pages |= {"/a": Reply("", status=418), "/b": Reply(article())}
+    site.pages["/busy"] = in_turn(Reply("", status=503, headers={"Retry-After": "1"}), Reply("", status=418))
+    run(site.url("/busy"), site.url("/b"), output=tmp_path)
+    assert site.paths() == ["/busy", "/busy", "/b"]
+    assert site.last("/b").time - site.requests[1].time >= 1.0
+
+
 def test_a_silent_server_is_given_up(site: WebServer, tmp_path: Path) -> None:
     site.pages["/"] = site.hang
     assert "did not answer within 0.2 seconds" in reason(site.url(), tmp_path, timeout=0.2)

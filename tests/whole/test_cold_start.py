@@ -15,7 +15,10 @@ HEAVY = {
     "pandas",
     "sklearn",
     "trafilatura",
-    "markitdown",
+    "chardet",
+    "mammoth",
+    "markdownify",
+    "pptx",
 }
 IMPORTED = """
 import atexit, json, sys

@@ -1,8 +1,8 @@
 """What every converter returns, and what several of them share."""
 
 import io
-import re
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from local_rag.errors import ReadError
@@ -10,10 +10,6 @@ from local_rag.records import UNKNOWN, DocumentKind, Heading, Provenance
 
 MAX_EXPANDED_BYTES = 500 * 1000 * 1000
 MAX_EXPANSION = 200
-# A search engine takes escapes for text, so snake_case must not become snake\_case.
-NO_ESCAPES = {"escape_underscores": False, "escape_asterisks": False, "escape_misc": False}
-
-_IMAGE = re.compile(r"!\[([^\]\n]*)\]\([^)\n]*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +28,13 @@ class Converted:
     provenance: Provenance = UNKNOWN
 
 
-def without_images(markdown: str) -> str:
-    """Replace each image by its description."""
-    return _IMAGE.sub(r"\1", markdown)
+def notes_of(left_out: Mapping[str, int]) -> tuple[str, ...]:
+    """Say how many things are left out, by a name such as `image* without a description`; * is the plural's s."""
+    return tuple(
+        f"{count} {what.replace('*', '' if count == 1 else 's')} {'is' if count == 1 else 'are'} left out"
+        for what, count in left_out.items()
+        if count
+    )
 
 
 def check_archive(data: bytes) -> None:

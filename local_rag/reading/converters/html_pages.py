@@ -1,42 +1,69 @@
 """Convert web pages."""
 
 import re
+from typing import TYPE_CHECKING
 
-from local_rag.reading.converters.converted import NO_ESCAPES, Converted, without_images
+from local_rag.reading.converters.converted import Converted, notes_of
+from local_rag.reading.converters.markup import count_images, count_words, parse_html, remove_invisible, to_markdown
 from local_rag.reading.decode import clean, declared_in_html, decode_with_notes
 from local_rag.reading.provenance import web_provenance
 
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
+
+_MOST = 0.5  # of the words of a page, so that a part of it is its main content
+_MOST_EXTRACTED = 0.8  # of them, so that what trafilatura has found is
+_FEW_WORDS = 30  # beside the main content, as a line of copyright is
+
 
 def convert_html(data: bytes, *declared: str | None) -> Converted:
-    """Convert the element that the page marks as its main content; without one, let trafilatura find it.
-
-    `declared` are the encodings that its sender named.
-    """
-    from bs4 import BeautifulSoup
-    from markitdown.converters import HtmlConverter
-
+    """Convert the main content of a page; `declared` are the encodings that its sender named."""
     text, notes = decode_with_notes(data, *declared, declared_in_html(data))
-    page = BeautifulSoup(text, "lxml")
+    page = parse_html(text)
     title = page.title.get_text() if page.title else None
     provenance = web_provenance(page)
-    for noise in page.select("script, style, noscript, template, nav, a.headerlink"):
-        noise.decompose()
+    markdown, left_out = main_content(page)
+    return Converted(title, clean(markdown), "markdown", notes=(*notes, *left_out), provenance=provenance)
+
+
+def main_content(page: "BeautifulSoup") -> tuple[str, tuple[str, ...]]:
+    """Return the main content of a page as Markdown, and notes on what is left out; the page is changed.
+
+    It is the element that is marked as such, else what trafilatura finds, if most of the words are in it; else
+    everything but menus, header, footer and asides.
+    """
+    notes = remove_invisible(page)
+    for menu in page.select("nav"):
+        menu.decompose()
+    body = page.body or page
+    total = count_words(body)
     articles = page.find_all("article")
-    main = page.select_one("main, [role=main]") or (articles[0] if len(articles) == 1 else None)
-    if main is None:
-        text = _extract_main_content(str(page))
-        # trafilatura reduces short pages to bare lines. The whole page without header and footer is better then.
-        if re.search(r"^#", text, re.MULTILINE) or (text and not page.select("h1, h2, h3")):
-            return Converted(title=title, text=clean(text), kind="markdown", notes=notes, provenance=provenance)
-        main = page.body or page
-        for noise in main.select("header:not(:has(h1)), footer, aside"):
-            noise.decompose()
-    markdown = HtmlConverter().convert_string(str(main), strip=["a"], **NO_ESCAPES).markdown
-    text = clean(without_images(markdown))
-    return Converted(title=title, text=text, kind="markdown", notes=notes, provenance=provenance)
+    marked = page.select("main, [role=main]") or (articles if len(articles) == 1 else [])
+    main = next((tag for tag in marked if count_words(tag) > _MOST * total), None)
+    markdown = "" if main else _extract(page, body, total)
+    if not markdown:
+        if main is None:
+            main = body
+            for frame in body.select("header:not(:has(h1)), footer, aside"):
+                if count_words(frame) <= _MOST * total:
+                    frame.decompose()
+        markdown = to_markdown(main)
+        notes += notes_of({"image* without a description": count_images(main)})
+        missing = total - count_words(main)
+    else:
+        missing = total - len(re.findall(r"\w+", markdown))
+    if missing > _FEW_WORDS:
+        notes += notes_of({"word* beside the main content": missing})
+    return markdown, notes
 
 
-def _extract_main_content(page: str) -> str:
+def _extract(page: "BeautifulSoup", body: "Tag", total: int) -> str:
+    """Let trafilatura find the main content of a page without tables; return nothing if it loses much."""
     import trafilatura
 
-    return trafilatura.extract(page, output_format="markdown", favor_recall=True, include_comments=False) or ""
+    if page.find("th"):
+        return ""
+    text = trafilatura.extract(str(page), output_format="markdown", favor_recall=True, include_comments=False) or ""
+    # It reduces short pages to bare lines.
+    keeps_headings = re.search(r"^#", text, re.MULTILINE) or not body.select("h1, h2, h3")
+    return text if keeps_headings and len(re.findall(r"\w+", text)) >= _MOST_EXTRACTED * total else ""

@@ -1,0 +1,51 @@
+"""Convert books."""
+
+import io
+import posixpath
+import zipfile
+from urllib.parse import unquote
+
+from local_rag.errors import ReadError
+from local_rag.reading.converters.converted import Converted, notes_of
+from local_rag.reading.converters.markup import parse_html, remove_invisible, to_markdown
+from local_rag.reading.converters.xml_parts import parse_xml, text_of
+from local_rag.reading.decode import clean, declared_in_html, decode
+from local_rag.reading.provenance import make_provenance
+
+_CONTAINER = "META-INF/container.xml"
+
+
+def convert_epub(data: bytes) -> Converted:
+    """Convert a book: its chapters in reading order."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        root = parse_xml(archive.read(_CONTAINER)).find(".//{*}rootfile")
+        if root is None:
+            raise ReadError("not a book: it does not name its contents")
+        package_name = root.get("full-path", "")
+        package = parse_xml(archive.read(package_name))
+        named = {name: [text_of(one) for one in package.iterfind(f".//{{*}}metadata//{{*}}{name}")] for name in _NAMED}
+        hrefs = {item.get("id"): item.get("href", "") for item in package.iterfind(".//{*}manifest/{*}item")}
+        members, folder = set(archive.namelist()), posixpath.dirname(package_name)
+        chapters, notes, images = [text for text in named["description"] if text], list[str](), 0
+        for reference in package.iterfind(".//{*}spine/{*}itemref"):
+            href = hrefs.get(reference.get("idref"), "")
+            names = (posixpath.normpath(posixpath.join(folder, one)) for one in (unquote(href), href))
+            name = next((name for name in names if name in members), None)
+            if name is None:
+                notes.append(f"the chapter {href or reference.get('idref')} is missing")
+                continue
+            content = archive.read(name)
+            page = parse_html(decode(content, declared_in_html(content)))
+            notes += remove_invisible(page)
+            for menu in page.select("nav"):
+                menu.decompose()
+            images += sum(not str(image.get("alt") or "").strip() for image in page.find_all(["img", "image"]))
+            chapters.append(to_markdown(page.body or page))
+    notes += notes_of({"image* without a description": images})
+    provenance = make_provenance(date=next(iter(named["date"]), None), author=list(named["creator"]))
+    title = next(filter(None, named["title"]), None)
+    text = clean("\n\n".join(filter(None, chapters)))
+    return Converted(title, text, "markdown", notes=tuple(notes), provenance=provenance)
+
+
+_NAMED = ("title", "creator", "date", "description")
