@@ -14,17 +14,19 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from local_rag.cli.options import FetchingCommand, Group, json_option
-from local_rag.display import printable_json
+from local_rag.display import one_line, printable_json
 from local_rag.errors import ModelError
 from local_rag.llama.optimize import damaged_gguf_copies
 from local_rag.llama.optimize import optimize as optimize_model
 from local_rag.models.add import add as add_models
+from local_rag.models.hashes import sha256_of
 from local_rag.models.load import make_onnx_copies
 from local_rag.models.onnx import damaged_onnx_copies
 from local_rag.models.pull import pull as pull_model
 from local_rag.models.registry import ModelEntry, Registry, default_models_directory, load_registry, missing_files
 from local_rag.models.registry import resolve as resolve_model
 from local_rag.models.registry import verify as verify_model
+from local_rag.models.stores import find_models, model_stores, other_gguf_files
 
 models_option = click.option(
     "--models",
@@ -43,12 +45,19 @@ def command() -> None:
 
 
 @command.command("list")
+@click.option("--found", is_flag=True, help="List the models that other programs have (Ollama, LM Studio ...).")
 @json_option
 @models_option
-def list_models(directory: Path | None, as_json: bool) -> None:
-    """List the known models and profiles."""
+def list_models(directory: Path | None, as_json: bool, found: bool) -> None:
+    """List the known models and profiles, or those that other programs have on this machine.
+
+    `models pull` uses the files of other programs where they are, if their SHA-256 is that of the registry.
+    """
     registry = load_registry()
     directory = directory or default_models_directory()
+    if found:
+        _list_found(registry, directory, as_json=as_json)
+        return
     rows = [
         {
             "name": entry.name,
@@ -81,7 +90,9 @@ def pull(names: tuple[str, ...], directory: Path | None) -> None:
     try:
         for entry in entries:
             with _progress(entry) as progress:
-                pulled = pull_model(entry, models_directory=directory, progress=progress, note=_note)
+                pulled = pull_model(
+                    entry, models_directory=directory, progress=progress, stores=model_stores(), note=_note
+                )
             source = f", from {' and '.join(pulled.sources)}" if pulled.sources else ""
             click.echo(f"{entry.name}: {pulled.path} ({entry.licence}){source}")
             if directory == default_models_directory():
@@ -171,6 +182,38 @@ def path(name: str, directory: Path | None) -> None:
     registry = load_registry()
     (entry,) = _choose(registry, (name,), profiles=False)
     click.echo(resolve_model(name, entry.roles[0], models_directory=directory, registry=registry).path)
+
+
+def _list_found(registry: Registry, directory: Path, *, as_json: bool) -> None:
+    stores = model_stores()
+    models = find_models(stores, list(registry.models.values()), lambda path: sha256_of(path, directory))
+    others = list(other_gguf_files(stores, [model.weights for model in models]))
+    if as_json:
+        rows = [
+            {
+                "name": model.entry.name,
+                "program": model.program,
+                "path": model.weights,
+                "missing": model.missing,
+                "pulled": not missing_files(model.entry, directory),
+            }
+            for model in models
+        ]
+        other = [{"program": program, "path": path, "bytes": path.stat().st_size} for program, path in others]
+        click.echo(printable_json({"found": rows, "other": other}, indent=2))
+        return
+    for model in models:
+        lacks = f" (without {', '.join(model.missing)})" if model.missing else ""
+        click.echo(f"{model.entry.name}: {one_line(str(model.weights))}, {model.program}{lacks}")
+    for program, path in others:
+        click.echo(f"not in the registry: {one_line(str(path))}, {program}, {decimal(path.stat().st_size)}")
+    if names := [model.entry.name for model in models if missing_files(model.entry, directory)]:
+        _note(f"`local-rag models pull {' '.join(dict.fromkeys(names))}` uses these files where they are.")
+    if others:
+        _note("Use a file that is not in the registry by its path, as in `--answer-model PATH`.")
+    if not models and not others:
+        looked = ", ".join(dict.fromkeys(store.program for store in stores)) or "Ollama, LM Studio and llama.cpp"
+        _note(f"No models found ({looked}).")
 
 
 def _note(text: str) -> None:

