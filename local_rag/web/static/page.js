@@ -58,7 +58,7 @@ function watchForm(form) {
     growing.className = "prose growing";
     growing.setAttribute("aria-busy", "true");
     if (at("welcome")) at("welcome").hidden = true;
-    document.querySelectorAll("p.notice").forEach((notice) => notice.remove());
+    document.querySelectorAll("p.notice:not(.problem)").forEach((notice) => notice.remove());
     document.querySelector("h1").classList.add("quiet");
     at("answer").hidden = true;
     at("evidence").hidden = true;
@@ -156,15 +156,20 @@ function watchCitations() {
   });
 }
 
-async function watchLibrary(section) {
-  for (;;) {
-    await new Promise((done) => setTimeout(done, document.hidden ? 15000 : 3000));
-    const response = await fetch("/library/progress").catch(() => null);
-    if (response && response.ok) show(section, await response.text());
+// A part of the page that changes while something runs: looked at often then, seldom or, without `idle`, never after.
+async function watch(section, address, idle) {
+  let running = section.dataset.running === "yes";
+  while (running || idle) {
+    await new Promise((done) => setTimeout(done, running && !document.hidden ? 3000 : 60000));
+    const response = await fetch(address).catch(() => null);
+    if (!response || !response.ok) continue;
+    running = response.headers.get("x-local-rag-running") === "yes";
+    show(section, await response.text());
   }
 }
 
 if (at("ask")) watchForm(at("ask"));
 watchCitations();
-const progress = document.querySelector("section.progress");
-if (progress) watchLibrary(progress);
+const progress = document.querySelector("section.progress"), checkup = document.querySelector("section.checkup");
+if (progress) watch(progress, "/library/progress", true);
+if (checkup) watch(checkup, "/library/doctor", false);
