@@ -25,7 +25,7 @@ class LibraryError(LocalRagError):
 
 
 class MissingError(LibraryError):
-    """Report a document or passage that the library does not hold any more."""
+    """Report a document, passage or conversation that the library does not hold, or not any more."""
 
 
 class DamagedLibraryError(LibraryError):

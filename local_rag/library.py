@@ -20,6 +20,7 @@ from local_rag.errors import LibraryError, StoppedError
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Indexes
+from local_rag.indexing.changes import FileState, file_state
 from local_rag.indexing.fingerprint import require_compatible
 from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
 from local_rag.indexing.roots import roots_to_index
@@ -40,6 +41,7 @@ from local_rag.maintenance.contents import (
     whole_document,
 )
 from local_rag.maintenance.documents import ListedDocument, list_documents
+from local_rag.maintenance.file_states import FileStates
 from local_rag.maintenance.repair import repair_index, repair_store
 from local_rag.maintenance.roots import Root, list_roots, move_root
 from local_rag.maintenance.status import Status, collect_status
@@ -65,7 +67,7 @@ from local_rag.retrieval.open import OpenSearcher, live_index, open_searcher
 from local_rag.retrieval.search import Trace
 from local_rag.settings import Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.connect import is_library, remembered
-from local_rag.store.database import Store
+from local_rag.store.database import Store, StoredDocument
 from local_rag.store.history import History, count_use
 from local_rag.store.lock import library_lock, locked_store
 from local_rag.store.storage_errors import storage_errors
@@ -85,6 +87,7 @@ class Parts:
     open_engine: OpenEngine = open_engine
     open_vocabulary: OpenVocabulary = open_vocabulary
     make_workers: Callable[..., Workers] = LocalWorkers
+    file_state: Callable[[StoredDocument], FileState] = file_state
 
 
 class Library:
@@ -110,6 +113,7 @@ class Library:
         self._indexes = indexes_of(self.settings, self._generations)
         self._given = explicit_settings(**settings)
         self._parts = parts
+        self._files = FileStates(parts.file_state)
         self._open = ExitStack()
         self._one_at_a_time = RLock()  # models and store serve one thread at a time
         self._searcher: OpenSearcher | None = None
@@ -217,7 +221,7 @@ class Library:
     def document(self, document_id: int, *, with_text: bool = True) -> WholeDocument:
         """Return a document as it was indexed, or without its text and passages what is known of its file."""
         with self.reading() as store:
-            return whole_document(store, document_id, with_text=with_text)
+            return whole_document(store, document_id, self._files, with_text=with_text)
 
     def passage(self, chunk_id: int) -> Passage:
         """Return the passage with this number; raise LibraryError if there is none any more."""
@@ -229,7 +233,7 @@ class Library:
         if not self._has_store:
             return [Location() for _ in passages]
         with self.reading() as store:
-            return locate(store, passages)
+            return locate(store, passages, self._files)
 
     def contents(self) -> Contents:
         """Return the paths of the documents with their ids, and the roots."""
@@ -244,7 +248,7 @@ class Library:
         """Return how far `count` documents from `start` on are indexed, and as many unreadable files with reasons."""
         with self.reading() as store:
             skipped = [(path, fields[3]) for path, fields in sorted(store.skipped().items())[:count]]
-            return indexed_documents(store, start=start, count=count), skipped
+            return indexed_documents(store, self._files, start=start, count=count), skipped
 
     def index_progress(self) -> IndexProgress:
         """Return how far the library is indexed, perhaps by another process."""

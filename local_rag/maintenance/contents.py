@@ -6,7 +6,7 @@ from pathlib import Path
 
 from local_rag.errors import MissingError
 from local_rag.files import is_locked
-from local_rag.indexing.changes import FileState, file_state
+from local_rag.maintenance.file_states import FileStates, SeenState
 from local_rag.records import SITUATED, ContextMode, Passage
 from local_rag.retrieval.search import found_passage
 from local_rag.store.database import Store
@@ -21,7 +21,7 @@ class Location:
     """
 
     document: int | None = None
-    state: FileState = "same"
+    state: SeenState = "same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class WholeDocument:
     id: int
     path: str
     title: str
-    state: FileState
+    state: SeenState
     text: str
     passages: tuple[Passage, ...]
 
@@ -54,7 +54,7 @@ class IndexedDocument:
     id: int
     path: str
     title: str
-    state: FileState
+    state: SeenState
     chunks: int
     contexts: int
     vectors: int
@@ -72,17 +72,17 @@ class IndexProgress:
     contexts: int
 
 
-def locate(store: Store, passages: Sequence[Passage]) -> list[Location]:
+def locate(store: Store, passages: Sequence[Passage], files: FileStates) -> list[Location]:
     """Return the location of each passage."""
     chunks = store.chunks_by_id([passage.chunk_id for passage in passages])
     owners = {chunk.document_id: store.document(chunk.document_id) for chunk in chunks.values()}
-    states = {owner.id: file_state(owner) for owner in owners.values() if owner}
+    states = files.of([owner for owner in owners.values() if owner])
     found = []
     for passage in passages:
         chunk = chunks.get(passage.chunk_id)
         # In an older index another chunk may have had the number of a kept passage.
         document = chunk.document_id if chunk and chunk.path == passage.path else None
-        found.append(Location(document, states[document]) if document in states else Location())
+        found.append(Location() if document is None else Location(document, states[document]))
     return found
 
 
@@ -94,7 +94,7 @@ def find_passage(store: Store, chunk_id: int) -> Passage:
     return found_passage(chunk, 0.0, (), situated=True)
 
 
-def whole_document(store: Store, document_id: int, *, with_text: bool) -> WholeDocument:
+def whole_document(store: Store, document_id: int, files: FileStates, *, with_text: bool) -> WholeDocument:
     """Return a document; raise MissingError if the library does not hold it any more."""
     document = store.document(document_id)
     if document is None:
@@ -103,23 +103,26 @@ def whole_document(store: Store, document_id: int, *, with_text: bool) -> WholeD
     if with_text:
         text = store.document_text(document_id)
         passages = tuple(found_passage(chunk, 0.0, (), situated=True) for chunk in store.chunks(document_id))
-    return WholeDocument(document.id, document.path, document.title, file_state(document), text, passages)
+    state = files.of([document])[document.id]
+    return WholeDocument(document.id, document.path, document.title, state, text, passages)
 
 
-def indexed_documents(store: Store, *, start: int, count: int) -> list[IndexedDocument]:
+def indexed_documents(store: Store, files: FileStates, *, start: int, count: int) -> list[IndexedDocument]:
     """Return how far `count` documents are, in the order of their paths from `start` on."""
+    found = document_states(store, start=start, count=count)
+    states = files.of([one.document for one in found])
     return [
         IndexedDocument(
             one.document.id,
             one.document.path,
             one.document.title,
-            file_state(one.document),
+            states[one.document.id],
             one.chunks,
             one.contexts,
             one.vectors,
             one.notes,
         )
-        for one in document_states(store, start=start, count=count)
+        for one in found
     ]
 
 

@@ -40,6 +40,7 @@ from local_rag.serving.service import LibraryService
 _PAGE = 25  # documents
 _MOST_STALE, _MOST_FOLDERS, _LONGEST = 10, 20, 300
 _LOADING = "The models are still loading: this was found by keywords alone; search again in a while for more."
+_CHANGED = ("changed", "missing")
 _ID = re.compile(r"(passage|document)-([0-9]{1,18})")
 
 
@@ -83,7 +84,7 @@ def _results(library: Library, passages: Sequence[Passage], dense: Dense, note: 
             text=printable(passage.text),
             generated_context=_generated(passage),
             ranks={hit.list_name: Rank(rank=hit.rank, score=round(hit.score, 3)) for hit in passage.hits},
-            changed_since_indexed=location.state != "same",
+            changed_since_indexed=location.state in _CHANGED,
         )
         for passage, location in zip(passages, library.locate(passages), strict=True)
     ]
@@ -118,7 +119,7 @@ def _fetch(library: Library, asked: FetchArguments) -> Fetched:
         start=start,
         end=end,
         length=len(document.text),
-        changed_since_indexed=document.state != "same",
+        changed_since_indexed=document.state in _CHANGED,
     )
 
     def begun(part: str) -> Fetched:

@@ -1,14 +1,17 @@
-"""What the interfaces over HTTP share: the request's body, the client's address, and whether the client has gone."""
+"""What the interfaces over HTTP share: bodies, streams of events, the status of an error, and who has gone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeAlias, TypeVar
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute
+from starlette.types import Receive, Scope, Send
 
-from local_rag.errors import LocalRagError, StoppedError
+from local_rag.errors import BusyError, LocalRagError, MissingError, QuestionError, StoppedError
+from local_rag.serving.job import Job
 from local_rag.serving.service import LibraryService
 
 _BODY_SECONDS = 20.0
@@ -22,6 +25,24 @@ Interface: TypeAlias = Callable[
 
 class LateBodyError(LocalRagError):
     """Report a body that did not arrive in time."""
+
+
+class TooLargeError(LocalRagError):
+    """Report a body that is larger than allowed."""
+
+
+_STATUSES: tuple[tuple[type[LocalRagError], int], ...] = (
+    (QuestionError, 400),
+    (MissingError, 404),
+    (LateBodyError, 408),
+    (TooLargeError, 413),
+    (BusyError, 429),
+)
+
+
+def status_of(error: BaseException) -> int:
+    """Return the status of a response that reports an error: 503 for what may be better the next time."""
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 503)
 
 
 async def read_body(request: Request) -> bytes:
@@ -56,3 +77,35 @@ async def until_gone(receive: Callable[[], Any]) -> None:
     """Wait until the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+class EventStream(Response):
+    """Send the events of a job until they end or the client has gone, which stops the job."""
+
+    def __init__(self, job: Job[Any], events: AsyncGenerator[bytes], headers: Mapping[str, str] | None = None) -> None:
+        said = {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
+        super().__init__(headers=said | dict(headers or {}))
+        del self.headers["content-length"]
+        self._job, self._events = job, events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        gone = asyncio.ensure_future(until_gone(receive))
+        writing = asyncio.ensure_future(self._write(send, gone))
+        try:
+            await asyncio.wait({writing, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._job.stop()
+            for task in (writing, gone):
+                task.cancel()
+            await asyncio.gather(writing, gone, return_exceptions=True)
+            await self._events.aclose()
+        with suppress(OSError):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _write(self, send: Send, gone: asyncio.Future[None]) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        async for event in self._events:
+            if gone.done():
+                return
+            await send({"type": "http.response.body", "body": event, "more_body": True})

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from statistics import median
 
-from local_rag.errors import LibraryError
+from local_rag.errors import MissingError
 from local_rag.keys import key_of
 from local_rag.records import Answer
 from local_rag.serialization import from_plain, to_line
@@ -173,12 +173,12 @@ class History:
             return [KeptConversation(*row) for *row, _first in rows]
 
     def turns(self, conversation: int) -> list[KeptTurn]:
-        """Return the turns of a conversation; raise LibraryError if there is no conversation of this number."""
+        """Return the turns of a conversation; raise MissingError if there is no conversation of this number."""
         with storage_errors(self._folder):
             query = "SELECT id, asked, question, answer, whole, found, opens FROM turns WHERE conversation_id = ? "
             rows = self._connection.execute(f"{query} ORDER BY id", (conversation,)).fetchall()
         if not rows:
-            raise LibraryError(f"There is no conversation {conversation}; it may have been forgotten.")
+            raise MissingError(f"There is no conversation {conversation}; it may have been forgotten.")
         return [
             KeptTurn(key, asked, question, _read(whole) or Answer(question, text, "answered"), found, opens == 1)
             for key, asked, question, text, whole, found, opens in rows

@@ -5,26 +5,24 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Mount
-from starlette.staticfiles import StaticFiles
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
-from local_rag.errors import BusyError, LocalRagError, QuestionError
-from local_rag.serving.http import Interface, LateBodyError
+from local_rag.errors import LocalRagError
+from local_rag.serving.http import Interface, status_of
 from local_rag.serving.service import WorkerService
+from local_rag.serving.threads import LateError
 from local_rag.serving.unix_socket import SocketServer
 from local_rag.serving.worker import LibraryWorker
-from local_rag.web.guard import Guard, Limits, TooLargeError
+from local_rag.web import own_files
+from local_rag.web.checkup import Check, Checkup, check_as_served
+from local_rag.web.guard import Guard, Limits
 from local_rag.web.pages import ask, documents, history, inspect, library
-from local_rag.web.pages.base import Site, json_response, site_of, wants_json
-
-_STATUS: dict[type[Exception], int] = {QuestionError: 400, LateBodyError: 400, TooLargeError: 413, BusyError: 429}
-_STATIC = Path(__file__).parent / "static"
+from local_rag.web.pages.base import Site, aside, json_response, site_of, wants_json
 
 
 def make_app(
@@ -37,10 +35,12 @@ def make_app(
     with_socket: bool = False,
     limits: Limits = Limits(),  # noqa: B008
     interfaces: Sequence[Interface] = (),
+    check: Check = check_as_served,
 ) -> Guard:
     """Return the whole application; it starts the worker and closes it at the end.
 
-    `with_socket` answers the command line of the same user, `interfaces` are those beside the page.
+    `with_socket` answers the command line of the same user, `interfaces` are those beside the page, and `check` is the
+    health check.
     """
     service = WorkerService(worker)
     added = [interface(service) for interface in interfaces]
@@ -60,20 +60,29 @@ def make_app(
             await socket.close()
         await asyncio.to_thread(worker.close)
 
-    pages = (route for page in (ask, documents, library, inspect, history) for route in page.ROUTES)
+    pages = (_waiting(route) for page in (ask, documents, library, inspect, history) for route in page.ROUTES)
     others = (route for routes, _ in added for route in routes)
     app = Starlette(
-        routes=[*pages, *others, Mount("/static", StaticFiles(directory=_STATIC))],
+        routes=[*pages, *others, *own_files.ROUTES],
         exception_handlers={LocalRagError: _expected, HTTPException: _refused, Exception: _failed},
         lifespan=life,
     )
-    app.state.site, app.state.pace = Site(service, port=port), library.Pace()
+    app.state.site, app.state.pace, app.state.checkup = Site(service, port=port), library.Pace(), Checkup(check)
     app.state.drawing = asyncio.Semaphore(documents.DRAWN_AT_ONCE)
     return Guard(app, hosts=hosts, token=token, tls=tls, limits=limits)
 
 
+def _waiting(route: Route) -> Route:
+    """Return a route whose handler the event loop only waits for."""
+    if asyncio.iscoroutinefunction(route.endpoint):
+        return route
+    return Route(route.path, aside(route.endpoint), methods=list(route.methods or ()))
+
+
 async def _expected(request: Request, error: Exception) -> Response:
-    return await _message(request, str(error), _STATUS.get(type(error), 503))
+    if isinstance(error, LateError) and not wants_json(request):  # a page might be as late
+        return PlainTextResponse(f"{error}\n", status_of(error))
+    return await _message(request, str(error), status_of(error))
 
 
 async def _refused(request: Request, error: Exception) -> Response:

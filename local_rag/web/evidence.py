@@ -8,8 +8,8 @@ from pathlib import Path
 from markupsafe import Markup
 
 from local_rag.display import confidence, display_path, one_line
-from local_rag.indexing.changes import FileState
 from local_rag.library import Library
+from local_rag.maintenance.file_states import SeenState
 from local_rag.models.choice import chosen
 from local_rag.records import BY_MODEL, Answer, Outcome, Passage, heading_path
 from local_rag.retrieval.marking import Piece, mark
@@ -17,10 +17,11 @@ from local_rag.web.markup import show_answer
 
 STAGES = ("dense", "keyword", "fused", "rerank")
 # What a page says of a document whose file is in this state.
-STATES: dict[FileState, str] = {
+STATES: dict[SeenState, str] = {
     "same": "",
     "changed": "changed since it was indexed",
     "missing": "file moved or deleted",
+    "unknown": "whether it has changed is not known yet",
 }
 _TERMS = {"rerank": "reranked"}
 _CITATIONS = re.compile(r" \[\d+(?:, \d+)*\]")

@@ -12,8 +12,7 @@ from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
 
-from local_rag.errors import LocalRagError
-from local_rag.serving.http import client_of
+from local_rag.serving.http import TooLargeError, client_of
 
 COOKIE = "local_rag_session"
 POLICY = (
@@ -70,10 +69,6 @@ class Buckets:
         if len(self._left) > _MOST_CLIENTS:
             self._left.popitem(last=False)
         return left >= 1
-
-
-class TooLargeError(LocalRagError):
-    """Report a body that is larger than allowed."""
 
 
 class Guard:

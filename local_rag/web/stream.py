@@ -6,17 +6,13 @@ and `ping` while nothing else happens. Everything in `html` was rendered here, a
 escaped.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
-
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from contextlib import aclosing
 
 from local_rag.display import answer_as_dict, passage_as_dict, printable_json
 from local_rag.records import Passage
-from local_rag.serving.http import until_gone
-from local_rag.serving.job import Failure, PassagesFound, Ping, QueuePosition, Result, TextWritten, failure
+from local_rag.serving.http import EventStream
+from local_rag.serving.job import Failure, Job, PassagesFound, Ping, QueuePosition, Result, TextWritten, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.web.conversation import view_thread
 from local_rag.web.evidence import cards, view_answer
@@ -26,58 +22,37 @@ from local_rag.web.pages.base import Site
 _PING_SECONDS = 10.0
 
 
-class EventStream(Response):
-    """Send events until they end or the client has gone, which closes the generator of the events."""
-
-    def __init__(self, events: AsyncGenerator[tuple[str, object]]) -> None:
-        super().__init__(headers={"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"})
-        del self.headers["content-length"]
-        self._events = events
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events."""
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        gone = asyncio.ensure_future(until_gone(receive))
-        writing = asyncio.ensure_future(self._write(send, gone))
-        await asyncio.wait({writing, gone}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (writing, gone):
-            task.cancel()
-        await asyncio.gather(writing, gone, return_exceptions=True)
-        await self._events.aclose()
-        with suppress(OSError):
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _write(self, send: Send, gone: asyncio.Future[None]) -> None:
-        async for event, data in self._events:
-            if gone.done():
-                return
-            body = f"event: {event}\ndata: {printable_json(data)}\n\n".encode()
-            await send({"type": "http.response.body", "body": body, "more_body": True})
+def answer_stream(site: Site, asked: AskRequest, caller: Caller) -> EventStream:
+    """Ask, and return the response that tells what happens; raise BusyError where too many wait."""
+    job = site.service.ask(asked, caller)
+    return EventStream(job, _events(site, asked, job))
 
 
-async def answer_events(site: Site, asked: AskRequest, caller: Caller) -> AsyncGenerator[tuple[str, object]]:
-    """Ask, and yield what happens; a client that stops reading stops the answer."""
+async def _events(site: Site, asked: AskRequest, job: Job[ServedAnswer]) -> AsyncGenerator[bytes]:
     try:
         if asked.conversation:
-            yield "earlier", {"html": await asyncio.to_thread(_earlier, site, asked)}
-        job = site.service.ask(asked, caller)
+            yield _event("earlier", {"html": await site.aside(lambda: _earlier(site, asked))})
         async with aclosing(job.events(_PING_SECONDS)) as events:
             async for event in events:
                 match event:
                     case QueuePosition(ahead):
-                        yield "queue", {"ahead": ahead}
+                        yield _event("queue", {"ahead": ahead})
                     case PassagesFound(passages):
-                        yield "passages", await asyncio.to_thread(_passages, site, asked, passages)
+                        yield _event("passages", await site.aside(lambda: _passages(site, asked, passages)))
                     case TextWritten(text):
-                        yield "token", {"text": text}
+                        yield _event("token", {"text": text})
                     case Ping():
-                        yield "ping", {}
+                        yield _event("ping", {})
                     case Result(answered):
-                        yield "done", await asyncio.to_thread(_done, site, asked, answered)
+                        yield _event("done", await site.aside(lambda: _done(site, asked, answered)))
                     case Failure():
-                        yield "error", {"message": event.message}
-    except Exception as error:  # noqa: BLE001  too many wait, the conversation was forgotten, or rendering failed
-        yield "error", {"message": failure(error).message}
+                        yield _event("error", {"message": event.message})
+    except Exception as error:  # noqa: BLE001  the conversation was forgotten, or rendering failed
+        yield _event("error", {"message": failure(error).message})
+
+
+def _event(name: str, data: object) -> bytes:
+    return f"event: {name}\ndata: {printable_json(data)}\n\n".encode()
 
 
 def _earlier(site: Site, asked: AskRequest) -> str:

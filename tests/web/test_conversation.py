@@ -190,7 +190,7 @@ def test_conversations_are_exported_with_what_they_quote_and_forgotten(talking: 
     assert "No conversations yet" in talking.get("/history").text
     assert b"Who is carried" not in (folder / HISTORY_FILE).read_bytes()
     for wrong in ("", "x", "9" * 30, "77"):
-        assert talking.post("/history/forget", data={"id": wrong}).status_code == 503
+        assert talking.post("/history/forget", data={"id": wrong}).status_code in {400, 404}
 
 
 def test_what_is_erased_is_in_no_conversation_and_no_cache(talking: TestClient, folder: Path, documents: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
@@ -13,6 +14,9 @@ from fpdf import FPDF
 from starlette.testclient import TestClient
 
 from local_rag.library import Library
+from local_rag.maintenance.checks import CheckResult
+from local_rag.web.app import make_app
+from local_rag.web.checkup import check_as_served
 from tests.support import served
 from tests.support.served import QUESTION, client, index, parts
 
@@ -184,7 +188,7 @@ def test_a_document_shows_its_lines_headings_and_the_passage(client: TestClient,
     gone = client.get(link[1]).text
     assert "file moved or deleted" in gone
     assert "doctor" in gone, "all of it comes from the library"
-    assert client.get(link[1].partition("?")[0] + "/file").status_code == 503
+    assert client.get(link[1].partition("?")[0] + "/file").status_code == 404
 
 
 def test_the_original_file_is_a_download_that_no_browser_runs(client: TestClient, documents: Path) -> None:
@@ -197,7 +201,77 @@ def test_the_original_file_is_a_download_that_no_browser_runs(client: TestClient
     assert answer.headers["content-security-policy"] == "sandbox"
     (documents / "boat.txt").unlink()
     (documents / "boat.txt").symlink_to("/etc/passwd")
-    assert client.get(f"/document/{number[1]}/file").status_code == 503
+    assert client.get(f"/document/{number[1]}/file").status_code == 404
+
+
+UNKNOWN = [
+    "/document/999999",
+    "/document/999999/file",
+    "/document/x",
+    "/document/1?chunk=999999",
+    "/document/1?chunk=x",
+    "/document/1/page/1.png",
+    "/?conversation=77",
+    "/history/999.html",
+    "/nothing",
+]
+
+
+@pytest.mark.parametrize("path", UNKNOWN)
+def test_what_is_not_there_is_not_found(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code == 404
+    told = client.get(path, headers={"accept": "application/json"})
+    assert (told.status_code, set(told.json())) == (404, {"error"})
+
+
+@pytest.mark.parametrize("path", ["/search?q=boat&top=x", "/library?from=x", "/document/1?from=x", "/search?q="])
+def test_what_is_malformed_is_a_bad_request(client: TestClient, path: str) -> None:
+    assert client.get(path, headers={"accept": "application/json"}).status_code == 400
+
+
+def test_what_may_be_better_later_is_not(documents: Path) -> None:
+    (documents.parent / "lib").mkdir()
+    app = make_app(served.worker(documents.parent / "lib"), hosts=["127.0.0.1:8000"])
+    with TestClient(app, base_url=served.ADDRESS) as opened:
+        assert opened.get("/search?q=boat").status_code == 503
+
+
+def test_the_pages_own_files_are_sent_once_to_each_browser(client: TestClient) -> None:
+    first = client.get("/static/page.css")
+    assert first.headers["content-type"].startswith("text/css")
+    again = client.get("/static/page.css", headers={"if-none-match": first.headers["etag"]})
+    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+
+
+def test_one_health_check_runs_at_a_time_and_the_page_looks_at_it(folder: Path) -> None:
+    begun, may_end = list[str](), threading.Event()
+
+    def check(library: Library) -> Iterator[CheckResult]:
+        begun.append(library.settings.profile)
+        yield CheckResult("first", "ok", "fine")
+        assert may_end.wait(60)
+        yield CheckResult("second", "failed", "<b>broken</b>", "local-rag repair")
+
+    app = make_app(served.worker(folder), hosts=["127.0.0.1:8000"], check=check)
+    with TestClient(app, base_url=served.ADDRESS, follow_redirects=False) as opened:
+        for _ in range(5):
+            assert opened.post("/library/doctor").headers["location"] == "/library#doctor"
+        served.wait_until(lambda: "first: fine" in opened.get("/library/doctor").text)
+        assert opened.get("/library/doctor").headers["x-local-rag-running"] == "yes"
+        assert opened.get("/healthz").status_code == 200
+        may_end.set()
+        served.wait_until(lambda: opened.get("/library/doctor").headers["x-local-rag-running"] == "no")
+        page = opened.get("/library").text
+        assert "second: &lt;b&gt;broken&lt;/b&gt;" in page
+        assert begun == ["tiny"]
+        opened.post("/library/doctor")
+        served.wait_until(lambda: len(begun) == 2)
+
+
+@pytest.mark.slow
+def test_the_health_check_looks_at_the_models_that_the_server_uses(folder: Path) -> None:
+    with Library(folder, parts=served.parts(), answer_model="/nowhere/answers.gguf") as library:
+        assert any("/nowhere/answers.gguf" in f"{one.name}{one.message}" for one in check_as_served(library))
 
 
 @pytest.mark.slow
@@ -248,8 +322,8 @@ def test_a_question_becomes_a_line_of_a_dataset(client: TestClient, folder: Path
     (golden,) = record["golden"]
     assert record["question"] == "When does it leave?"
     assert Path(golden["document"]).read_text()[golden["start"] : golden["end"]].startswith("The boat leaves")
-    for wrong in ("", "x", "999999", "9" * 30):
-        assert client.post("/inspect/question", data={"question": "q", "chunk": wrong}).status_code == 503
+    for wrong, status in (("", 400), ("x", 400), ("999999", 404), ("9" * 30, 400)):
+        assert client.post("/inspect/question", data={"question": "q", "chunk": wrong}).status_code == status
 
 
 def test_the_library_shows_state_skipped_files_models_and_what_to_do(client: TestClient, documents: Path) -> None:

@@ -1,6 +1,5 @@
 """The pages that ask: a question with its answer, the passages alone, and the form to log in."""
 
-import asyncio
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -28,7 +27,7 @@ from local_rag.web.pages.base import (
     text_field,
     wants_json,
 )
-from local_rag.web.stream import EventStream, answer_events
+from local_rag.web.stream import answer_stream
 
 _YEAR = 365 * 24 * 3600
 _LARGEST = 2**53  # number of a conversation
@@ -40,10 +39,11 @@ async def home(request: Request) -> Response:
     site.service.wake()
     question, thread = request.query_params.get("q", ""), Thread()
     if number := number_field(request.query_params, "conversation", _LARGEST):
-        thread = await asyncio.to_thread(_thread, site, number)
+        thread = await site.aside(lambda: _thread(site, number))
     if last := thread.last:
-        return await _show(request, last.kept.question, EVERYTHING, thread, view=last.view, cards=last.cards)
-    return await _show(request, question, EVERYTHING, thread)
+        shown = {"view": last.view, "cards": last.cards}
+        return await site.aside(lambda: _page(request, last.kept.question, EVERYTHING, thread, **shown))
+    return await site.aside(lambda: _page(request, question, EVERYTHING, thread))
 
 
 async def ask(request: Request) -> Response:
@@ -62,16 +62,20 @@ async def ask(request: Request) -> Response:
         new_subject=bool(fields.get("new_subject")),
     )
     if "text/event-stream" in request.headers.get("accept", ""):
-        return EventStream(answer_events(site, asked, caller_of(request)))
+        return answer_stream(site, asked, caller_of(request))
     found = await unless_gone(request.receive, site.service.ask(asked, caller_of(request)).outcome())
     if wants_json(request):
         more = {"again": found.again, "conversation": found.conversation}
         return json_response(answer_as_dict(found.answer) | more)
-    shown = cards(site.library, asked.question, found.answer.passages, answer=found.answer)
-    view, thread = view_answer(found.answer, again=found.again), Thread()
-    if found.conversation is not None:
-        thread = await asyncio.to_thread(_thread, site, found.conversation, asked.question)
-    return await _show(request, asked.question, asked.options.filters, thread, view=view, cards=shown)
+
+    def shown() -> Response:
+        said = cards(site.library, asked.question, found.answer.passages, answer=found.answer)
+        view, thread = view_answer(found.answer, again=found.again), Thread()
+        if found.conversation is not None:
+            thread = _thread(site, found.conversation, asked.question)
+        return _page(request, asked.question, asked.options.filters, thread, view=view, cards=said)
+
+    return await site.aside(shown)
 
 
 async def search(request: Request) -> Response:
@@ -85,12 +89,16 @@ async def search(request: Request) -> Response:
         options=AskOptions(rerank=fields.get("rerank", "1") != "0", filters=filters_of(fields)),
     )
     trace = await unless_gone(request.receive, site.service.search(asked, caller_of(request)).outcome())
-    if wants_json(request):
-        reranked = site.library.reranks and asked.options.rerank
-        passages = [passage_as_dict(passage) for passage in trace.passages]
-        return json_response({"question": asked.question, "reranked": reranked, "passages": passages})
-    shown = cards(site.library, asked.question, trace.passages)
-    return await _show(request, asked.question, asked.options.filters, Thread(), cards=shown, searched=True)
+
+    def shown() -> Response:
+        if wants_json(request):
+            reranked = site.library.reranks and asked.options.rerank
+            passages = [passage_as_dict(passage) for passage in trace.passages]
+            return json_response({"question": asked.question, "reranked": reranked, "passages": passages})
+        found = cards(site.library, asked.question, trace.passages)
+        return _page(request, asked.question, asked.options.filters, Thread(), cards=found, searched=True)
+
+    return await site.aside(shown)
 
 
 async def log_in(request: Request) -> Response:
@@ -135,10 +143,10 @@ ROUTES = (
 )
 
 
-async def _show(request: Request, question: str, filters: Filters, thread: Thread, **shown: Any) -> Response:
+def _page(request: Request, question: str, filters: Filters, thread: Thread, **shown: Any) -> Response:
     said: dict[str, Any] = {"question": question, "filters": as_fields(filters), "thread": thread}
     said |= {"view": None, "cards": [], "searched": False} | shown
-    return await site_of(request).show(request, "ask.html", **said)
+    return site_of(request).page(request, "ask.html", **said)
 
 
 def _thread(site: Site, conversation: int, asked: str | None = None) -> Thread:

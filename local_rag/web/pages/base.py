@@ -1,13 +1,13 @@
 """What all pages share: the service they ask, the templates, and the check that nothing can leave this process."""
 
-import asyncio
+import functools
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -22,10 +22,12 @@ from local_rag.offline import can_filter, left_open, open_ways
 from local_rag.serving.http import client_of, read_body
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import WorkerService
+from local_rag.serving.threads import Threads
+from local_rag.web.own_files import style
 
+T = TypeVar("T")
 THEME_COOKIE = "local_rag_theme"
 THEMES = ("auto", "light", "dark")
-_FOLDER = Path(__file__).parents[1]
 _SEAL_SECONDS = 10.0
 _MOST_FIELDS = 50
 _LARGEST_ID = 10**18 - 1  # SQLite holds larger ones, no library has them
@@ -61,9 +63,9 @@ class Site:
     """Answer requests with pages, or with JSON if the client asks for it."""
 
     def __init__(self, service: WorkerService, *, port: int | None = None) -> None:
-        self.service, self.seal = service, Seal(port)
+        self.service, self.seal, self._threads = service, Seal(port), Threads()
         self._templates = Environment(
-            loader=FileSystemLoader(_FOLDER / "templates"),
+            loader=FileSystemLoader(Path(__file__).parents[1] / "templates"),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -83,7 +85,7 @@ class Site:
     @staticmethod
     def style() -> Markup:
         """Return the style sheet to put into a file."""
-        return Markup((_FOLDER / "static" / "page.css").read_text(encoding="utf-8"))  # noqa: S704  it is our own
+        return Markup(style())  # noqa: S704  it is our own
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         """Render a whole page; this blocks, because it checks the seal."""
@@ -99,14 +101,28 @@ class Site:
         }
         return HTMLResponse(self.fragment(template, **shared | values), status)
 
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Do what reads the library, a disk or a template beside the event loop; raise LateError if it takes long."""
+        return await self._threads(work)
+
     async def show(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
-        """Render a page in a thread of its own."""
-        return await asyncio.to_thread(lambda: self.page(request, template, status=status, **values))
+        """Render a page aside."""
+        return await self.aside(lambda: self.page(request, template, status=status, **values))
 
 
 def site_of(request: Request) -> Site:
     """Return the site that a request is for."""
     return cast(Site, request.app.state.site)
+
+
+def aside(handler: Callable[[Request], Response]) -> Callable[[Request], Awaitable[Response]]:
+    """Turn a handler that reads the library, a disk or a template into one that the event loop can wait for."""
+
+    @functools.wraps(handler)
+    async def handle(request: Request) -> Response:
+        return await site_of(request).aside(lambda: handler(request))
+
+    return handle
 
 
 def caller_of(request: Request) -> Caller:

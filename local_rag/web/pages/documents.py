@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from local_rag.errors import LibraryError, MissingError, ReadError
+from local_rag.errors import LibraryError, MissingError, QuestionError, ReadError
 from local_rag.files import open_regular
 from local_rag.reading.page_image import draw_page
 from local_rag.web.document import view_document
@@ -42,17 +42,20 @@ async def document_list(_request: Request) -> Response:
 
 def document(request: Request) -> Response:
     """Show a part of a document."""
-    found = site_of(request).library.document(request.path_params["document"])
-    view = view_document(
-        found, chunk_id=offset(request, "chunk"), start=offset(request, "from"), page=offset(request, "page")
-    )
+    library, chunk = site_of(request).library, known(request, "chunk")
+    found = library.document(request.path_params["document"])
+    # The passage that stands for a whole document is none of its chunks.
+    if chunk and not any(one.chunk_id == chunk for one in found.passages) and library.passage(chunk).path != found.path:
+        raise MissingError("This passage belongs to another document; search again.")
+    view = view_document(found, chunk_id=chunk, start=offset(request, "from"), page=known(request, "page"))
     is_pdf = found.path.lower().endswith(".pdf")
     return site_of(request).page(request, "document.html", view=view, change=STATES[found.state], is_pdf=is_pdf)
 
 
 async def page_image(request: Request) -> Response:
     """Draw a page of a PDF with the words of a passage marked."""
-    path, passage = await asyncio.to_thread(_page_of, site_of(request), request)
+    site = site_of(request)
+    path, passage = await site.aside(lambda: _page_of(site, request))
     async with request.app.state.drawing:
         try:
             image = await asyncio.to_thread(draw_page, path, request.path_params["page"], passage)
@@ -68,7 +71,7 @@ def original(request: Request) -> Response:
         with open_regular(path) as file:
             size = file.seek(0, 2)
     except OSError:
-        raise LibraryError("The file was moved or deleted after indexing; its text is in the library.") from None
+        raise MissingError("The file was moved or deleted after indexing; its text is in the library.") from None
     name = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in path.name)
     headers = {"content-disposition": f'attachment; filename="{name}"', "content-security-policy": "sandbox"}
     return StreamingResponse(_blocks(path, size), media_type="application/octet-stream", headers=headers)
@@ -91,9 +94,9 @@ def _blocks(path: Path, size: int) -> Iterator[bytes]:
 
 def _page_of(site: Site, request: Request) -> tuple[Path, str]:
     """Return the file of a PDF and the text of the passage to mark, empty if none is named."""
-    found, chunk = site.library.document(request.path_params["document"], with_text=False), offset(request, "chunk")
+    found, chunk = site.library.document(request.path_params["document"], with_text=False), known(request, "chunk")
     if not found.path.lower().endswith(".pdf"):
-        raise LibraryError("Only pages of a PDF are drawn.")
+        raise MissingError("Only pages of a PDF are drawn.")
     try:
         passage = site.library.passage(chunk)
     except MissingError:
@@ -102,5 +105,16 @@ def _page_of(site: Site, request: Request) -> tuple[Path, str]:
 
 
 def offset(request: Request, name: str) -> int:
-    """Return a number from the address, 0 if there is none."""
-    return parse_number(request.query_params.get(name, "")) or 0
+    """Return a number from the address, 0 if there is none; raise QuestionError for what is no number."""
+    text = request.query_params.get(name, "0")
+    if (number := parse_number(text)) is None:
+        raise QuestionError(f"{name} is {text[:20]!r} in this address; give a number.")
+    return number
+
+
+def known(request: Request, name: str) -> int:
+    """Return the number of a passage or page from the address, 0 if there is none; raise MissingError for no number."""
+    try:
+        return offset(request, name)
+    except QuestionError:
+        raise MissingError(f"There is no such {name}; search again.") from None

@@ -4,9 +4,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from local_rag.errors import LibraryError
+from local_rag.errors import QuestionError
 from local_rag.web.conversation import view_turn
-from local_rag.web.pages.base import form_of, json_response, parse_number, site_of, wants_json
+from local_rag.web.pages.base import Site, form_of, json_response, parse_number, site_of, wants_json
 
 _SHOWN = 50
 
@@ -41,13 +41,18 @@ async def forget(request: Request) -> Response:
     named = str((await form_of(request)).get("id", ""))
     number = parse_number(named)
     if named != "all" and number is None:
-        raise LibraryError("No conversation was named; choose one of the history.")
-    with site_of(request).service.history() as kept:
+        raise QuestionError("No conversation was named; choose one of the history.")
+    site = site_of(request)
+    await site.aside(lambda: _forget(site, number))
+    return RedirectResponse("/history", 303)
+
+
+def _forget(site: Site, number: int | None) -> None:
+    with site.service.history() as kept:
         if number is None:
             kept.forget_all()
         else:
             kept.forget(number)
-    return RedirectResponse("/history", 303)
 
 
 ROUTES = (

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from local_rag.display import display_path, one_line, passage_as_dict
-from local_rag.errors import LibraryError
+from local_rag.errors import LibraryError, QuestionError
 from local_rag.library import Library
 from local_rag.records import Passage
 from local_rag.retrieval.search import Trace
@@ -58,6 +58,11 @@ async def inspect(request: Request) -> Response:
         return await site.show(request, "inspect.html", **shared | empty)
     asked = SearchRequest(question=text, top=max(_ROWS, site.library.settings.passages))
     trace = await unless_gone(request.receive, site.service.search(asked, caller_of(request)).outcome())
+    return await site.aside(lambda: _found(request, trace, shared))
+
+
+def _found(request: Request, trace: Trace, shared: Mapping[str, Any]) -> Response:
+    site, text, path = site_of(request), shared["question"], shared["path"]
     kept = site.library.settings.passages
     located = zip(trace.passages, site.library.locate(trace.passages), strict=True)
     missing = why_missing(site.library, trace, path) if path.strip() else []
@@ -74,7 +79,7 @@ async def inspect(request: Request) -> Response:
     if wants_json(request):
         passages = [passage_as_dict(row.passage) | {"kept": row.kept} for row in rows]
         return json_response({"question": text, "seconds": trace.seconds, "passages": passages, "missing": missing})
-    return await site.show(
+    return site.page(
         request,
         "inspect.html",
         **shared,
@@ -93,8 +98,9 @@ async def keep(request: Request) -> Response:
     question, chunk = str(fields.get("question", "")), parse_number(str(fields.get("chunk", "")))
     require_question(question)
     if chunk is None:
-        raise LibraryError("No passage was named; choose the one that answers the question.")
-    write_question(site_of(request).library, question, chunk)
+        raise QuestionError("No passage was named; choose the one that answers the question.")
+    library = site_of(request).library
+    await site_of(request).aside(lambda: write_question(library, question, chunk))
     return RedirectResponse(f"/inspect?{urlencode({'q': question, 'written': 1})}", 303)
 
 

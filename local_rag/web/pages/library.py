@@ -1,5 +1,6 @@
 """The page of the library: documents, a running index, models, disk, and what needs attention; and the health check."""
 
+import asyncio
 import threading
 import time
 from collections import deque
@@ -8,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from local_rag.errors import ModelError
 from local_rag.library import Library
 from local_rag.maintenance.contents import IndexedDocument, IndexProgress
-from local_rag.maintenance.doctor import diagnose
 from local_rag.maintenance.status import Status
 from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
@@ -99,37 +99,47 @@ def library(request: Request) -> Response:
     view = view_library(site_of(request).library, request.app.state.pace, start=offset(request, "from"))
     if wants_json(request):
         return json_response(view)
-    return site_of(request).page(request, "library.html", view=view, findings=None)
+    return site_of(request).page(request, "library.html", view=view, checkup=request.app.state.checkup.view)
 
 
 def progress(request: Request) -> Response:
-    """Return the part of the page that shows a running index."""
+    """Return the part of the page that shows a running index; a header says whether one is running."""
     site = site_of(request)
     running = view_progress(site.library.index_progress(), request.app.state.pace)
-    return HTMLResponse(site.fragment("progress.html", progress=running))
+    return _part(site.fragment("progress.html", progress=running), running=running.running)
 
 
-def doctor(request: Request) -> Response:
-    """Check machine, models and library, and show what was found."""
-    site = site_of(request)
-    findings = list(diagnose(site.library.folder, profile=site.library.settings.profile))
-    view = view_library(site.library, request.app.state.pace)
-    return site.page(request, "library.html", view=view, findings=findings)
+async def doctor(request: Request) -> Response:
+    """Begin to check machine, models and library."""
+    request.app.state.checkup.start(site_of(request).library)
+    return RedirectResponse("/library#doctor", 303)
 
 
-def health(request: Request) -> Response:
-    """Return whether the server is ready to search."""
+def doctor_findings(request: Request) -> Response:
+    """Return the part of the page that shows what a check has found so far."""
+    checkup = request.app.state.checkup.view
+    return _part(site_of(request).fragment("checkup.html", checkup=checkup), running=bool(checkup and checkup.running))
+
+
+async def health(request: Request) -> Response:
+    """Return whether the server is ready to search; this waits for no disk and no page."""
     site = site_of(request)
     worker = site.service.worker
     if not worker.ready:
         worker.wake()
-    return json_response({"ready": worker.ready, "sealed": site.seal.badge().sealed, "loaded": worker.loaded})
+    badge = await asyncio.to_thread(site.seal.badge)
+    return json_response({"ready": worker.ready, "sealed": badge.sealed, "loaded": worker.loaded})
+
+
+def _part(html: str, *, running: bool) -> Response:
+    return HTMLResponse(html, headers={"x-local-rag-running": "yes" if running else "no"})
 
 
 ROUTES = (
     Route("/library", library),
     Route("/library/progress", progress),
     Route("/library/doctor", doctor, methods=["POST"]),
+    Route("/library/doctor", doctor_findings),
     Route("/healthz", health),
 )
 
