@@ -37,7 +37,6 @@ _OWN_WORDS = re.compile(
     re.IGNORECASE,
 )
 _CLOSEST = 3  # passages to name if there is no answer
-LEAST_COVERAGE = 0.3  # the share of a sentence's new words in the units that it stands on
 
 
 def answer_room(context_length: int, _sequences: int) -> int:
@@ -157,7 +156,7 @@ class Answerer:
     def _outcome(self, draft: Draft | None, likely: float | None, *, strict: bool, anyway: bool) -> Outcome:
         if draft is None:
             return "refused"
-        supported = [one for one in draft.sentences if _is_supported(one)]
+        supported = [one for one in draft.sentences if one.is_supported]
         if anyway and draft.sentences:
             return "answered"
         gate = self.calibration
@@ -177,7 +176,7 @@ class Answerer:
             quotes = quote_best(draft.sentences, sources)
             text = "\n".join([NOT_SURE, *(f"- {unwrapped(one.text)} [{one.citation}]" for one in quotes)])
         elif draft and outcome == "answered":
-            supported = [one for one in draft.sentences if _is_supported(one)] or draft.sentences
+            supported = [one for one in draft.sentences if one.is_supported] or draft.sentences
             given = [one for one in supported if not one.missing] or supported
             quotes = quote_support(given, sources)
             support = tuple(map(_support, given))
@@ -212,12 +211,8 @@ def _closeness(sentences: Sequence[Attribution], sources: Sequence[Source]) -> d
     return {"fit": fit, "lead": fit - max(shown)}
 
 
-def _is_supported(sentence: Attribution) -> bool:
-    return bool(sentence.units) and sentence.coverage >= LEAST_COVERAGE
-
-
 def _support(sentence: Attribution) -> SentenceSupport:
     numbers = tuple(dict.fromkeys(number + 1 for number, _ in sentence.units))
     return SentenceSupport(
-        sentence.sentence, _is_supported(sentence) and not sentence.missing, sentence.missing, numbers
+        sentence.sentence, sentence.is_supported and not sentence.missing, sentence.missing, numbers
     )

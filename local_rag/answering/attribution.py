@@ -17,6 +17,7 @@ from local_rag.verification.sources import Source as FactSource
 MOST_UNITS = 3  # that one sentence may stand on
 _ABOUT = 0.5  # the weight of a word of the question against a new one
 _WORTH = 0.2  # the least share of a sentence's new words that another unit must add
+_LEAST_COVERAGE = 0.3  # of a sentence that stands on its units
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,11 @@ class Attribution:
     units: tuple[tuple[int, Unit], ...]
     coverage: float
     missing: tuple[str, ...]
+
+    @property
+    def is_supported(self) -> bool:
+        """Return whether the sentence stands on units at all; otherwise it is not given."""
+        return bool(self.units) and self.coverage >= _LEAST_COVERAGE
 
 
 class Attributor:
@@ -58,7 +64,8 @@ class Attributor:
         found, left = list[int](), wanted
         total = self._weight(wanted)
         while left and len(found) < MOST_UNITS:
-            best = max(self._candidates(found), key=lambda one: self._fit(one, left, first=not found), default=None)
+            candidates = self._candidates(found, said)
+            best = max(candidates, key=lambda one: self._fit(one, left, first=not found), default=None)
             if best is None or self._weight(left & self._words[best]) < (_WORTH if found else 1e-9) * total:
                 break
             found.append(best)
@@ -70,9 +77,20 @@ class Attributor:
             sentence, tuple(self._units[one] for one in found), coverage, tuple(fact.text for fact in missing)
         )
 
-    def _candidates(self, found: Sequence[int]) -> Sequence[int]:
-        """Return the units that a sentence may stand on: all of them, then those of the same passage."""
-        return [one for one in range(len(self._units)) if not found or self._units[one][0] == self._units[found[0]][0]]
+    def _candidates(self, found: Sequence[int], said: frozenset[str]) -> Sequence[int]:
+        """Return the units that a sentence may stand on: all of them, then those of the same passage.
+
+        Another unit must also say a word of the sentence that the `found` ones lack: a number alone, which may count
+        anything, does not make it belong to the sentence.
+        """
+        if not found:
+            return range(len(self._units))
+        lacking = said.difference(*(self._words[one] for one in found))
+        return [
+            one
+            for one, (number, _) in enumerate(self._units)
+            if number == self._units[found[0]][0] and any(word.isalpha() for word in lacking & self._words[one])
+        ]
 
     def _fit(self, index: int, wanted: frozenset[str], *, first: bool) -> tuple[float, int]:
         """Return how many wanted words a unit has, by weight; the first should also be about the question."""

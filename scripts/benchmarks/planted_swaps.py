@@ -6,9 +6,9 @@ A line of the dataset has `question`, `answer` and `golden`. `golden` has the id
 the same folder. In a dataset without documents it names a file in that folder, and the chunk that contains `passage` is
 shown. Each sentence is checked against the units of the passages that it stands on, as `ask` does. A number is replaced
 with another number of the same unit, or else of the same shape; a name with another name of as many words. Both come
-from the passages of all questions. What is swapped is not found with local_rag's own rules, so what those rules
-overlook counts as missed. Each unchanged answer is checked too. A hash of the question's words splits the questions in
-halves: one to choose rules on, one to report.
+from the passages of all questions. A sentence that stands on no unit, and so is not given, counts as flagged. What is
+swapped is not found with local_rag's own rules, so what those rules overlook counts as missed. Each unchanged answer is
+checked too. A hash of the question's words splits the questions in halves: one to choose rules on, one to report.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local_rag.answering.attribution import Attributor
+from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.selection import whole_sources
 from local_rag.models.registry import resolve
 from local_rag.reading.read import read
@@ -157,7 +157,7 @@ def measure(cases: Sequence[Case], count: int, seed: int) -> dict[str, Any]:
             "old": old,
             "new": new,
             "answer": answer,
-            "flagged": bool(unsupported(case, answer)),
+            "flagged": not given(case, answer),
             "also_read": any(re.search(rf"(?<!\w){re.escape(new)}(?!\w)", one.text) for one in case.passages),
         }
         for case, old, new, answer in chance.sample(found, min(count, len(found)))
@@ -180,10 +180,18 @@ def measure(cases: Sequence[Case], count: int, seed: int) -> dict[str, Any]:
 
 
 def unsupported(case: Case, answer: str) -> list[str]:
-    """Return the numbers and names of an answer that the units it stands on lack."""
+    """Return the numbers and names that the units of an answer lack."""
+    return [word for sentence in _attributed(case, answer) for word in sentence.missing]
+
+
+def given(case: Case, answer: str) -> bool:
+    """Return whether `ask` would give an answer without a remark: each sentence stands on units that lack nothing."""
+    return all(one.is_supported and not one.missing for one in _attributed(case, answer))
+
+
+def _attributed(case: Case, answer: str) -> list[Attribution]:
     attributor = Attributor(case.question, whole_sources(case.question, [case.passages]))
-    sentences = (attributor.attribute(sentence.strip()) for sentence in split_sentences(answer))
-    return [word for sentence in sentences for word in sentence.missing]
+    return [attributor.attribute(sentence.strip()) for sentence in split_sentences(answer)]
 
 
 def main() -> None:

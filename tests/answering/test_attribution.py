@@ -56,6 +56,23 @@ def test_what_no_unit_says_covers_less_and_other_numbers_are_missing() -> None:
     assert (none.units, none.coverage) == ((), 0.0)
 
 
+def test_a_number_alone_does_not_make_another_unit_belong_to_a_sentence() -> None:
+    found = attributor("What does a bed cost?", "A bed costs 890 kroner, linen included. The boat costs 460 kroner.")
+    answer = found.attribute("A bed costs 460 kroner, linen included.")
+    assert stands_on(answer) == [(0, "A bed costs 890 kroner, linen included.")]
+    assert answer.missing == ("460 kroner",)
+    both = found.attribute("A bed costs 890 kroner and the boat 460 kroner.")
+    assert len(both.units) == 2
+    assert not both.missing
+
+
+def test_a_sentence_without_units_or_with_few_of_its_words_in_them_is_not_supported() -> None:
+    found = attributor("When does it leave?", BOAT)
+    assert found.attribute("The boat leaves at seven.").is_supported
+    assert not found.attribute("Bananas ripen.").is_supported
+    assert not found.attribute("The boat brings bananas, apples, pears, plums and cherries.").is_supported
+
+
 def test_sources_are_close_if_they_share_a_word_with_the_question() -> None:
     assert attributor("Which boats?", BOAT).is_close
     assert not attributor("How long is a camel?", BOAT).is_close

@@ -35,7 +35,7 @@ def test_prompts_limits_and_thresholds_are_constants_of_these_modules() -> None:
     assert constants(prompt).keys() >= {"_SYSTEM", "REQUEST", "PROPOSAL", "PART", "MAX_ANSWER_TOKENS"}
     assert constants(selection).keys() >= {"SHOWN_TOKENS", "_PASSAGES"}
     assert constants(attribution).keys() >= {"MOST_UNITS", "_WORTH"}
-    assert constants(answerer).keys() >= {"LEAST_COVERAGE", "MOST_SENTENCES"}
+    assert constants(answerer).keys() >= {"MOST_SENTENCES", "NOT_SURE"}
     assert constants(follow_ups).keys() >= {"FOLLOW_UPS"}
     assert {prompt, selection, attribution, answerer, gate, follow_ups, search} <= set(answering_modules())
 
