@@ -213,6 +213,4 @@ def _closeness(sentences: Sequence[Attribution], sources: Sequence[Source]) -> d
 
 def _support(sentence: Attribution) -> SentenceSupport:
     numbers = tuple(dict.fromkeys(number + 1 for number, _ in sentence.units))
-    return SentenceSupport(
-        sentence.sentence, sentence.is_supported and not sentence.missing, sentence.missing, numbers
-    )
+    return SentenceSupport(sentence.sentence, sentence.is_supported and not sentence.missing, sentence.missing, numbers)
