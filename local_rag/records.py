@@ -35,6 +35,19 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """A table, as character offsets in the document's text: its start, the start of its first row, its end.
+
+    Each line is a row. `columns` are the names of the columns; none if each row names them itself.
+    """
+
+    start: int
+    rows: int
+    end: int
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """The origin that a document states; a field is empty if the document does not state it.
 
@@ -70,6 +83,7 @@ class Document:
     kind: DocumentKind
     language: str | None = None
     headings: tuple[Heading, ...] = ()
+    tables: tuple[Table, ...] = ()
     pages: tuple[int, ...] = ()
     is_source: bool = True
     notes: tuple[str, ...] = ()
@@ -81,7 +95,8 @@ class Chunk:
     """A span of a document: `text == document.text[start:end]`.
 
     `headings` are the titles above it, outermost first. `page`, `line` and `end_line` count from 1; each is None if the
-    document has no pages or lines.
+    document has no pages or lines. A chunk that begins below the header of a table repeats it in `table_header`, as a
+    row of Markdown; if it begins within a row, the line above says which row it is.
     """
 
     position: int
@@ -92,6 +107,12 @@ class Chunk:
     page: int | None = None
     line: int | None = None
     end_line: int | None = None
+    table_header: str = ""
+
+    @property
+    def full_text(self) -> str:
+        """Return the text below the header of its table, as it is indexed and shown to a model."""
+        return f"{self.table_header}\n{self.text}" if self.table_header else self.text
 
 
 def heading_path(title: str, headings: Sequence[str]) -> str:
@@ -214,7 +235,8 @@ class Hit:
 class Passage:
     """A chunk that was found, or several adjacent ones, with its rank in each list.
 
-    `start` and `end` are character offsets in the document's text, and `also_in` holds the locations of copies. `weak`
+    `start` and `end` are character offsets in the document's text, `table_header` is as in a chunk, and `also_in` holds
+    the locations of copies. `weak`
     is true if the reranker's score shows that the passage hardly fits, and None if the reranker did not score it or its
     scale is unknown. A passage of the kind `document` represents a whole document: its text is the beginning and the
     outline of the document, its context is what a model wrote about it, and its span is empty at the beginning.
@@ -238,6 +260,7 @@ class Passage:
     provenance: Provenance = UNKNOWN
     weak: bool | None = None
     kind: RowKind = "chunk"
+    table_header: str = ""
 
     @property
     def location(self) -> str:

@@ -12,7 +12,9 @@ Kind = Literal["sentence", "item", "step", "row", "code"]
 
 _HEADING = re.compile(r"[^\S\n]{0,3}#{1,6}\s+(?=\S)")
 _FENCE = re.compile(r"[^\S\n]*(`{3,}|~{3,})")
-_ROW = re.compile(r"[^\S\n]*\|")
+_ROW = re.compile(r"[^\S\n]*\||Row \d+: ")
+_SHEET_ROW = re.compile(r"Row \d+: ")
+_CELL_END = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"[\s|:=_*-]+\Z")  # between the head and the rows of a table, below a heading, between sections
 _STEP = re.compile(r"[^\S\n]*\(?\d{1,3}[.)]\s")
 _ITEM = re.compile(r"[^\S\n]*[-*+\u2022]\s")
@@ -62,21 +64,37 @@ def headings_of(passage: Passage) -> str:
 def _units(index: int, passage: Passage) -> Iterator[Unit]:
     text, heading, above = passage.text, "", {passage.title, *passage.headings}
     blocks = list(_blocks(text))
-    head: list[str] = []
+    head, label = _header(passage)
     for number, block in enumerate(blocks):
         start, end = block.start, block.end
+        if number == 0 and label:
+            # The passage begins within a long row: the header of its table says in which one.
+            row = text[start:end]
+            said = _row(head, _cells(row), cut=True) if head else " ".join(row.split())
+            yield Unit(
+                index,
+                "row",
+                f"{label} {said}" if label.endswith(":") else f"{label}; {said}",
+                start,
+                end,
+                block.paragraph,
+            )
+            continue
         if block.kind not in {"row", "rule"}:
             head = []
         if block.kind == "heading":
             words = " ".join(_HEADING.sub("", text[start:end], count=1).split())
             heading = "" if words in above else words
+        elif block.kind == "row" and (numbered := _SHEET_ROW.match(text, start, end)):
+            yield Unit(index, "row", text[numbered.end() : end], start, end, block.paragraph, heading)
         elif block.kind == "row":
             cells = _cells(text[start:end])
             following = blocks[number + 1] if number + 1 < len(blocks) else None
             if following and following.kind == "rule" and not head:
                 head = cells
                 continue
-            yield Unit(index, "row", _row(head, cells), start, end, block.paragraph, heading)
+            cut = bool(passage.table_header) and not text[start:end].endswith("|")
+            yield Unit(index, "row", _row(head, cells, cut=cut), start, end, block.paragraph, heading)
         elif block.kind == "sentence":
             for first, last in _sentences(text, start, end):
                 yield Unit(index, "sentence", text[first:last], first, last, block.paragraph, heading)
@@ -139,12 +157,25 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             yield first, first + len(kept)
 
 
+def _header(passage: Passage) -> tuple[list[str], str]:
+    """Return the names of the columns above a passage that begins within a table, and the row that it continues."""
+    names, label = list[str](), ""
+    for line in passage.table_header.splitlines():
+        if line.startswith("|"):
+            names = _cells(line)
+        else:
+            label = _SHEET_ROW.sub("", line)
+    return names, label
+
+
 def _cells(row: str) -> list[str]:
-    return [" ".join(cell.split()) for cell in row.strip().strip("|").split("|")]
+    text = row.strip().removeprefix("|")
+    inner = text[:-1] if text.endswith("|") and not text.endswith("\\|") else text
+    return [" ".join(cell.replace("\\|", "|").split()) for cell in _CELL_END.split(inner)]
 
 
-def _row(head: list[str], cells: list[str]) -> str:
-    """Write a row so that it can be understood without its table."""
-    if len(head) != len(cells):
+def _row(head: list[str], cells: list[str], *, cut: bool = False) -> str:
+    """Write a row so that it can be understood without its table; `cut` if its last cells may be missing."""
+    if len(head) != len(cells) and not (cut and len(head) > len(cells)):
         return " | ".join(cell for cell in cells if cell)
-    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in zip(head, cells, strict=True) if cell)
+    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in zip(head, cells, strict=False) if cell)

@@ -132,4 +132,4 @@ class Embedding:
         """Return the parts of a row that are indexed: headings, context and text."""
         titled = self._settings.context != "none" or stored.kind == "document"
         headings = heading_path(stored.title, stored.chunk.headings) if titled else ""
-        return headings, stored.context if self._situated else "", stored.chunk.text
+        return headings, stored.context if self._situated else "", stored.chunk.full_text

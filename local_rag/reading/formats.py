@@ -15,7 +15,7 @@ from local_rag.reading.converters.mail import convert_mail
 from local_rag.reading.converters.notebooks import convert_notebook
 from local_rag.reading.converters.office import convert_docx, convert_pptx
 from local_rag.reading.converters.pdf import convert_pdf
-from local_rag.reading.converters.tables import convert_csv, convert_xlsx
+from local_rag.reading.converters.sheets import convert_csv, convert_xlsx
 from local_rag.records import DocumentKind
 
 

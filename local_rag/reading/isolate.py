@@ -35,7 +35,8 @@ _SET_PARENT_DEATH_SIGNAL = 1  # prctl
 class ReadFile:
     """A file that was read: the SHA-256 of its bytes, its document and its chunks.
 
-    The document has no headings here, because a text may have millions. Each chunk has the headings above it.
+    The document has no headings and tables here, because a text may have millions. Each chunk has the headings above
+    it and the header of its table.
     """
 
     sha256: str
@@ -150,8 +151,8 @@ def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
     pages, notes = tuple(document.pop("pages")), tuple(document.pop("notes"))
     read = Document(path=path, pages=pages, notes=notes, provenance=provenance, **document)
     chunks = tuple(
-        Chunk(position, start, end, read.text[start:end], tuple(headings), page, line, end_line)
-        for position, (start, end, headings, page, line, end_line) in enumerate(fields["chunks"])
+        Chunk(position, start, end, read.text[start:end], tuple(headings), page, line, end_line, table_header)
+        for position, (start, end, headings, page, line, end_line, table_header) in enumerate(fields["chunks"])
     )
     return ReadFile(fields["sha256"], read, chunks)
 
@@ -170,12 +171,14 @@ def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
         return {"reason": "is nested too deeply"}
     except Exception as error:  # noqa: BLE001  a single file must not end the run
         return {"reason": f"cannot be read ({type(error).__name__}: {error})"}
-    fields = asdict(replace(document, headings=()))
-    del fields["path"], fields["headings"]
+    fields = asdict(replace(document, headings=(), tables=()))
+    del fields["path"], fields["headings"], fields["tables"]
     return {
         "sha256": hashlib.sha256(data).hexdigest(),
         "document": fields,
-        "chunks": [(one.start, one.end, one.headings, one.page, one.line, one.end_line) for one in chunks],
+        "chunks": [
+            (one.start, one.end, one.headings, one.page, one.line, one.end_line, one.table_header) for one in chunks
+        ],
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from local_rag.reading.source_code import line_starts
-from local_rag.records import Heading
+from local_rag.records import Heading, Table
 
 # Front matter is distinguished from text between two rules line by line and within bounds, because one pattern over
 # all lines would backtrack in exponential time.
@@ -14,6 +14,7 @@ _FRONT_MATTER_LINES, _FRONT_MATTER_CHARACTERS = 500, 64 * 1024
 _FIRST_KEY = re.compile(r"[\w-]+[ \t]*:(?:\s|$)")
 _YAML_LINE = re.compile(r"""\s|-(?:\s|$)|[\]}]|[\w"'][^:]{0,60}:(?:\s|$)""")
 _HEADING_LINE = re.compile(r"#{1,6}\s")
+_TABLE_RULE = re.compile(r"^[ \t>]*\|?[ \t]*:?-+:?[ \t]*\|", re.MULTILINE)
 _LONGEST_UNDERLINED = 300  # characters of a heading above a line of === or ---
 _TAG_OPENING = re.compile(r"(?P<comment>\{%-?\s*comment\b)|(?P<tag>\{%)|(?P<html><!--)")
 _TAG_CLOSING = {
@@ -92,6 +93,24 @@ def find_headings(text: str) -> tuple[Heading, ...]:
             if title:
                 headings.append(Heading(level=int(opening.tag[1:]), title=title, start=starts[opening.map[0]]))
     return tuple(headings)
+
+
+def find_tables(text: str) -> tuple[Table, ...]:
+    """Return the tables with pipes; the start and end are those of their lines."""
+    if not _TABLE_RULE.search(text):
+        return ()
+    from markdown_it import MarkdownIt
+
+    starts = [*line_starts(text), len(text)]
+    tables, columns, start, end = list[Table](), list[str](), 0, 0
+    for token, following in pairwise(MarkdownIt("commonmark").enable("table").disable("inline").parse(text)):
+        if token.type == "th_open":
+            columns.append(" ".join(following.content.split()))
+        elif token.type == "tbody_open" and token.map:
+            tables.append(Table(start, starts[token.map[0]], end, tuple(columns)))
+        elif token.type == "table_open" and token.map:
+            start, end, columns = starts[token.map[0]], starts[token.map[1]], []
+    return tuple(tables)
 
 
 def _is_yaml(lines: Sequence[str]) -> bool:

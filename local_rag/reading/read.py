@@ -12,7 +12,7 @@ from local_rag.files import open_regular
 from local_rag.reading.converters.converted import Converted, check_archive
 from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
 from local_rag.reading.formats import Format, format_of
-from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, title_of
+from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, find_tables, title_of
 from local_rag.reading.provenance import provenance_of_fields, scraped_from
 from local_rag.reading.source_code import find_definitions
 from local_rag.reading.walk import MAX_BYTES
@@ -108,6 +108,9 @@ def make_document(
     headings = converted.headings
     if headings is None:
         headings = find_headings(text) if kind == "markdown" else find_definitions(text) if language == "python" else ()
+    tables = converted.tables
+    if tables is None:
+        tables = find_tables(text) if kind == "markdown" else ()
     first = headings[0].title if headings and kind == "markdown" else path.name if kind == "code" else _title_of(path)
     return Document(
         path=path,
@@ -116,6 +119,7 @@ def make_document(
         kind=kind,
         language=language,
         headings=tuple(replace(heading, title=_cut(heading.title)) for heading in headings),
+        tables=tables,
         pages=converted.pages,
         is_source=is_source,
         notes=_limit_notes(converted.notes),

@@ -31,9 +31,12 @@ class Ruler:
     def count(self, start: int, end: int) -> int:
         """Return the number of tokens in a span."""
         if (start, end) not in self._counts:
-            encoding = self.tokenizer.encode(self.text[start:end], add_special_tokens=False)
-            self._counts[start, end] = len(encoding.ids)
+            self._counts[start, end] = self.tokens(self.text[start:end])
         return self._counts[start, end]
+
+    def tokens(self, text: str) -> int:
+        """Return the number of tokens in any text."""
+        return len(self.tokenizer.encode(text, add_special_tokens=False).ids) if text else 0
 
     def fits(self, start: int, end: int) -> bool:
         """Return whether a span is within the limits of a chunk."""

@@ -21,6 +21,7 @@ from local_rag.reading.ruler import (
     without_limits,
 )
 from local_rag.reading.source_code import find_boundaries, line_starts
+from local_rag.reading.split_tables import pieces_of, split_table, table_at, table_header
 from local_rag.records import Chunk, Document, Heading
 from local_rag.settings import Chunker
 
@@ -68,7 +69,8 @@ def split(
 
     The chunks are in order, cover all text except white space, and do not cross pages. Each may start with up to
     `overlap` tokens of the previous one, unless it starts with a heading. `auto` chooses by the document's kind. Only a
-    single character of more than `max_tokens` tokens exceeds the limit.
+    single character of more than `max_tokens` tokens exceeds the limit. A long table is cut between its rows, so that
+    each chunk has room for the header that it repeats.
     """
     if max_tokens < 1 or not 0 <= overlap < max_tokens:
         raise LocalRagError(f"Chunks of {max_tokens} tokens cannot overlap by {overlap}; choose a smaller overlap.")
@@ -82,6 +84,9 @@ def split(
         spans = _split_page(document, ruler, chunker, page_start, page_end)
         starts = _starts_with_overlap(document, ruler, spans, overlap, max_tokens)
         for (core, end), start in zip(spans, starts, strict=True):
+            header = _header_above(document, ruler, start)
+            if ruler.tokens(header) + ruler.count(start, end) > max_tokens:  # never with a table's own splitting
+                header = ""
             chunks.append(
                 Chunk(
                     position=len(chunks),
@@ -92,6 +97,7 @@ def split(
                     page=bisect_right(document.pages, core) or None,
                     line=bisect_right(lines, start) or None,
                     end_line=bisect_right(lines, end - 1) or None,
+                    table_header=header,
                 )
             )
     return tuple(chunks)
@@ -104,13 +110,21 @@ def _split_page(document: Document, ruler: Ruler, chunker: Chunker, start: int, 
     if chunker == "code":
         spans = _split_code(ruler, find_boundaries(document.text, document.language), start, end)
     else:
-        spans = _split_by_library(ruler, chunker, start, end)
+        spans = _split_text_and_tables(document, ruler, chunker, start, end)
     fitting = [piece for span in spans for piece in _cut_to_limit(ruler, *span)]
     if document.kind != "code":
         fitting = _keep_headings_with_text(
             document.headings, ruler, _cut_at_headings(document.headings, ruler, fitting)
         )
-    return _join_tiny(ruler, fitting)
+    return _join_tiny(document, ruler, fitting)
+
+
+def _split_text_and_tables(document: Document, ruler: Ruler, chunker: Chunker, start: int, end: int) -> Iterator[Span]:
+    for (first, last), table in pieces_of(document.tables, ruler, start, end):
+        if table is None:
+            yield from _split_by_library(ruler, chunker, first, last)
+        else:
+            yield from split_table(table, ruler, first, last)
 
 
 def _cut_to_limit(ruler: Ruler, start: int, end: int) -> Iterator[Span]:
@@ -230,16 +244,28 @@ def _is_headings_alone(headings: Sequence[Heading], ruler: Ruler, start: int, en
     return _trailing_headings(headings, ruler.text, *ruler.trim(start, end)) == start
 
 
-def _join_tiny(ruler: Ruler, spans: Iterable[Span]) -> list[Span]:
+def _join_tiny(document: Document, ruler: Ruler, spans: Iterable[Span]) -> list[Span]:
     """Join each tiny span with the previous one, else with the next one, if both fit into one chunk."""
     tiny = ruler.limit * _TINY
     joined: list[Span] = []
     for start, end in spans:
-        if joined and ruler.fits(joined[-1][0], end) and min(ruler.count(*joined[-1]), ruler.count(start, end)) < tiny:
+        small = joined and min(ruler.count(*joined[-1]), ruler.count(start, end)) < tiny
+        if small and _fits(document, ruler, joined[-1][0], end):
             joined[-1] = joined[-1][0], end
         else:
             joined.append((start, end))
     return joined
+
+
+def _fits(document: Document, ruler: Ruler, start: int, end: int) -> bool:
+    """Return whether a span fits into a chunk together with the header that it repeats."""
+    header = ruler.tokens(_header_above(document, ruler, start))
+    return ruler.fits(start, end) and ruler.count(start, end) + header <= ruler.limit
+
+
+def _header_above(document: Document, ruler: Ruler, start: int) -> str:
+    table = table_at(document.tables, start)
+    return table_header(table, ruler, start) if table else ""
 
 
 def _starts_with_overlap(
@@ -261,7 +287,8 @@ def _starts_with_overlap(
             (
                 candidate
                 for candidate in candidates
-                if ruler.count(candidate, before_end) <= overlap and ruler.count(candidate, end) <= max_tokens
+                if ruler.count(candidate, before_end) <= overlap
+                and ruler.count(candidate, end) + ruler.tokens(_header_above(document, ruler, candidate)) <= max_tokens
             ),
             start,
         )

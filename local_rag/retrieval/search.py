@@ -248,4 +248,5 @@ def found_passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], *, s
         end=chunk.end,
         provenance=stored.provenance,
         kind=stored.kind,
+        table_header=chunk.table_header,
     )

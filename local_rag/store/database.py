@@ -42,7 +42,7 @@ _BELOW = "(path = ?1 OR substr(path, 1, length(?1) + 1) = ?1 || '/')"
 _DOCUMENT_QUERY = "SELECT id, path, size, modified_ns, sha256, title, split_key FROM documents"
 _CHUNK_QUERY = """
 SELECT chunks.id, document_id, path, title, position, start, end, chunks.text, headings, page, line, end_line,
-       coalesce(contexts.text, ''), coalesce(contexts.kind, ''), chunks.kind, url, date, author, tags
+       table_header, coalesce(contexts.text, ''), coalesce(contexts.kind, ''), chunks.kind, url, date, author, tags
 FROM chunks JOIN documents ON documents.id = document_id LEFT JOIN contexts ON contexts.key = context_key
 LEFT JOIN provenance USING (document_id)
 """
@@ -313,12 +313,13 @@ class Store:
 
     def _put_chunks(self, chunks: Iterable[tuple[int, Chunk]], kind: RowKind) -> None:
         self.connection.executemany(
-            "INSERT INTO chunks (document_id, position, start, end, text, headings, page, line, end_line, kind) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunks (document_id, position, start, end, text, headings, page, line, end_line, "
+            "table_header, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     document, chunk.position, chunk.start, chunk.end, chunk.text,
-                    json.dumps(chunk.headings, ensure_ascii=False), chunk.page, chunk.line, chunk.end_line, kind,
+                    json.dumps(chunk.headings, ensure_ascii=False), chunk.page, chunk.line, chunk.end_line,
+                    chunk.table_header, kind,
                 )
                 for document, chunk in chunks
             ],
@@ -460,8 +461,10 @@ def _marks(values: Sequence[object]) -> str:
 
 
 def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:
-    identifier, document_id, path, title, position, start, end, text, headings, page, line, end_line, *rest = row
+    identifier, document_id, path, title, position, start, end, text, headings, page, line, end_line, header, *rest = (
+        row
+    )
     context, context_kind, kind, url, date, author, tags = rest
     said = UNKNOWN if url is None else Provenance(url, date, author, tuple(json.loads(str(tags))))  # type: ignore[arg-type]
-    chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), page, line, end_line)  # type: ignore[arg-type]
+    chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), page, line, end_line, header)  # type: ignore[arg-type]
     return StoredChunk(identifier, document_id, path, title, chunk, context, context_kind, said, kind)  # type: ignore[arg-type]

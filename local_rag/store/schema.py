@@ -81,6 +81,7 @@ CREATE TABLE chunks (
     page INTEGER,
     line INTEGER,
     end_line INTEGER,
+    table_header TEXT NOT NULL,         -- of the table within which the chunk begins, or empty
     context_key TEXT,
     vector_key TEXT,
     kind TEXT NOT NULL DEFAULT 'chunk'  -- or 'document': the row stands for a whole document

@@ -83,3 +83,25 @@ def test_units_lie_in_their_passages_and_do_not_overlap(texts: list[str]) -> Non
 def test_no_word_of_plain_text_is_lost(text: str) -> None:
     found = units(text)
     assert "".join("".join(one.text.split()) for one in found) == "".join(text.split())
+
+
+def test_rows_below_a_repeated_header_name_their_columns() -> None:
+    found = passage("| Alke | 8:00 |\n| Terna | 7:00 |", table_header="| Boat | Leaves |")
+    assert [unit.text for unit in split_units([found])] == ["Boat: Alke; Leaves: 8:00", "Boat: Terna; Leaves: 7:00"]
+
+
+def test_a_passage_within_a_row_says_which_row() -> None:
+    found = passage("| 8:00 | 9:00\n", table_header="Boat: Alke\n| Leaves | Arrives | Days |")
+    assert [unit.text for unit in split_units([found])] == ["Boat: Alke; Leaves: 8:00; Arrives: 9:00"]
+    found = passage("and so on.\nRow 8: name: Bob; born: 1901", table_header="Row 7: name: Ada; remark:")
+    assert [unit.text for unit in split_units([found])] == ["name: Ada; remark: and so on.", "name: Bob; born: 1901"]
+
+
+def test_rows_of_a_sheet_are_units_of_their_own() -> None:
+    text = "Columns: Boat; Leaves\nRow 2: Boat: Alke. Old; Leaves: 8:00\nRow 3: Boat: Terna; Leaves: 7:00"
+    found = split_units([passage(text)])
+    assert [(unit.kind, unit.text) for unit in found[1:]] == [
+        ("row", "Boat: Alke. Old; Leaves: 8:00"),
+        ("row", "Boat: Terna; Leaves: 7:00"),
+    ]
+    assert [text[unit.start : unit.end].split(":", maxsplit=1)[0] for unit in found[1:]] == ["Row 2", "Row 3"]

@@ -469,7 +469,7 @@ def test_xlsx_rows_name_their_columns(tmp_path: Path) -> None:
         "Staff of 2024",
         "Columns: Name; Born; Share",
         "Row 3: Name: Ada; Born: 1815-12-10; Share: 2",
-        "Row 5: Name: Bob Jr",
+        "Bob Jr",
         "## Numbers",
         "Row 1: 1; 2",
     ]
@@ -578,8 +578,8 @@ def test_zip_bombs_are_refused_before_they_expand(tmp_path: Path) -> None:
 
 
 def test_a_table_whose_text_is_many_times_as_long_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ReadError, match=r"contains 57\.\d MiB of text, more than the limit of 50\.0 MiB"):
-        read_text(tmp_path, "a.csv", "a" * 100_000 + ",b\n" + "1,2\n" * 600)
+    with pytest.raises(ReadError, match=r"contains 5\d\.\d MiB of text, more than the limit of 50\.0 MiB"):
+        read_text(tmp_path, "a.csv", "a" * 100_000 + ",b\n" + "1,2\n" * 270_000)
 
 
 LAUGHS = '<!DOCTYPE x [<!ENTITY a0 "ha">{}]>'.format(

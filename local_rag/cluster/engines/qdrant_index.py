@@ -198,14 +198,15 @@ def payload_of(stored: StoredChunk, order: int) -> dict[str, Any]:
             chunk.page,
             chunk.line,
             chunk.end_line,
+            chunk.table_header,
         ],
         "provenance": [said.url, said.date, said.author, list(said.tags)] if said else None,
     }
 
 
 def _stored_chunk(identifier: int, said: Mapping[str, Any]) -> StoredChunk:
-    position, start, end, text, headings, page, line, end_line = said["chunk"]
-    chunk = Chunk(position, start, end, text, tuple(headings), page, line, end_line)
+    position, start, end, text, headings, *place = said["chunk"]
+    chunk = Chunk(position, start, end, text, tuple(headings), *place)
     from_where = said["provenance"]
     url, date, author, tags = from_where or ("", "", "", ())
     known = Provenance(url, date, author, tuple(tags)) if from_where else UNKNOWN

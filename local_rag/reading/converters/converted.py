@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from local_rag.errors import ReadError
-from local_rag.records import UNKNOWN, DocumentKind, Heading, Provenance
+from local_rag.records import UNKNOWN, DocumentKind, Heading, Provenance, Table
 
 MAX_EXPANDED_BYTES = 500 * 1000 * 1000
 MAX_EXPANSION = 200
@@ -16,7 +16,8 @@ MAX_EXPANSION = 200
 class Converted:
     """The result of a converter; `title` is None if the file has none, other fields as in Document.
 
-    `headings` are None if they are to be found in the text, as Markdown. `notes` may be of any number and length.
+    `headings` and `tables` are None if they are to be found in the text, as Markdown. `notes` may be of any number and
+    length.
     """
 
     title: str | None
@@ -24,6 +25,7 @@ class Converted:
     kind: DocumentKind
     pages: tuple[int, ...] = ()
     headings: tuple[Heading, ...] | None = None
+    tables: tuple[Table, ...] | None = None
     notes: tuple[str, ...] = ()
     provenance: Provenance = UNKNOWN
 

@@ -1,0 +1,210 @@
+"""Convert spreadsheets and tables of separated values: each row becomes a line that names its columns."""
+
+import csv
+import datetime
+import io
+import re
+import sys
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from local_rag.reading.converters.converted import Converted
+from local_rag.reading.converters.number_format import show_number
+from local_rag.reading.converters.sheet_parts import Range, SheetParts, parts_of_sheet
+from local_rag.reading.converters.tables import Row, lines_of_table
+from local_rag.reading.decode import clean, decode
+from local_rag.reading.provenance import office_provenance
+from local_rag.records import Table
+
+_DELIMITERS = ",;\t|"
+_SAMPLE, _SAMPLE_LINES, _LONGEST_SAMPLE = 64 * 1024, 10, 4 * 1024 * 1024
+_MOST_MERGED = 200_000  # cells that take their text from a merged cell
+
+
+@dataclass(slots=True)
+class _Sheet:
+    """The cells of a sheet by row number.
+
+    `spanned` are the numbers of rows with a cell over several columns, and `whole` those that consist of one such cell.
+    """
+
+    rows: dict[int, list[str]] = field(default_factory=dict)
+    spanned: set[int] = field(default_factory=set)
+    whole: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Text:
+    """A text that grows by lines, with the spans of its tables."""
+
+    pieces: list[str] = field(default_factory=list)
+    length: int = 0
+    tables: list[Table] = field(default_factory=list)
+
+    def add(self, lines: Sequence[str]) -> None:
+        """Add lines as one paragraph."""
+        paragraph = "\n".join(lines)
+        separator = "\n\n" if self.length else ""
+        self.pieces += [separator, paragraph]
+        self.length += len(separator) + len(paragraph)
+
+    def add_table(self, lines: Sequence[str]) -> None:
+        """Add the lines of a table, whose rows name their columns."""
+        self.add(lines)
+        start = self.length - sum(len(line) + 1 for line in lines) + 1
+        self.tables.append(Table(start, start, self.length))
+
+
+def convert_xlsx(data: bytes) -> Converted:
+    """Write each sheet as a section, with its numbers as the sheet shows them.
+
+    Formulas without a stored value, and comments, become notes.
+    """
+    import openpyxl  # type: ignore[import-untyped]
+
+    workbook = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    text, notes = _Text(), list[str]()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for worksheet in workbook.worksheets:
+            worksheet.reset_dimensions()  # a sheet may claim all of Excel's million rows
+            parts = parts_of_sheet(archive, worksheet._worksheet_path)
+            rows = enumerate(worksheet.iter_rows(), start=1)
+            sheet = _Sheet({number: cells for number, row in rows if any(cells := [_shown(cell) for cell in row])})
+            _spread(sheet, parts.merged)
+            tables = list(_tables_of(sheet))
+            title = _cell(worksheet.title)
+            if tables:
+                text.add([f"## {title}"])
+            for table in tables:
+                text.add_table(table)
+            notes += _notes_of(parts, title if len(workbook.worksheets) > 1 else "")
+    workbook.close()
+    provenance = office_provenance(data)
+    written = clean("".join(text.pieces))
+    return Converted(None, written, "markdown", tables=tuple(text.tables), notes=tuple(notes), provenance=provenance)
+
+
+def convert_csv(data: bytes) -> Converted:
+    """Write each row of a table as a line that names its columns."""
+    decoded = decode(data)
+    csv.field_size_limit(sys.maxsize)  # the file itself is limited
+    delimiter = _delimiter(_beginning(decoded))
+    if delimiter is None:
+        return Converted(title=None, text=decoded, kind="text")
+    rows = csv.reader(io.StringIO(decoded, newline=""), delimiter=delimiter, skipinitialspace=True)
+    cells = ((number, [_cell(value) for value in row]) for number, row in enumerate(rows, start=1))
+    text = _Text()
+    for table in _tables_of(_Sheet({number: row for number, row in cells if any(row)})):
+        text.add_table(table)
+    return Converted(title=None, text="".join(text.pieces), kind="text", tables=tuple(text.tables))
+
+
+def _beginning(text: str) -> str:
+    """Return the first lines of a text, more if they are short."""
+    end = 0
+    for _ in range(_SAMPLE_LINES):
+        end = text.find("\n", end) + 1 or len(text)
+    return text[: min(max(end, _SAMPLE), _LONGEST_SAMPLE)]
+
+
+def _delimiter(sample: str) -> str | None:
+    """Return what separates the cells: with it most rows have the same number of cells; None for lines of prose."""
+    best: tuple[float, int, str | None] = (0.5, 0, None)
+    for delimiter in _DELIMITERS:
+        rows = list(csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, skipinitialspace=True))
+        widths = Counter(len(row) for row in rows if len(row) > 1)
+        if not widths:
+            continue
+        # A comma before a space in most places, and none in the first line, separates parts of sentences.
+        if len(rows[0]) == 1 and 2 * len(re.findall(f"{re.escape(delimiter)} ", sample)) > sample.count(delimiter):
+            continue
+        width, count = widths.most_common(1)[0]
+        share = count / max(1, sum(map(bool, rows)))
+        best = max(best, (share, width, delimiter), key=lambda one: one[:2])
+    return best[2]
+
+
+def _spread(sheet: _Sheet, merged: Iterable[Range]) -> None:
+    """Write the text of each merged cell into all the cells that it covers, unless it is a row by itself."""
+    left, wide = _MOST_MERGED, max(map(len, sheet.rows.values()), default=0)
+    last = max(sheet.rows, default=0)
+    for area in merged:
+        source = sheet.rows.get(area.first_row, [])
+        value = source[area.first_column] if area.first_column < len(source) else ""
+        columns = range(area.first_column, min(area.last_column + 1, wide))
+        if not value or not columns:
+            continue
+        for number in range(area.first_row, min(area.last_row, last) + 1):
+            if left <= 0:
+                return
+            left -= len(columns)
+            row = sheet.rows.setdefault(number, [])
+            row += [""] * (columns[-1] + 1 - len(row))
+            others = any(cell for column, cell in enumerate(row) if cell and column not in columns)
+            if len(columns) > 1:
+                (sheet.spanned if others else sheet.whole).add(number)
+            for column in columns if others else columns[:1]:
+                row[column] = row[column] or value
+
+
+def _tables_of(sheet: _Sheet) -> Iterator[list[str]]:
+    """Yield the lines of each table: a blank row ends one, and so does a blank column if the tables begin apart."""
+    numbers = sorted(sheet.rows)
+    breaks = [0, *(at for at in range(1, len(numbers)) if numbers[at] > numbers[at - 1] + 1), len(numbers)]
+    for first, last in pairwise(breaks):
+        region = [(number, sheet.rows[number]) for number in numbers[first:last]]
+        for table in _side_by_side(region) if region else ():
+            yield list(lines_of_table(table, sheet.spanned, sheet.whole))
+
+
+def _side_by_side(rows: Sequence[tuple[int, Row]]) -> list[Sequence[tuple[int, Row]]]:
+    """Cut rows at blank columns if the blocks beside each other, without captions, do not begin in the same row."""
+    captions = next((index for index, (_, row) in enumerate(rows) if sum(map(bool, row)) > 1), 0)
+    begins: dict[int, int] = {}
+    for index, (_, row) in enumerate(rows[captions:], start=captions):
+        for column, cell in enumerate(row):
+            if cell:
+                begins.setdefault(column, index)
+    columns = sorted(begins)
+    cuts = [0, *(at for at in range(1, len(columns)) if columns[at] > columns[at - 1] + 1), len(columns)]
+    blocks = [columns[first:last] for first, last in pairwise(cuts)]
+    firsts = [min(begins[column] for column in block) for block in blocks]
+    if len(set(firsts)) <= 1:
+        return [rows]
+    cut: list[Sequence[tuple[int, Row]]] = [rows[:captions]] if captions else []
+    for block, first in zip(blocks, firsts, strict=True):
+        parts = [(number, row[block[0] : block[-1] + 1]) for number, row in rows[first:]]
+        cut.append([(number, row) for number, row in parts if any(row)])
+    return cut
+
+
+def _notes_of(parts: SheetParts, sheet: str) -> Iterator[str]:
+    where = f" of the sheet {sheet}" if sheet else ""
+    if parts.formulas:
+        some = ", ".join([*parts.formulas[:3], *(["..."] if parts.formulas[3:] else [])])
+        yield (
+            f"{len(parts.formulas)} {'formulas have' if len(parts.formulas) > 1 else 'formula has'} no stored value "
+            f"({some}{where}); open the file in a spreadsheet program and save it"
+        )
+    for cell, comment in parts.comments:
+        yield f"comment on {cell}{where}: {comment}"
+
+
+def _shown(cell: Any) -> str:
+    """Return the text of a cell as the sheet shows it."""
+    value = cell.value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return show_number(value, cell.number_format or "General")
+    return _cell(value)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        value = value.date()
+    return " ".join(str(value).split())
