@@ -1,4 +1,4 @@
-"""Files: open and hash them, replace them atomically, flush them to disk, measure their size."""
+"""Files: open and hash them, tell whether they changed, replace them atomically, flush them, measure their size."""
 
 import contextlib
 import errno
@@ -6,18 +6,97 @@ import hashlib
 import os
 import stat
 import threading
+import time
 from collections.abc import Iterator
+from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 DEFAULT_FOLDER = Path(".local-rag")  # of a library, in the current folder
 SETTINGS_FILE = "settings.toml"  # the user's own settings, in the library's folder
 # The file in which `scrape` records the pages of a folder; reading takes the URL of a PDF from it.
 SCRAPE_STATE = ".scrape.json"
 
+GONE = frozenset({errno.ENOENT, errno.ENOTDIR})  # the errors by which the system says that there is no such file
+_TICK_NS = 2_000_000_000  # of the coarsest clock of a file system, that of FAT
+_MOST = 2**63 - 1  # SQLite stores no larger number
+_RENUMBERING = ("vfat", "msdos", "exfat", "fuse", "cifs", "smb3", "9p")  # file systems; prefixes of their names
+
+
+class FileStamp(NamedTuple):
+    """What the system said of a file at one moment, to tell later whether the file has changed.
+
+    Times are in nanoseconds. `changed_ns`, the time of the last change of the file or its name, is 0 if the file was
+    looked at so soon after it that another change could bear the same time: such a stamp matches nothing, and only the
+    content tells. `inode` is 0 where the file system does not keep its numbers.
+    """
+
+    size: int = 0
+    modified_ns: int = 0
+    changed_ns: int = 0
+    inode: int = 0
+
+    def matches(self, now: "FileStamp") -> bool:
+        """Say whether a file that had this stamp and has another one now is certainly unchanged."""
+        inodes = self.inode == now.inode or not (self.inode and now.inode)
+        return self[:3] == now[:3] and self.changed_ns != 0 and inodes
+
+
+def stamp_of(status: os.stat_result, looked_ns: int) -> FileStamp:
+    """Return the stamp of a file that was looked at, at `looked_ns` or after it.
+
+    Times after 11 April 2262, which some archives contain, count as that day.
+    """
+    modified, changed = (max(-_MOST, min(_MOST, one)) for one in (status.st_mtime_ns, status.st_ctime_ns))
+    is_young = any(abs(looked_ns - one) <= _TICK_NS for one in (modified, changed))
+    inode = 0 if status.st_dev in _renumbering_devices() else status.st_ino & _MOST
+    return FileStamp(status.st_size, modified, 0 if is_young else changed or 1, inode)
+
+
+@lru_cache(maxsize=1)
+def _renumbering_devices(mounts: Path = Path("/proc/self/mountinfo")) -> frozenset[int]:
+    """Return the devices whose file systems number their files anew; none where the system does not tell."""
+    found = set()
+    with contextlib.suppress(OSError, ValueError):
+        for line in mounts.read_text(errors="replace").splitlines():
+            mount, _, file_system = line.partition(" - ")
+            if file_system.startswith(_RENUMBERING):
+                major, minor = map(int, mount.split(" ")[2].split(":"))
+                found.add(os.makedev(major, minor))
+    return frozenset(found)
+
+
+UNKNOWN_STAMP = FileStamp()
+
+
+class Disk(Protocol):
+    """What the system says of folders and files; tests put faults between."""
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder; raise OSError if it cannot be listed to the end."""
+
+    def status(self, path: str) -> os.stat_result:
+        """Return what the system says of a path, of a link itself; raise OSError if it says nothing."""
+
+
+class LocalDisk:
+    """The folders and files of this machine."""
+
+    def names(self, folder: str) -> list[str]:
+        """List a folder."""
+        return os.listdir(folder)  # noqa: PTH208  half of the time that Path.iterdir takes
+
+    def status(self, path: str) -> os.stat_result:
+        """Look at a path."""
+        return os.lstat(path)
+
+
+LOCAL_DISK = LocalDisk()
+
 
 @contextlib.contextmanager
-def open_regular(path: Path) -> Iterator[BufferedReader]:
+def open_regular(path: Path | str) -> Iterator[BufferedReader]:
     """Open a user's file for reading; raise OSError if it is not, or no longer, a regular file.
 
     O_NONBLOCK is needed because opening a FIFO would wait for a writer, O_NOFOLLOW because a link may lead anywhere.
@@ -28,6 +107,14 @@ def open_regular(path: Path) -> Iterator[BufferedReader]:
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     with os.fdopen(descriptor, "rb") as file:
         yield file
+
+
+def read_stamped(path: Path, most: int) -> tuple[bytes, FileStamp]:
+    """Return the content of a user's file, cut after `most` bytes, and the stamp of the file that was read."""
+    looked_ns = time.time_ns()
+    with open_regular(path) as file:
+        stamp = stamp_of(os.fstat(file.fileno()), looked_ns)
+        return file.read(most), stamp
 
 
 def is_utf8(name: str) -> bool:
@@ -45,7 +132,7 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def document_sha256(path: Path) -> str:
+def document_sha256(path: Path | str) -> str:
     """Return the SHA-256 of a user's file."""
     with open_regular(path) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -17,7 +17,7 @@ from local_rag.cluster.engines.choice import indexes_of
 from local_rag.cluster.hosts import network_of
 from local_rag.cluster.workers.ray_workers import workers_of
 from local_rag.errors import LibraryError, StoppedError
-from local_rag.files import DEFAULT_FOLDER
+from local_rag.files import DEFAULT_FOLDER, LOCAL_DISK, Disk
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.changes import FileState, file_state
@@ -88,6 +88,7 @@ class Parts:
     open_vocabulary: OpenVocabulary = open_vocabulary
     make_workers: Callable[..., Workers] = LocalWorkers
     file_state: Callable[[StoredDocument], FileState] = file_state
+    disk: Disk = LOCAL_DISK
 
 
 class Library:
@@ -173,6 +174,7 @@ class Library:
             context_model=context_model,
             open_vocabulary=self._parts.open_vocabulary,
             progress=progress,
+            disk=self._parts.disk,
         )
 
     def remove(
@@ -206,7 +208,7 @@ class Library:
     def status(self) -> Status:
         """Return what the library contains, how it was built, and what is stale and why."""
         with self.reading() as store:
-            return collect_status(store, self._indexes, self.settings)
+            return collect_status(store, self._indexes, self.settings, self._parts.disk)
 
     def documents(
         self, *, filters: Filters = EVERYTHING, after: str = "", most: int | None = None
@@ -247,7 +249,7 @@ class Library:
     def indexed_documents(self, *, start: int, count: int) -> tuple[list[IndexedDocument], list[tuple[str, str]]]:
         """Return how far `count` documents from `start` on are indexed, and as many unreadable files with reasons."""
         with self.reading() as store:
-            skipped = [(path, fields[3]) for path, fields in sorted(store.skipped().items())[:count]]
+            skipped = [(path, one.reason) for path, one in list(store.unread().items())[:count]]
             return indexed_documents(store, self._files, start=start, count=count), skipped
 
     def index_progress(self) -> IndexProgress:

@@ -1,7 +1,9 @@
 """Fakes for all that takes long or needs a model: given to a library as its parts, never put in the place of names."""
 
+import errno
 import hashlib
 import itertools
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import ReadError, StoppedError
+from local_rag.files import LocalDisk
 from local_rag.index.protocol import Allowed, Contents, DocumentRows
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import EmbeddingJob, LocalWorkers, OnNote, WrittenContext
@@ -19,7 +22,7 @@ from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Stoppable, Token
 from local_rag.reading.isolate import ReadFile
-from local_rag.reading.read import parse, read_bytes, skipped
+from local_rag.reading.read import parse, read_file, skipped
 from local_rag.reading.split import Splitting
 from local_rag.records import ContextKind, InstalledModel, Passage, Skipped
 
@@ -160,18 +163,41 @@ class QuickVocabulary(FakeVocabulary):
         return [0] * len(text.split())
 
 
+class FaultyDisk(LocalDisk):
+    """A disk that cannot list some folders and look at some paths now."""
+
+    def __init__(self, *broken: Path, error: int = errno.EIO) -> None:
+        self._broken, self._error = set(map(str, broken)), error
+
+    def names(self, folder: str) -> list[str]:
+        self._fail(folder)
+        return super().names(folder)
+
+    def status(self, path: str) -> os.stat_result:
+        if not Path(path).is_dir():
+            self._fail(path)
+        return super().status(path)
+
+    def _fail(self, path: str) -> None:
+        if path in self._broken:
+            raise OSError(self._error, os.strerror(self._error), path)
+
+
 class ReadsHere(LocalWorkers):
     """Workers that read in this process: starting another one takes longer than all else in most tests."""
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Generator[tuple[Path, ReadFile | Skipped]]:
         for path in paths:
             try:
-                data = read_bytes(path)
+                data, stamp = read_file(path)
                 document = parse(path, data)
                 yield (
                     path,
                     ReadFile(
-                        hashlib.sha256(data).hexdigest(), replace(document, headings=()), splitting.split(document)
+                        hashlib.sha256(data).hexdigest(),
+                        replace(document, headings=()),
+                        splitting.split(document),
+                        stamp,
                     ),
                 )
             except ReadError as error:

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.files import document_sha256, file_sha256, folder_bytes, open_regular, write_whole
+from local_rag.files import (
+    FileStamp,
+    document_sha256,
+    file_sha256,
+    folder_bytes,
+    open_regular,
+    read_stamped,
+    stamp_of,
+    write_whole,
+)
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -70,3 +79,38 @@ def test_a_folder_is_as_large_as_its_files(tmp_path: Path) -> None:
     assert folder_bytes(tmp_path) == 8
     assert folder_bytes(tmp_path / "one") == 5
     assert folder_bytes(tmp_path / "missing") == 0
+
+
+SECOND = 1_000_000_000
+OLD = FileStamp(size=4, modified_ns=100 * SECOND, changed_ns=200 * SECOND, inode=7)
+
+
+def test_a_stamp_matches_only_the_same_file() -> None:
+    assert OLD.matches(OLD)
+    for other in ({"size": 5}, {"modified_ns": 1}, {"changed_ns": 1}, {"inode": 8}):
+        assert not OLD.matches(OLD._replace(**other)), other
+    assert OLD.matches(OLD._replace(inode=0)), "the file system does not keep its numbers"
+    young = OLD._replace(changed_ns=0)
+    assert not young.matches(young), "another change could bear the same time"
+
+
+@pytest.mark.parametrize(
+    ("seconds_before", "is_young"), [(0, True), (1.9, True), (-1.9, True), (2.1, False), (-2.1, False)]
+)
+def test_a_file_that_changed_just_before_it_was_looked_at_is_young(
+    tmp_path: Path, seconds_before: float, is_young: bool
+) -> None:
+    path = tmp_path / "a"
+    path.write_text("text")
+    status = path.stat()
+    stamp = stamp_of(status, status.st_ctime_ns + int(seconds_before * SECOND))
+    assert (stamp.changed_ns == 0) == is_young
+    assert (stamp.size, stamp.modified_ns, stamp.inode) == (4, status.st_mtime_ns, status.st_ino)
+
+
+def test_a_file_is_looked_at_once_for_its_content_and_its_stamp(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("a text")
+    status = path.stat()
+    content, stamp = read_stamped(path, 4)
+    assert (content, stamp[:2], stamp.changed_ns) == (b"a te", (6, status.st_mtime_ns), 0)

@@ -64,8 +64,12 @@ def _as_text(status: Status) -> str:
     lines += [f"{one_line(display_path(note.path))}: {one_line(note.note)}." for note in status.notes[:_NOTES]]
     if len(status.notes) > _NOTES:
         lines.append(f"  and {len(status.notes) - _NOTES} more")
+    for item in status.unreadable[:_EXAMPLES]:
+        lines.append(f"Not readable: {one_line(display_path(item.path))}: {one_line(item.reason)}.")
+    if len(status.unreadable) > _EXAMPLES:
+        lines.append(f"  and {len(status.unreadable) - _EXAMPLES} more")
     if not status.stale:
-        lines.append("Up to date.")
+        lines.append("Everything else is indexed." if status.unreadable else "Up to date.")
     return printable("\n".join(lines))
 
 

@@ -24,7 +24,7 @@ from local_rag.llama.open import open_engine
 from local_rag.models.embedder import TOKENIZER_FILE
 from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.split import Splitting
-from local_rag.reading.walk import walk
+from local_rag.reading.walk import Walk
 from local_rag.records import Chunk, Document, InstalledModel, Passage, Progress, Skipped, heading_path
 
 _SYSTEM = "You write questions for testing a search engine."
@@ -137,14 +137,14 @@ def reason_to_drop(question: str, passage: str, others: Sequence[str]) -> str:
 
 def _read_documents(paths: Sequence[Path], splitting: Splitting, skipped: list[Skipped]) -> Iterator[ReadFile]:
     with IsolatedReader(splitting) as reader:
-        for item in walk([path.resolve() for path in paths]):
+        for item in Walk().files(paths):
             if isinstance(item, Skipped):
                 skipped.append(item)
                 continue
             try:
-                yield reader.read(item)
+                yield reader.read(Path(item.path))
             except ReadError as error:
-                skipped.append(Skipped(item, str(error)))
+                skipped.append(Skipped(Path(item.path), str(error)))
 
 
 def choose_chunks(documents: Sequence[tuple[Document, Sequence[Chunk]]], count: int) -> list[tuple[Document, Chunk]]:

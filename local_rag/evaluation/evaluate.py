@@ -34,6 +34,7 @@ from local_rag.evaluation.answers import (
 from local_rag.evaluation.dataset import Dataset, DatasetDocument, GoldenLines, GoldenSpan, Part, Question
 from local_rag.evaluation.metrics import METRICS, by_question, confidence_interval, golden_ranks, measure, paired_test
 from local_rag.evaluation.plots import new_figure, save_figure
+from local_rag.files import FileStamp
 from local_rag.indexing.changes import ScannedFile, compare_documents
 from local_rag.indexing.summaries import document_rows
 from local_rag.library import Library
@@ -163,14 +164,14 @@ def index_dataset(
         changes = compare_documents(known, found, lambda _stored: True)
         store.supersede(changes.gone)
         for number, one in enumerate(changes.to_read, start=1):
-            progress(Progress("read", number, len(changes.to_read), str(one.path)))
-            document = documents[one.path]
+            progress(Progress("read", number, len(changes.to_read), one.path))
+            document = documents[Path(one.path)]
             chunks = document.ready_made() or splitting.split(document.document)
             with store.transaction():
                 key = store.put_document(
                     document.document,
                     chunks,
-                    size=one.size,
+                    size=one.stamp.size,
                     modified_ns=0,
                     sha256=one.sha256(),
                     split_key=one.split_key,
@@ -206,10 +207,10 @@ def find_golden_files(dataset: Dataset, library: Library) -> tuple[Dataset, dict
 
 
 def _found(document: DatasetDocument, split_key: str) -> ScannedFile:
-    """Describe a document for `compare_documents`; it has no modification time, so its content decides."""
+    """Describe a document for `compare_documents`; its stamp matches nothing, so its content decides."""
     content = [document.document.title, document.document.kind, document.document.text, list(document.chunks.items())]
     sha256 = hashlib.sha256(json.dumps(content).encode()).hexdigest()
-    return ScannedFile(document.document.path, len(document.document.text), -1, split_key, lambda: sha256)
+    return ScannedFile(str(document.document.path), FileStamp(len(document.document.text)), split_key, lambda: sha256)
 
 
 def rows_of_documents(dataset: Dataset, library: Library) -> dict[int, str]:

@@ -1,26 +1,25 @@
 """Compare files with the documents in the store: `index` applies the changes, `status` shows them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Literal
+from stat import S_ISREG
+from typing import Literal, NamedTuple
 
-from local_rag.files import document_sha256
+from local_rag.files import GONE, LOCAL_DISK, Disk, FileStamp, document_sha256, stamp_of
 from local_rag.indexing.roots import Roots
-from local_rag.reading.walk import walk
+from local_rag.reading.walk import Walk
 from local_rag.records import Skipped
 from local_rag.store.database import Store, StoredDocument
 
 
-@dataclass(frozen=True, slots=True)
-class ScannedFile:
-    """A file as it is now; `sha256` hashes it on demand, which is needed only if size and time are not enough."""
+class ScannedFile(NamedTuple):
+    """A file as it is now; `sha256` hashes it on demand, which is needed only if the stamp is not enough."""
 
-    path: Path
-    size: int
-    modified_ns: int
+    path: str
+    stamp: FileStamp
     split_key: str
     sha256: Callable[[], str]
 
@@ -30,7 +29,7 @@ class Changes:
     """The differences between the files and the stored documents.
 
     `moved` maps new files to the documents of the same content that they replace, which are missing or unreachable;
-    each such document is also in `gone`. Of `touched` files only the time has changed, of `resplit` ones only how they
+    each such document is also in `gone`. Of `touched` files only the stamp has changed, of `resplit` ones only how they
     are split.
     """
 
@@ -45,7 +44,9 @@ class Changes:
     @property
     def to_read(self) -> tuple[ScannedFile, ...]:
         """Return the files to read, by path."""
-        return tuple(sorted((*self.new, *self.moved, *self.changed, *self.resplit), key=lambda file: file.path.parts))
+        return tuple(
+            sorted((*self.new, *self.moved, *self.changed, *self.resplit), key=lambda file: file.path.split("/"))
+        )
 
 
 def compare_documents(
@@ -58,8 +59,8 @@ def compare_documents(
     kinds: dict[str, list[ScannedFile]] = {"new": [], "changed": [], "resplit": []}
     touched, unchanged, seen = [], 0, set()
     for one in files:
-        seen.add(str(one.path))
-        stored = known.get(str(one.path))
+        seen.add(one.path)
+        stored = known.get(one.path)
         kind = "new" if stored is None else _kind(stored, one)
         if kind in kinds:
             kinds[kind].append(one)
@@ -81,9 +82,9 @@ def compare_documents(
 
 
 def _kind(stored: StoredDocument, found: ScannedFile) -> str:
-    if (stored.size, stored.modified_ns) != (found.size, found.modified_ns):
+    if not stored.stamp.matches(found.stamp):
         try:
-            if stored.sha256 != found.sha256():
+            if stored.size != found.stamp.size or stored.sha256 != found.sha256():
                 return "changed"
         except OSError:  # vanished or no longer readable: reading it will report that
             return "changed"
@@ -94,35 +95,96 @@ def _kind(stored: StoredDocument, found: ScannedFile) -> str:
 
 def _moved(new: Sequence[ScannedFile], missing: Sequence[StoredDocument]) -> dict[ScannedFile, StoredDocument]:
     """Match each missing document with at most one new file of the same content."""
-    left: dict[int, list[StoredDocument]] = {}
-    for stored in missing:
-        left.setdefault(stored.size, []).append(stored)
+    sizes = {stored.size for stored in missing}
+    left: dict[str, list[StoredDocument]] = {}
+    for stored in reversed(missing):
+        left.setdefault(stored.sha256, []).append(stored)
     moved = {}
     for one in new:
         with suppress(OSError):
-            sha256 = one.sha256() if left.get(one.size) else ""
-            same = (stored for stored in left.get(one.size, ()) if stored.sha256 == sha256)
-            if (match := next(same, None)) is not None:
-                moved[one] = match
-                left[one.size].remove(match)
+            if one.stamp.size in sizes and (same := left.get(one.sha256())):
+                moved[one] = same.pop()
     return moved
 
 
-def compare_folders(store: Store, given: Sequence[Path], split_key: str | None) -> tuple[Changes, list[Skipped], Roots]:
+class Comparison(NamedTuple):
+    """How folders compare with a store.
+
+    `skipped` are the files that are not documents, and what could not be looked at. `unseen` are the paths of the
+    latter: nothing is known of them and of what is below them. `mounts` are the folders below the roots where another
+    disk begins.
+    """
+
+    changes: Changes
+    skipped: list[Skipped]
+    roots: Roots
+    unseen: frozenset[str]
+    mounts: Mapping[str, int]
+
+    def is_looked_at(self, path: str) -> bool:
+        """Say whether a path lies where this comparison has looked."""
+        return self.roots.is_looked_at(path) and not _is_below(path, self.unseen)
+
+    def lost_mounts(self) -> list[str]:
+        """Return the known mounts that were looked at and are none any more."""
+        return [path for path in self.roots.mounts if path not in self.mounts and self.is_looked_at(path)]
+
+
+def compare_folders(
+    store: Store, given: Sequence[Path], split_key: str | None, *, disk: Disk = LOCAL_DISK
+) -> Comparison:
     """Compare the files below some roots with the store; without a `split_key`, no file counts as resplit.
 
-    Return the changes, the files that are not documents, and the state of the roots.
+    A document is gone if the system says so of its file and has listed its folder. What is there and ignored, or
+    something else than a file by now, is gone too.
     """
     known = {document.path: document for document in store.documents()}
-    roots, files, skipped = Roots(store, given, known), [], []
-    for item in walk(roots.present, exclude=[store.folder, *store.excluded()]):
-        if isinstance(item, Skipped):
-            skipped.append(item)
-            continue
-        stored = known.get(str(item))
-        key = split_key if split_key is not None else stored.split_key if stored else ""
-        files.append(ScannedFile(item, *size_and_time(item), key, partial(document_sha256, item)))
-    return compare_documents(known, files, roots.may_be_gone, roots.is_out_of_reach), skipped, roots
+    roots, skipped, unseen = Roots(store, given, known, disk), list[Skipped](), set[str]()
+    walk = Walk(exclude=[store.folder, *store.excluded(), *roots.unreachable], disk=disk)
+
+    def files() -> Iterable[ScannedFile]:
+        for item in walk.files(roots.present):
+            if isinstance(item, Skipped):
+                skipped.append(item)
+                if item.kept:
+                    unseen.add(str(item.path))
+                continue
+            stored = known.get(item.path)
+            key = split_key if split_key is not None else stored.split_key if stored else ""
+            yield ScannedFile(item.path, item.stamp, key, partial(document_sha256, item.path))
+
+    def may_be_gone(stored: StoredDocument) -> bool:
+        if not roots.is_looked_at(stored.path) or _is_below(stored.path, unseen):
+            return False
+        try:
+            disk.status(stored.path)
+        except OSError as error:
+            if error.errno not in GONE:
+                skipped.append(Skipped(Path(stored.path), f"cannot be opened ({error.strerror})", kept=True))
+                unseen.add(stored.path)
+                return False
+        return True
+
+    changes = compare_documents(known, files(), may_be_gone, roots.is_out_of_reach)
+    held = _with_folders(known) if unseen else set()
+    skipped = [replace(item, kept=str(item.path) in held) if item.kept else item for item in skipped]
+    return Comparison(changes, skipped, roots, frozenset(unseen), walk.mounts)
+
+
+def _is_below(path: str, folders: Collection[str]) -> bool:
+    """Say whether a path is one of some folders and files, or below one."""
+    return bool(folders) and any(path == one or path.startswith(f"{one}/") for one in folders)
+
+
+def _with_folders(paths: Iterable[str]) -> set[str]:
+    """Return some paths and all folders that contain them."""
+    found = set[str]()
+    for path in paths:
+        above = path
+        while above and above not in found:
+            found.add(above)
+            above = above.rpartition("/")[0]
+    return found
 
 
 FileState = Literal["same", "changed", "missing"]
@@ -131,35 +193,24 @@ FileState = Literal["same", "changed", "missing"]
 def file_state(document: StoredDocument) -> FileState:
     """Say whether a document's file is still the one that was indexed, as `index` would find it.
 
-    A file of the same size but another time is hashed: only its content counts.
+    A file of the same size with another stamp is hashed: only its content counts. A file that the system does not let
+    us look at counts as the same.
     """
-    path = Path(document.path)
-    if not _is_file(path):
+    try:
+        status = Path(document.path).stat()
+    except OSError as error:
+        return "missing" if error.errno in GONE else "same"
+    if not S_ISREG(status.st_mode):
         return "missing"
-    size, modified_ns = size_and_time(path)
-    if (size, modified_ns) == (document.size, document.modified_ns):
+    now = stamp_of(status, 0)
+    if document.stamp.matches(now):
         return "same"
     with suppress(OSError):  # vanished or no longer readable
-        if size == document.size and _sha256(document.path, size, modified_ns) == document.sha256:
+        if now.size == document.size and _sha256(document.path, now) == document.sha256:
             return "same"
     return "changed"
 
 
-def _is_file(path: Path) -> bool:
-    with suppress(OSError):
-        return path.is_file()
-    return False
-
-
 @lru_cache(maxsize=1000)
-def _sha256(path: str, _size: int, _modified_ns: int) -> str:
-    return document_sha256(Path(path))
-
-
-def size_and_time(path: Path) -> tuple[int, int]:
-    """Return the size of a file in bytes and its modification time in nanoseconds; zeros if it has vanished."""
-    try:
-        status = path.stat()
-    except OSError:
-        return 0, 0
-    return status.st_size, status.st_mtime_ns
+def _sha256(path: str, _stamp: FileStamp) -> str:
+    return document_sha256(path)

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import LibraryError
-from local_rag.files import file_sha256
+from local_rag.files import LOCAL_DISK, Disk, file_sha256
 from local_rag.index.protocol import Contents, Indexes
-from local_rag.indexing.changes import Changes, ScannedFile, compare_folders, size_and_time
+from local_rag.indexing.changes import Changes, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN, compare, distinctions_of, most_needed_first, situate
 from local_rag.indexing.contextualize import ContextJob, context_plan, plan_contexts
 from local_rag.indexing.embedding import Embedding
@@ -34,7 +34,7 @@ from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import SITUATED, InstalledModel, Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
-from local_rag.store.database import Store, StoredDocument
+from local_rag.store.database import Store, StoredDocument, UnreadFile
 from local_rag.store.embedding_plans import (
     count_chunks,
     count_embedded,
@@ -90,7 +90,9 @@ class Indexer:
         context_model: InstalledModel | None,
         open_vocabulary: OpenVocabulary,
         progress: Callable[[Progress], None],
+        disk: Disk = LOCAL_DISK,
     ) -> None:
+        self._disk = disk
         self._store, self._indexes, self._workers, self._settings = store, indexes, workers, settings
         self._embed_model, self._context_model = embed_model, context_model
         self._open_vocabulary, self._progress = open_vocabulary, progress
@@ -130,34 +132,38 @@ class Indexer:
         """Read and split new and changed files; supersede the documents of missing files."""
         splitting = self.splitting()
         split_key = self.split_key(splitting)
-        changes, skipped, roots = compare_folders(self._store, given, split_key)
-        known_bad = self._store.skipped()
+        found = compare_folders(self._store, given, split_key, disk=self._disk)
+        changes, known_bad = found.changes, self._store.unread()
         unread, waiting = list[Skipped](), dict[Path, ScannedFile]()
-        for found in changes.to_read:
-            before = known_bad.get(str(found.path))
-            if before and before[:3] == (found.size, found.modified_ns, split_key):
-                unread.append(Skipped(found.path, before[3], lasting=True))
+        for one in changes.to_read:
+            before = known_bad.get(one.path)
+            if before and before.split_key == split_key and before.stamp.matches(one.stamp):
+                unread.append(Skipped(Path(one.path), before.reason, lasting=True))
             else:
-                waiting[found.path] = found
+                waiting[Path(one.path)] = one
         reading = self._read(waiting, changes, splitting, split_key, unread)
         if self._embeds_at_once(len(waiting)):
             for _count in self._embedding.make(reading, self._note("read", len(waiting))):
                 pass
         for _document in reading:  # those that were not embedded
             pass
-        kept = {found.path for found in (*changes.changed, *changes.resplit)}
-        unread = [replace(item, kept=item.path in kept) for item in unread]
-        self._store.touch_documents((stored.id, found.modified_ns) for stored, found in changes.touched)
+        kept = {one.path for one in (*changes.changed, *changes.resplit)}
+        unread = [replace(item, kept=str(item.path) in kept) for item in unread]
+        # The stamps are older than the attempts to read, so a file that was repaired meanwhile has another one.
+        stamps = {one.path: one.stamp for one in changes.to_read}
+        bad = {
+            str(item.path): UnreadFile(stamps[str(item.path)], item.reason, split_key if item.lasting else "")
+            for item in unread
+        }
+        self._store.touch_documents((stored.id, one.stamp) for stored, one in changes.touched)
         self._store.supersede(changes.gone)
-        self._store.see_roots(roots.devices(), roots.forgotten)
-        bad = [(item, *size_and_time(item.path), split_key if item.lasting else "") for item in unread]
-        gone = [path for path in known_bad if roots.root_of(Path(path)) in roots.looked_at]
-        self._store.put_skipped([*gone, *map(str, waiting)], bad)
+        self._store.see_disks(found.roots.devices(), found.mounts, found.lost_mounts())
+        self._store.put_unread(filter(found.is_looked_at, known_bad), bad)
         report, moved_from = self.report, set(changes.moved.values())
-        report.skipped, report.unchanged = [*skipped, *unread], changes.unchanged
+        report.skipped, report.unchanged = [*found.skipped, *unread], changes.unchanged
         report.removed_paths = sorted(Path(stored.path) for stored in changes.gone if stored not in moved_from)
         report.removed = len(report.removed_paths)
-        report.unreachable = sorted(roots.unreachable)
+        report.unreachable = sorted(found.roots.unreachable)
 
     def _embeds_at_once(self, files: int) -> bool:
         """Say whether chunks are embedded while further files are read: if they need not wait for a context."""
@@ -172,34 +178,33 @@ class Indexer:
         unread: list[Skipped],
     ) -> Iterator[int]:
         """Read and store new and changed files; yield the id of each document and add unreadable files to `unread`."""
-        moved = {found.path for found in changes.moved}
-        changed = {found.path for found in (*changes.changed, *changes.resplit)}
-        read, since = list[tuple[ScannedFile, ReadFile]](), time.monotonic()
+        moved = {Path(found.path) for found in changes.moved}
+        changed = {Path(found.path) for found in (*changes.changed, *changes.resplit)}
+        read, since = list[ReadFile](), time.monotonic()
         with closing(self._workers.read(list(waiting), splitting)) as results:
             for number, (path, result) in enumerate(results, start=1):
                 self._progress(Progress("read", number, len(waiting), path.name))
                 if isinstance(result, Skipped):
                     unread.append(result)
                 else:
-                    read.append((waiting[path], result))
+                    read.append(result)
                     self.report.notes += [Note(path, note) for note in result.document.notes]
                     kind = "changed" if path in changed else "moved" if path in moved else "added"
                     setattr(self.report, kind, getattr(self.report, kind) + 1)
-                full = len(read) >= _TOGETHER or sum(len(one.chunks) for _, one in read) >= _TOGETHER_CHUNKS
+                full = len(read) >= _TOGETHER or sum(len(one.chunks) for one in read) >= _TOGETHER_CHUNKS
                 if full or time.monotonic() - since > _LONGEST_WAIT:
                     yield from self._put(read, split_key)
                     read, since = [], time.monotonic()
         yield from self._put(read, split_key)
 
-    def _put(self, read: Sequence[tuple[ScannedFile, ReadFile]], split_key: str) -> list[int]:
+    def _put(self, read: Sequence[ReadFile], split_key: str) -> list[int]:
         """Store documents with their rows in one commit; return their ids."""
         with self._store.transaction():
             ids = self._store.put_documents(
-                (one.document, one.chunks, (found.size, found.modified_ns, one.sha256, split_key))
-                for found, one in read
+                (one.document, one.chunks, (one.stamp, one.sha256, split_key)) for one in read
             )
             self._store.put_document_rows(
-                document_rows((key, one.document, one.chunks) for key, (_, one) in zip(ids, read, strict=True))
+                document_rows((key, one.document, one.chunks) for key, one in zip(ids, read, strict=True))
             )
         return ids
 

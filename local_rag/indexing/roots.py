@@ -2,7 +2,7 @@
 
 A folder that held documents is unreachable if it is missing or empty, or if it is on another disk and holds none of
 them: that is exactly how an unmounted drive looks. Its documents are kept; only `remove` deletes them. A file is
-reachable if its folder is.
+reachable if its folder is. The same holds for a drive that is mounted below an indexed folder.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,85 +10,118 @@ from contextlib import suppress
 from pathlib import Path
 
 from local_rag.errors import LibraryError
-from local_rag.files import is_utf8
+from local_rag.files import GONE, LOCAL_DISK, Disk, is_utf8
 from local_rag.store.database import Store, StoredDocument
+
+_UNKNOWN = -1  # the device of a folder that the system did not let us look at
+
+
+class Places:
+    """Paths, and which of them is the innermost that contains another path. All paths are strings, for speed."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = frozenset(paths)
+        self._of_folder: dict[str, str | None] = {"": None}
+
+    def of(self, path: str) -> str | None:
+        """Return the innermost place that is a path or contains it."""
+        if path in self._paths:
+            return path
+        climbed, folder = list[str](), _above(path)
+        while folder not in self._of_folder:
+            climbed.append(folder)
+            if folder in self._paths:
+                self._of_folder[folder] = folder
+                break
+            folder = _above(folder)
+        found = self._of_folder[folder]
+        self._of_folder |= dict.fromkeys(climbed, found)
+        return found
+
+    def around(self, path: str) -> str | None:
+        """Return the innermost place that contains a path and is not the path itself."""
+        return self.of(_above(path))
+
+
+def _above(path: str) -> str:
+    """Return the folder that contains a path, empty above the root of all."""
+    return path[: path.rfind("/")] or ("/" if len(path) > 1 else "")
 
 
 class Roots:
     """The roots of one run: those given, and every known one below them."""
 
-    def __init__(self, store: Store, given: Iterable[Path], documents: Mapping[str, StoredDocument]) -> None:
-        asked, self._documents, self._devices = set(given), documents, store.root_devices()
-        for path in asked:
-            if path.is_relative_to(store.folder):
-                raise LibraryError(f"{path} is the folder of the library itself; name the folder of the documents.")
-        self._known = asked | self._devices.keys()
-        self._root_of_folder: dict[Path, Path | None] = {}
-        self._held: dict[Path, list[Path]] = {}
-        for name in documents:
-            if (root := self.root_of(Path(name))) is not None:
-                self._held.setdefault(root, []).append(Path(name))
-        self.looked_at = {path for path in self._known if path in asked or not asked.isdisjoint(path.parents)}
-        self.unreachable = {path for path in self._held if not self._is_reachable(path)}
-        self.present = sorted(path for path in self.looked_at - self.unreachable if _exists(path))
-        self.forgotten = {
-            path for path in self.looked_at - self.unreachable if self._was_file(path) and not _exists(path)
-        }
+    def __init__(
+        self,
+        store: Store,
+        given: Iterable[Path],
+        documents: Mapping[str, StoredDocument],
+        disk: Disk = LOCAL_DISK,
+    ) -> None:
+        asked, self._documents, self._disk = set(map(str, given)), documents, disk
+        devices, self.mounts = {str(path): one for path, one in store.root_devices().items()}, store.mounts()
+        roots = asked | devices.keys()
+        self._roots, self._places = Places(roots), Places(roots | self.mounts.keys())
+        self._devices: Mapping[str, int | None] = {**self.mounts, **devices}
+        self._held: dict[str, list[str]] = {}
+        for path in documents:
+            if (place := self._places.of(path)) is not None:
+                self._held.setdefault(place, []).append(path)
+        within = Places(asked)
+        self._looked_at = {path for path in roots | self.mounts.keys() if within.of(path) is not None}
+        self._unreachable = {path for path in self._held if not self._is_reachable(path)}
+        self.unreachable = set(map(Path, self._unreachable))
+        reachable = (self._looked_at & roots) - self._unreachable
+        self.present = sorted(Path(path) for path in reachable if self._device(path) is not None)
 
-    def root_of(self, document: Path) -> Path | None:
-        """Return the innermost root that contains a document."""
-        if document in self._known:
-            return document
-        folder = document.parent
-        if folder not in self._root_of_folder:
-            self._root_of_folder[folder] = next((path for path in document.parents if path in self._known), None)
-        return self._root_of_folder[folder]
+    def root_of(self, path: str) -> str | None:
+        """Return the innermost root that contains a path."""
+        return self._roots.of(path)
 
-    def may_be_gone(self, document: StoredDocument) -> bool:
-        """Say whether a document that was not found is gone: its root is looked at and can be reached."""
-        root = self.root_of(Path(document.path))
-        return root in self.looked_at and root not in self.unreachable
+    def is_looked_at(self, path: str) -> bool:
+        """Say whether a path lies below a root of this run that can be reached."""
+        place = self._places.of(path)
+        return place in self._looked_at and place not in self._unreachable
 
     def is_out_of_reach(self, document: StoredDocument) -> bool:
-        """Say whether a document's root cannot be reached."""
-        return self.root_of(Path(document.path)) in self.unreachable
+        """Say whether a document lies where the system cannot be asked for it now."""
+        return self._places.of(document.path) in self._unreachable
 
     def devices(self) -> dict[Path, int]:
-        """Return the device of each root that exists."""
-        return {path: device for path in self.present if (device := _device(self._folder(path))) is not None}
+        """Return the device of each root that is walked through."""
+        found = {path: self._device(self._folder(str(path))) for path in self.present}
+        return {path: device for path, device in found.items() if device not in (None, _UNKNOWN)}
 
-    def _was_file(self, root: Path) -> bool:
-        return str(root) in self._documents
+    def _folder(self, root: str) -> str:
+        return _above(root) if root in self._documents or Path(root).is_file() else root
 
-    def _folder(self, root: Path) -> Path:
-        return root.parent if self._was_file(root) or root.is_file() else root
-
-    def _is_reachable(self, root: Path) -> bool:
-        folder = self._folder(root)
-        device, before = _device(folder), self._devices.get(root)
-        if device is None or _is_empty(folder):
+    def _is_reachable(self, place: str) -> bool:
+        folder = self._folder(place)
+        device, before = self._device(folder), self._devices.get(place)
+        if device is None or self._is_empty(folder):
             # Inside another root that exists, on the same disk: the folder was deleted.
-            outer = next((path for path in root.parents if path in self._known), None)
-            return outer is not None and before in (None, _device(outer)) and self._is_reachable(outer)
-        return before in (None, device) or any(map(_exists, self._held.get(root, ())))
+            outer = self._places.around(place)
+            return outer is not None and before in (None, self._device(outer)) and self._is_reachable(outer)
+        return before in (None, device) or any(map(self._exists, self._held.get(place, ())))
 
+    def _exists(self, path: str) -> bool:
+        with suppress(OSError):
+            self._disk.status(path)
+            return True
+        return False
 
-def _exists(path: Path) -> bool:
-    with suppress(OSError):
-        return path.exists()
-    return False
+    def _device(self, folder: str) -> int | None:
+        """Return the device of a path, None if there is no such path."""
+        try:
+            return self._disk.status(folder).st_dev
+        except OSError as error:
+            return None if error.errno in GONE else _UNKNOWN
 
-
-def _device(folder: Path) -> int | None:
-    with suppress(OSError):
-        return folder.stat().st_dev
-    return None
-
-
-def _is_empty(folder: Path) -> bool:
-    with suppress(OSError):
-        return next(folder.iterdir(), None) is None
-    return True
+    def _is_empty(self, folder: str) -> bool:
+        """Say whether a folder is certainly empty."""
+        with suppress(OSError):
+            return not self._disk.names(folder)
+        return False
 
 
 def roots_to_index(store: Store, paths: Iterable[Path | str]) -> list[Path]:
@@ -98,6 +131,7 @@ def roots_to_index(store: Store, paths: Iterable[Path | str]) -> list[Path]:
     if not roots and not known:
         raise LibraryError("The library has no documents yet; name a folder: `local-rag index FOLDER`.")
     for path in roots:
+        require_no_library(store, path)
         if not is_utf8(str(path)):
             raise LibraryError(f"The name of {path} is not UTF-8, which a library cannot store; rename it.")
     missing = [path for path in roots if not path.exists() and path not in known]
@@ -106,3 +140,9 @@ def roots_to_index(store: Store, paths: Iterable[Path | str]) -> list[Path]:
         if not any(document.is_relative_to(path) for document in documents):
             raise LibraryError(f"{path} does not exist; name a file or folder that does.")
     return roots or known
+
+
+def require_no_library(store: Store, root: Path) -> None:
+    """Raise LibraryError for a root in the folder of the library itself."""
+    if root.is_relative_to(store.folder):
+        raise LibraryError(f"{root} is the folder of the library itself; name the folder of the documents.")

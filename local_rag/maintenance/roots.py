@@ -7,7 +7,7 @@ from pathlib import Path
 
 from local_rag.errors import LibraryError
 from local_rag.files import is_utf8
-from local_rag.indexing.roots import Roots
+from local_rag.indexing.roots import Roots, require_no_library
 from local_rag.store.database import Store
 
 
@@ -24,8 +24,8 @@ def list_roots(store: Store) -> list[Root]:
     """Return all roots, by path."""
     known, documents = store.roots(), {document.path: document for document in store.documents()}
     roots = Roots(store, known, documents)
-    counts = Counter(roots.root_of(Path(path)) for path in documents)
-    return [Root(path, counts[path], path in roots.present) for path in known]
+    counts = Counter(roots.root_of(path) for path in documents)
+    return [Root(path, counts[str(path)], path in roots.present) for path in known]
 
 
 def move_root(store: Store, former: Path | str, present: Path | str) -> int:
@@ -38,6 +38,7 @@ def move_root(store: Store, former: Path | str, present: Path | str) -> int:
             f"{old} is not an indexed folder and contains none; `local-rag roots` lists them (`local-rag index` finds "
             "what has moved within one)."
         )
+    require_no_library(store, new)
     if not new.exists():
         raise LibraryError(f"{new} does not exist; name the folder to which {old} has moved.")
     if not is_utf8(str(new)):

@@ -8,10 +8,10 @@ from typing import Any
 
 from local_rag.answering.gate import valid
 from local_rag.errors import DamagedLibraryError, ModelError
-from local_rag.files import folder_bytes
+from local_rag.files import LOCAL_DISK, Disk, folder_bytes
 from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Indexes
-from local_rag.indexing.changes import Changes, ScannedFile, compare_folders
+from local_rag.indexing.changes import Comparison, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN
 from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.indexing.summaries import document_plan
@@ -19,7 +19,7 @@ from local_rag.models.choice import calibration_of, chosen, find
 from local_rag.records import SITUATED, InstalledModel, Note, Role
 from local_rag.settings import Settings
 from local_rag.store.connect import STORE_FILE, remembered_settings
-from local_rag.store.database import Store
+from local_rag.store.database import Store, UnreadFile
 from local_rag.store.history import Usage, usage_of
 from local_rag.store.inspection import count_context_kinds, count_missing_contexts, count_rows
 
@@ -36,6 +36,14 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file or folder that could not be read or looked at, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A library at a glance.
 
@@ -43,7 +51,8 @@ class Status:
     `generations` maps each published index to its size in bytes. `models` are names by role, `fingerprint` is that of
     the live index, `disk` holds sizes in bytes. An answer is given if it is right with a probability of `answered_from`
     or more, None without a calibration. `contexts_gain` is what `eval contexts` has found last, empty before.
-    `unreachable` are roots that held documents and cannot be reached, `notes` say what of a document could not be read.
+    `unreachable` are roots that held documents and cannot be reached. What is `unreadable` keeps its last good version,
+    if it has one; `notes` say what of a document could not be read.
     """
 
     library: str
@@ -62,11 +71,12 @@ class Status:
     usage: Usage
     disk: Mapping[str, int]
     unreachable: tuple[str, ...]
+    unreadable: tuple[Unreadable, ...]
     notes: tuple[Note, ...]
     stale: tuple[Stale, ...]
 
 
-def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status:
+def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Disk = LOCAL_DISK) -> Status:
     """Inspect the store, the live index, the models and the files on disk; nothing is changed."""
     names, rows = chosen(settings), count_rows(store)
     stale = list[Stale]()
@@ -96,14 +106,14 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
         if embed_model:
             now = make_fingerprint(settings, embed_model, context_model)
             stale += [Stale(f"changed: {change}", "local-rag index") for change in differences(fingerprint, now)]
-    changes, _, roots = compare_folders(store, store.roots(), split_key=None)
-    stale += _changed_files(changes, store.skipped())
+    found, unread = compare_folders(store, store.roots(), split_key=None, disk=disk), store.unread()
+    stale += _changed_files(found, unread)
     stale += [
         Stale(
             f"{root} is not reachable: its documents are kept until it is back or removed",
             f"local-rag remove {shlex.quote(str(root))}",
         )
-        for root in sorted(roots.unreachable)
+        for root in sorted(found.roots.unreachable)
     ]
     if missing:
         stale.append(Stale(f"{missing} contexts have yet to be written", "local-rag index"))
@@ -131,7 +141,8 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings) -> Status
             "generations": sum(folder_bytes(folder / name) for name in ("generations", SEGMENTS)),
             "library": folder_bytes(folder),
         },
-        unreachable=tuple(map(str, sorted(roots.unreachable))),
+        unreachable=tuple(map(str, sorted(found.roots.unreachable))),
+        unreadable=_unreadable(found, unread),
         notes=tuple(store.notes()),
         stale=tuple(stale),
     )
@@ -145,19 +156,33 @@ def _usable(settings: Settings, role: Role) -> InstalledModel | None:
         return None
 
 
-def _changed_files(changes: Changes, unread: Mapping[str, tuple[int, int, str, str]]) -> list[Stale]:
+def _changed_files(found: Comparison, unread: Mapping[str, UnreadFile]) -> list[Stale]:
     """Report which files have changed since they were read, except files already known to be unreadable."""
-
-    def is_news(one: ScannedFile) -> bool:
-        return unread.get(str(one.path), (0, 0))[:2] != (one.size, one.modified_ns)
-
-    found = {
-        "new": sorted(one.path for one in (*changes.new, *changes.moved) if is_news(one)),
-        "changed": [one.path for one in changes.changed if is_news(one)],
+    changes = found.changes
+    new = [Path(one.path) for one in (*changes.new, *changes.moved) if not _is_known(one, unread)]
+    found_paths = {
+        "new": sorted(new),
+        "changed": [Path(one.path) for one in changes.changed if not _is_known(one, unread)],
         "gone": [Path(stored.path) for stored in changes.gone],
     }
     return [
         Stale(f"{len(paths)} {'file is' if len(paths) == 1 else 'files are'} {what}", "local-rag index", tuple(paths))
-        for what, paths in found.items()
+        for what, paths in found_paths.items()
         if paths
     ]
+
+
+def _is_known(one: ScannedFile, unread: Mapping[str, UnreadFile]) -> bool:
+    """Say whether a file could not be read, and has not been written since."""
+    before = unread.get(one.path)
+    return before is not None and before.stamp[:2] == one.stamp[:2]
+
+
+def _unreadable(found: Comparison, unread: Mapping[str, UnreadFile]) -> tuple[Unreadable, ...]:
+    """Return what could not be read by the last `index` and is still there, and what cannot be looked at now."""
+    reasons = {str(item.path): item.reason for item in found.skipped if str(item.path) in found.unseen}
+    there = {one.path for one in found.changes.to_read if _is_known(one, unread)}
+    for path, one in unread.items():
+        if path in there or not found.is_looked_at(path):
+            reasons.setdefault(path, one.reason)
+    return tuple(Unreadable(Path(path), reason) for path, reason in sorted(reasons.items()))

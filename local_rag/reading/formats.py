@@ -108,4 +108,10 @@ _PLAIN_TEXT = Format()
 
 def format_of(path: Path) -> Format:
     """Return the format of a file by its suffix; unknown suffixes are read as plain text."""
-    return FORMATS.get(path.suffix.lower(), _PLAIN_TEXT)
+    return format_named(path.name)
+
+
+def format_named(name: str) -> Format:
+    """Return the format of a file by its name."""
+    stem, dot, suffix = name.rpartition(".")
+    return FORMATS.get(f".{suffix}".lower(), _PLAIN_TEXT) if stem and dot and suffix else _PLAIN_TEXT

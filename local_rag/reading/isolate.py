@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.errors import ReadError
-from local_rag.reading.read import parse, read_bytes
+from local_rag.files import UNKNOWN_STAMP, FileStamp
+from local_rag.reading.read import parse, read_file
 from local_rag.reading.split import Splitting
 from local_rag.records import Chunk, Document, Provenance
 
@@ -33,7 +34,7 @@ _SET_PARENT_DEATH_SIGNAL = 1  # prctl
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file that was read: the SHA-256 of its bytes, its document and its chunks.
+    """A file that was read: the SHA-256 of its bytes, its document, its chunks, and the stamp of what was read.
 
     The document has no headings and tables here, because a text may have millions. Each chunk has the headings above
     it and the header of its table.
@@ -42,6 +43,7 @@ class ReadFile:
     sha256: str
     document: Document
     chunks: tuple[Chunk, ...]
+    stamp: FileStamp = UNKNOWN_STAMP
 
 
 class IsolatedReader:
@@ -154,13 +156,13 @@ def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
         Chunk(position, start, end, read.text[start:end], tuple(headings), page, line, end_line, table_header)
         for position, (start, end, headings, page, line, end_line, table_header) in enumerate(fields["chunks"])
     )
-    return ReadFile(fields["sha256"], read, chunks)
+    return ReadFile(fields["sha256"], read, chunks, FileStamp(*fields["stamp"]))
 
 
 def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
     """Read and split a file; turn any exception of its parser into a reason."""
     try:
-        data = read_bytes(path)
+        data, stamp = read_file(path)
         document = parse(path, data)
         chunks = splitting.split(document)
     except ReadError as error:
@@ -175,6 +177,7 @@ def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
     del fields["path"], fields["headings"], fields["tables"]
     return {
         "sha256": hashlib.sha256(data).hexdigest(),
+        "stamp": stamp,
         "document": fields,
         "chunks": [
             (one.start, one.end, one.headings, one.page, one.line, one.end_line, one.table_header) for one in chunks

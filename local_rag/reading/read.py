@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from local_rag.errors import ReadError
-from local_rag.files import open_regular
+from local_rag.files import FileStamp, read_stamped
 from local_rag.reading.converters.converted import Converted, check_archive
 from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
 from local_rag.reading.formats import Format, format_of
@@ -37,14 +37,18 @@ def skipped(path: Path, error: ReadError | OSError) -> Skipped:
 
 def read_bytes(path: Path) -> bytes:
     """Read a regular file of at most MAX_BYTES."""
+    return read_file(path)[0]
+
+
+def read_file(path: Path) -> tuple[bytes, FileStamp]:
+    """Read a regular file of at most MAX_BYTES; return its content and its stamp."""
     try:
-        with open_regular(path) as file:
-            data = file.read(MAX_BYTES + 1)
+        data, stamp = read_stamped(path, MAX_BYTES + 1)
     except OSError as error:
         raise ReadError(f"cannot be opened ({error.strerror})", lasting=False) from error
     if len(data) > MAX_BYTES:
         raise ReadError(f"larger than the limit of {MAX_BYTES / 2**20:.1f} MiB")
-    return data
+    return data, stamp
 
 
 def parse(path: Path, data: bytes) -> Document:

@@ -1,18 +1,24 @@
 """Find the files to read in folders, with the rules of .gitignore."""
 
+import errno
 import stat
+import time
 from collections.abc import Iterator, Sequence
+from os import stat_result
 from pathlib import Path
+from typing import NamedTuple
 
 from local_rag.errors import LocalRagError
-from local_rag.files import is_utf8, open_regular
-from local_rag.reading.formats import format_of
+from local_rag.files import GONE, LOCAL_DISK, Disk, FileStamp, is_utf8, open_regular, stamp_of
+from local_rag.reading.formats import format_named
 from local_rag.reading.ignore import IgnorePattern, parse_pattern
 from local_rag.records import Skipped
 
 MAX_BYTES = 50 * 1024 * 1024
 _MAX_RULES_BYTES = 128 * 1024  # of a .gitignore, because each line is compared with each path
 
+# What opening a .gitignore gives that is missing, a link, or something else than a file.
+_NO_RULES = GONE | {errno.ELOOP, errno.EMLINK, errno.EINVAL, errno.ENXIO}
 _NEVER_ENTERED = {"node_modules", "__pycache__"}
 
 # The .gitignore files that apply to a folder, outermost first: each with the depth of its folder and its patterns, last
@@ -20,82 +26,117 @@ _NEVER_ENTERED = {"node_modules", "__pycache__"}
 _Rules = tuple[tuple[int, tuple[IgnorePattern, ...]], ...]
 
 
-def walk(
-    paths: Sequence[Path], *, max_bytes: int = MAX_BYTES, exclude: Sequence[Path] = ()
-) -> Iterator[Path | Skipped]:
-    """Yield every readable file once, in a fixed order, as an absolute path; yield other files as Skipped.
+class Found(NamedTuple):
+    """A file to read, with its stamp. Its path is a string: a large library has many files, and most are unchanged."""
 
-    Omit hidden and ignored files unless they are named in `paths`. Raise LocalRagError before the first file if one of
-    the paths does not exist.
-    """
-    for path in paths:
-        if not _exists(path):
-            raise LocalRagError(f"File or folder {path} does not exist; check the spelling of the path.")
-    excluded = {path.resolve() for path in exclude}
-    seen: set[Path] = set()
-    for path in paths:
-        root = path.resolve()
-        for found in _walk_folder(root, excluded) if root.is_dir() else (root,):
-            absolute = found.path if isinstance(found, Skipped) else found
-            if absolute in seen:
-                continue
-            seen.add(absolute)
-            if isinstance(found, Skipped):
-                yield found
-            else:
-                reason = _reason_to_skip(found, max_bytes)
-                yield Skipped(found, reason) if reason else found
+    path: str
+    stamp: FileStamp
 
 
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        return False
+class Walk:
+    """Walk through folders. `mounts` are the folders seen below them where another disk begins, with its device."""
 
+    def __init__(self, *, max_bytes: int = MAX_BYTES, exclude: Sequence[Path] = (), disk: Disk = LOCAL_DISK) -> None:
+        self._max_bytes, self._disk = max_bytes, disk
+        self._excluded = {str(path.resolve()) for path in exclude}
+        self.mounts: dict[str, int] = {}
 
-def _walk_folder(root: Path, excluded: set[Path]) -> Iterator[Path | Skipped]:
-    """Yield the files in a folder, depth first, sorted by name."""
-    waiting: list[tuple[Path, _Rules]] = [(root, _rules_above(root))]
-    while waiting:
-        path, rules = waiting.pop()
+    def files(self, paths: Sequence[Path]) -> Iterator[Found | Skipped]:
+        """Yield every readable file once, in a fixed order, as an absolute path; yield other files as Skipped.
+
+        Omit hidden and ignored files unless they are named in `paths`. `kept` marks what the system did not let us
+        look at, a file or all that is below a folder, and files that are too large: what was known of it still holds.
+        Raise LocalRagError before the first file if one of the paths does not exist.
+        """
+        roots = [path.resolve() for path in paths]
+        for path, root in zip(paths, roots, strict=True):
+            if not self._exists(str(root)):
+                raise LocalRagError(f"File or folder {path} does not exist; check the spelling of the path.")
+        seen = set[str]()
+        for root in roots:
+            for found in self._root(root):
+                absolute = str(found.path)
+                if absolute not in seen:
+                    seen.add(absolute)
+                    yield found
+
+    def _exists(self, path: str) -> bool:
         try:
-            if path != root:
-                if path.name.startswith(".") or path.name in _NEVER_ENTERED or path in excluded:
-                    continue
-                if not is_utf8(path.name):
-                    yield Skipped(path, "name is not UTF-8")
-                    continue
-                mode = path.lstat().st_mode
-                if _is_ignored(path, stat.S_ISDIR(mode), rules):
-                    continue
-                if stat.S_ISLNK(mode):
-                    yield Skipped(path, _reason_of_link(path, root))
-                    continue
-                if not stat.S_ISDIR(mode):
-                    yield path
-                    continue
-            children = sorted(path.iterdir(), reverse=True)
+            self._disk.status(path)
         except OSError as error:
-            yield Skipped(path, f"cannot be opened ({error.strerror})")
-            continue
-        rules += _rules_of(path)
-        waiting += [(child, rules) for child in children]
+            return error.errno not in GONE
+        return True
+
+    def _root(self, root: Path) -> Iterator[Found | Skipped]:
+        """Yield the files in a folder, or a file that was named."""
+        path, looked_ns = str(root), time.time_ns()
+        try:
+            status = self._disk.status(path)
+            is_folder = stat.S_ISDIR(status.st_mode)
+            waiting = self._contents(path, _rules_above(root), status.st_dev) if is_folder else []
+        except OSError as error:
+            yield from _not_seen(path, error)
+            return
+        if is_folder:
+            yield from self._below(root, waiting)
+        else:
+            yield self._found(path, root.name, status, looked_ns)
+
+    def _below(self, root: Path, waiting: list[tuple[str, str, _Rules, int]]) -> Iterator[Found | Skipped]:
+        """Yield the files in a folder, depth first, sorted by name; `waiting` is what it contains."""
+        while waiting:
+            folder, name, rules, device = waiting.pop()
+            path = f"{folder}{name}"
+            if not is_utf8(name):
+                yield Skipped(Path(path), "name is not UTF-8")
+                continue
+            looked_ns = time.time_ns()
+            try:
+                status = self._disk.status(path)
+                is_folder = stat.S_ISDIR(status.st_mode)
+                if rules and _is_ignored(path, is_folder, rules):
+                    continue
+                if is_folder:
+                    if status.st_dev != device:
+                        self.mounts[path] = status.st_dev
+                    waiting += self._contents(path, rules, status.st_dev)
+                    continue
+            except OSError as error:
+                yield from _not_seen(path, error)
+                continue
+            if stat.S_ISLNK(status.st_mode):
+                yield Skipped(Path(path), _reason_of_link(Path(path), root))
+            else:
+                yield self._found(path, name, status, looked_ns)
+
+    def _contents(self, folder: str, rules: _Rules, device: int) -> list[tuple[str, str, _Rules, int]]:
+        """Return what is in a folder, the last name first: its path with a slash, name, rules and device."""
+        names = self._disk.names(folder)
+        if ".gitignore" in names:
+            rules += _rules_of(Path(folder))
+        start = f"{folder.rstrip('/')}/"
+        return [
+            (start, name, rules, device)
+            for name in sorted(names, reverse=True)
+            if not name.startswith(".") and name not in _NEVER_ENTERED and f"{start}{name}" not in self._excluded
+        ]
+
+    def _found(self, path: str, name: str, status: stat_result, looked_ns: int) -> Found | Skipped:
+        """Return a file, or why it is skipped without being read."""
+        if not stat.S_ISREG(status.st_mode):
+            return Skipped(Path(path), "not a regular file")
+        if reason := format_named(name).unsupported:
+            return Skipped(Path(path), reason)
+        if status.st_size > self._max_bytes:
+            sizes = f"{status.st_size / 2**20:.1f} MiB, larger than the limit of {self._max_bytes / 2**20:.1f} MiB"
+            return Skipped(Path(path), sizes, kept=True)
+        return Found(path, stamp_of(status, looked_ns))
 
 
-def _reason_to_skip(path: Path, max_bytes: int) -> str | None:
-    """Return why a file is skipped without being read, or None."""
-    try:
-        status = path.stat()
-    except OSError as error:
-        return f"cannot be opened ({error.strerror})"
-    if not stat.S_ISREG(status.st_mode):
-        return "not a regular file"
-    if reason := format_of(path).unsupported:
-        return reason
-    if status.st_size > max_bytes:
-        return f"{status.st_size / 2**20:.1f} MiB, larger than the limit of {max_bytes / 2**20:.1f} MiB"
-    return None
+def _not_seen(path: str, error: OSError) -> Iterator[Skipped]:
+    """Yield what the system did not let us look at, unless it says that it is gone by now."""
+    if error.errno not in GONE:
+        yield Skipped(Path(path), f"cannot be opened ({error.strerror})", kept=True)
 
 
 def _reason_of_link(path: Path, root: Path) -> str:
@@ -113,10 +154,11 @@ def _reason_of_link(path: Path, root: Path) -> str:
     return "symbolic link out of the folder"
 
 
-def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:
+def _is_ignored(path: str, is_folder: bool, rules: _Rules) -> bool:
     """Return whether a path is ignored; the first matching pattern of the innermost .gitignore decides."""
+    parts = path.split("/")
     for depth, patterns in reversed(rules):
-        names = path.parts[depth:]
+        names = parts[depth:]
         for pattern in patterns:
             if pattern.matches(names, is_folder=is_folder):
                 return pattern.ignores
@@ -130,19 +172,21 @@ def _rules_above(root: Path) -> _Rules:
     rules: _Rules = ()
     for folder in reversed(folders[: folders.index(top)]):
         rules += _rules_of(folder.parent)
-        if _is_ignored(folder, True, rules):
+        if _is_ignored(str(folder), True, rules):
             # The user named an ignored folder on purpose. The rules above it would hide all its files.
             return ()
     return rules
 
 
 def _rules_of(folder: Path) -> _Rules:
-    """Return the rules of a folder's own .gitignore."""
+    """Return the rules of a folder's own .gitignore; raise OSError if there is one that cannot be read."""
     try:
         with open_regular(folder / ".gitignore") as file:
             data = file.read(_MAX_RULES_BYTES + 1)
-    except OSError:
-        return ()
+    except OSError as error:
+        if error.errno in _NO_RULES:
+            return ()
+        raise  # without its rules, files that nobody wants to have read would be read
     lines = data.decode("utf-8-sig", errors="replace").split("\n") if len(data) <= _MAX_RULES_BYTES else []
     patterns = tuple(filter(None, (parse_pattern(line.removesuffix("\r")) for line in reversed(lines))))
     return ((len(folder.parts), patterns),) if patterns else ()

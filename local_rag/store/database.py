@@ -12,34 +12,53 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from local_rag.errors import DamagedLibraryError
+from local_rag.files import FileStamp
 from local_rag.keys import key_of
-from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, Skipped, StoredChunk
+from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, StoredChunk
 from local_rag.store.connect import connect
 from local_rag.store.schema import crc32
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """What the store knows of a document, without its text."""
+class StoredDocument(NamedTuple):
+    """What the store knows of a document, without its text; the stamp is that of the file that was read."""
 
     id: int
     path: str
-    size: int
-    modified_ns: int
+    stamp: FileStamp
     sha256: str
     title: str
+    split_key: str
+
+    @property
+    def size(self) -> int:
+        """Return the size of the file in bytes."""
+        return self.stamp.size
+
+    @property
+    def modified_ns(self) -> int:
+        """Return when the file was written, in nanoseconds."""
+        return self.stamp.modified_ns
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadFile:
+    """A file that could not be read: its stamp then, and why; no `split_key` if another attempt may succeed."""
+
+    stamp: FileStamp
+    reason: str
     split_key: str
 
 
 _AT_ONCE = 500  # ids in one query
 # At a path or below it; ?1 is the path.
 _BELOW = "(path = ?1 OR substr(path, 1, length(?1) + 1) = ?1 || '/')"
-_DOCUMENT_QUERY = "SELECT id, path, size, modified_ns, sha256, title, split_key FROM documents"
+DOCUMENT_COLUMNS = "documents.id, path, size, modified_ns, changed_ns, inode, sha256, title, split_key"
+_DOCUMENT_QUERY = f"SELECT {DOCUMENT_COLUMNS} FROM documents"  # noqa: S608
 _CHUNK_QUERY = """
 SELECT chunks.id, document_id, path, title, position, start, end, chunks.text, headings, page, line, end_line,
        table_header, coalesce(contexts.text, ''), coalesce(contexts.kind, ''), chunks.kind, url, date, author, tags
@@ -94,12 +113,17 @@ class Store:
         with self.transaction():
             self.connection.executemany("INSERT OR IGNORE INTO roots (path) VALUES (?)", rows)
 
-    def see_roots(self, devices: Mapping[Path, int], forgotten: Iterable[Path]) -> None:
-        """Record which device each root is on, and forget the roots that are gone."""
+    def mounts(self) -> dict[str, int]:
+        """Return the folders below a root on which another disk was mounted, each with its device."""
+        return dict(self.connection.execute("SELECT path, device FROM mounts").fetchall())
+
+    def see_disks(self, roots: Mapping[Path, int], mounts: Mapping[str, int], lost: Iterable[str]) -> None:
+        """Record on which devices roots and mounts were seen, and forget the `lost` mounts that were not."""
         with self.transaction():
-            rows = [(device, str(path)) for path, device in devices.items()]
+            rows = [(device, str(path)) for path, device in roots.items()]
             self.connection.executemany("UPDATE roots SET device = ?1 WHERE path = ?2 AND device IS NOT ?1", rows)
-            self.connection.executemany("DELETE FROM roots WHERE path = ?", [(str(path),) for path in forgotten])
+            self.connection.executemany("DELETE FROM mounts WHERE path = ?", [(path,) for path in lost])
+            self.connection.executemany("INSERT OR REPLACE INTO mounts VALUES (?, ?)", mounts.items())
 
     def remember(self, settings: Mapping[str, Any]) -> None:
         """Store the settings that an index is made with."""
@@ -107,19 +131,19 @@ class Store:
             rows = [(name, json.dumps(value)) for name, value in settings.items()]
             self.connection.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?)", rows)
 
-    def put_skipped(self, looked_at: Iterable[str], skipped: Iterable[tuple[Skipped, int, int, str]]) -> None:
-        """Replace what is known of unreadable files among those looked at; each with size, time and split key."""
+    def put_unread(self, looked_at: Iterable[str], unread: Mapping[str, UnreadFile]) -> None:
+        """Replace what is known of unreadable files among those looked at."""
+        rows = [(path, *one.stamp, one.reason, one.split_key) for path, one in unread.items()]
         with self.transaction():
             self.connection.executemany("DELETE FROM skipped WHERE path = ?", [(path,) for path in looked_at])
-            self.connection.executemany(
-                "INSERT OR REPLACE INTO skipped (path, size, modified_ns, reason, split_key) VALUES (?, ?, ?, ?, ?)",
-                [(str(item.path), size, time, item.reason, split_key) for item, size, time, split_key in skipped],
-            )
+            self.connection.executemany("INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def skipped(self) -> dict[str, tuple[int, int, str, str]]:
-        """Return size, time, split key and reason of the files that could not be read, by path."""
-        rows = self.connection.execute("SELECT path, size, modified_ns, split_key, reason FROM skipped")
-        return {path: (size, time, split_key, reason) for path, size, time, split_key, reason in rows}
+    def unread(self) -> dict[str, UnreadFile]:
+        """Return the files that could not be read, by path."""
+        return {
+            path: UnreadFile(FileStamp(*stamp), reason, split_key)
+            for path, *stamp, reason, split_key in self.connection.execute("SELECT * FROM skipped ORDER BY path")
+        }
 
     def excluded(self) -> list[Path]:
         """Return the paths below a root that were removed from the library."""
@@ -136,7 +160,7 @@ class Store:
     def document(self, document_id: int) -> StoredDocument | None:
         """Return a live or superseded document; None if it was deleted."""
         row = self.connection.execute(f"{_DOCUMENT_QUERY} WHERE id = ?", (document_id,)).fetchone()
-        return StoredDocument(*row) if row else None
+        return stored_document(row) if row else None
 
     def document_text(self, document_id: int) -> str:
         """Return the text of a document."""
@@ -155,27 +179,33 @@ class Store:
         return str(row[0])
 
     def put_document(
-        self, document: Document, chunks: Sequence[Chunk], *, size: int, modified_ns: int, sha256: str, split_key: str
+        self,
+        document: Document,
+        chunks: Sequence[Chunk],
+        *,
+        size: int,
+        modified_ns: int,
+        sha256: str,
+        split_key: str,
     ) -> int:
         """Store a document with its chunks, superseding the one of the same path; return its id."""
         with self.transaction():
-            return self._put_document(document, chunks, (size, modified_ns, sha256, split_key))
+            return self._put_document(document, chunks, (FileStamp(size, modified_ns), sha256, split_key))
 
-    def put_documents(self, read: Iterable[tuple[Document, Sequence[Chunk], tuple[int, int, str, str]]]) -> list[int]:
-        """Store documents like `put_document`, in one commit, each with (size, time in ns, SHA-256, split key)."""
+    def put_documents(self, read: Iterable[tuple[Document, Sequence[Chunk], tuple[FileStamp, str, str]]]) -> list[int]:
+        """Store documents like `put_document`, in one commit, each with (stamp, SHA-256, split key) of its file."""
         with self.transaction():
             return [self._put_document(*one) for one in read]
 
-    def _put_document(self, document: Document, chunks: Sequence[Chunk], file: tuple[int, int, str, str]) -> int:
-        size, modified_ns, sha256, split_key = file
+    def _put_document(self, document: Document, chunks: Sequence[Chunk], file: tuple[FileStamp, str, str]) -> int:
+        stamp, sha256, split_key = file
         self.connection.execute("UPDATE documents SET live = 0 WHERE path = ? AND live", (str(document.path),))
         cursor = self.connection.execute(
-            "INSERT INTO documents (path, size, modified_ns, sha256, title, kind, split_key, notes, content_key) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO documents (path, size, modified_ns, changed_ns, inode, sha256, title, kind, split_key, notes, "
+            "content_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 str(document.path),
-                size,
-                modified_ns,
+                *stamp,
                 sha256,
                 document.title,
                 document.kind,
@@ -194,10 +224,12 @@ class Store:
         self._put_chunks(((identifier, chunk) for chunk in chunks), "chunk")
         return identifier
 
-    def touch_documents(self, times: Iterable[tuple[int, int]]) -> None:
-        """Record new file times of unchanged documents, as (document id, nanoseconds)."""
+    def touch_documents(self, stamps: Iterable[tuple[int, FileStamp]]) -> None:
+        """Record new stamps of the files of unchanged documents, as (document id, stamp)."""
+        rows = [(one, stamp.modified_ns, stamp.changed_ns, stamp.inode) for one, stamp in stamps]
+        update = "UPDATE documents SET modified_ns = ?2, changed_ns = ?3, inode = ?4 WHERE id = ?1"
         with self.transaction():
-            self.connection.executemany("UPDATE documents SET modified_ns = ?2 WHERE id = ?1", times)
+            self.connection.executemany(update, rows)
 
     def supersede(self, documents: Iterable[StoredDocument]) -> None:
         """Mark documents as superseded, so the next generation leaves them out."""
@@ -246,7 +278,7 @@ class Store:
         Superseded documents move too: the live index may still name them. The devices of the roots are forgotten.
         """
         with self.transaction():
-            for table in ("documents", "roots", "excluded", "skipped"):
+            for table in ("documents", "roots", "mounts", "excluded", "skipped"):
                 device = ", device = NULL" if table == "roots" else ""
                 self.connection.execute(
                     f"UPDATE OR REPLACE {table} SET path = ?2 || substr(path, length(?1) + 1){device} WHERE {_BELOW}",  # noqa: S608
@@ -386,7 +418,7 @@ class Store:
     def _documents(self, where: str, *parameters: str) -> list[StoredDocument]:
         """Return the documents that meet an SQL condition, by path."""
         rows = self.connection.execute(f"{_DOCUMENT_QUERY} WHERE {where} ORDER BY path", parameters)
-        return [StoredDocument(*row) for row in rows]
+        return [stored_document(row) for row in rows]
 
     def has_contexts(self) -> bool:
         """Say whether any context is stored."""
@@ -458,6 +490,11 @@ def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 
 def _marks(values: Sequence[object]) -> str:
     return ",".join("?" * len(values))
+
+
+def stored_document(row: Sequence[Any]) -> StoredDocument:
+    """Make a document of a row with DOCUMENT_COLUMNS."""
+    return StoredDocument(row[0], row[1], FileStamp(*row[2:6]), *row[6:9])
 
 
 def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:

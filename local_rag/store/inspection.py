@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from local_rag.index.protocol import Index, Indexes
 from local_rag.records import SITUATED
-from local_rag.store.database import Store, StoredDocument
+from local_rag.store.database import DOCUMENT_COLUMNS, Store, StoredDocument, stored_document
 from local_rag.store.embedding_plans import all_embedded, document_versions, mark_none_embedded
 
 _COUNTS = {
@@ -49,7 +49,7 @@ class DocumentState:
 def document_states(store: Store, *, start: int, count: int) -> list[DocumentState]:
     """Return the state of `count` documents by path, beginning with the one at position `start`."""
     rows = store.connection.execute(
-        "SELECT documents.id, path, size, modified_ns, sha256, title, split_key, count(chunks.id), "
+        f"SELECT {DOCUMENT_COLUMNS}, count(chunks.id), "  # noqa: S608
         "count(contexts.key), count(vectors.key), notes FROM "
         "(SELECT * FROM documents WHERE live ORDER BY path LIMIT ? OFFSET ?) AS documents "
         "LEFT JOIN chunks ON document_id = documents.id AND chunks.kind = 'chunk' "
@@ -57,7 +57,7 @@ def document_states(store: Store, *, start: int, count: int) -> list[DocumentSta
         "LEFT JOIN vectors ON vectors.key = vector_key GROUP BY documents.id ORDER BY path",
         (count, start),
     )
-    return [DocumentState(StoredDocument(*row[:7]), row[7], row[8], row[9], tuple(json.loads(row[10]))) for row in rows]
+    return [DocumentState(stored_document(row), row[9], row[10], row[11], tuple(json.loads(row[12]))) for row in rows]
 
 
 def count_missing_contexts(store: Store, plan: str) -> int:

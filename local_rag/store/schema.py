@@ -6,19 +6,23 @@ from pathlib import Path
 
 from local_rag.errors import LibraryError
 
-# Raise it with every change to the tables. Versions 1 to 11 were never released.
-SCHEMA_VERSION = 12
+# Raise it with every change to the tables. Versions 1 to 12 were never released.
+SCHEMA_VERSION = 13
 _TABLES = """
 CREATE TABLE roots (
     path TEXT PRIMARY KEY,
     device INTEGER                      -- tells the root from the empty folder on which its drive is mounted
 );
+-- Folders below a root on which another disk was mounted when they were last seen.
+CREATE TABLE mounts (path TEXT PRIMARY KEY, device INTEGER NOT NULL);
 -- Paths below a root that were removed from the library.
 CREATE TABLE excluded (path TEXT PRIMARY KEY);
 CREATE TABLE skipped (
     path TEXT PRIMARY KEY,
     size INTEGER NOT NULL,
     modified_ns INTEGER NOT NULL,
+    changed_ns INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
     reason TEXT NOT NULL,
     split_key TEXT NOT NULL             -- under which reading failed; empty if another attempt may succeed
 );
@@ -26,10 +30,12 @@ CREATE TABLE skipped (
 CREATE TABLE remembered (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 CREATE TABLE documents (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used again: other programs may know it
     path TEXT NOT NULL,
     size INTEGER NOT NULL,
     modified_ns INTEGER NOT NULL,
+    changed_ns INTEGER NOT NULL,        -- 0 if only the content tells whether the file has changed (files.py)
+    inode INTEGER NOT NULL,
     sha256 TEXT NOT NULL,
     title TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -71,7 +77,7 @@ CREATE TABLE embedding_plans (
 );
 
 CREATE TABLE chunks (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used again: other programs may know it
     document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
     position INTEGER NOT NULL,
     start INTEGER NOT NULL,

@@ -25,7 +25,7 @@ from local_rag.models.registry import resolve
 from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.read import read
 from local_rag.reading.split import Splitting
-from local_rag.reading.walk import walk
+from local_rag.reading.walk import Walk
 from local_rag.records import Skipped
 from tests.support.hostile_files import generate
 
@@ -137,9 +137,9 @@ def main() -> None:
     ):
         folder = Path(place) / "hostile"
         written = generate(folder, mutations=arguments.mutations, seed=arguments.seed)
-        found = {item.path if isinstance(item, Skipped) else item: item for item in walk([folder])}
+        found = {Path(item.path): item for item in Walk().files([folder])}
         assert {os.fsencode(path) for path in written} == {os.fsencode(path) for path in found}, (
-            "walk must report every file"
+            "the walk must report every file"
         )
         for path, item in found.items():
             if arguments.only not in path.name:

@@ -14,6 +14,7 @@ import pytest
 from local_rag.cluster.workers.connection import connected
 from local_rag.cluster.workers.ray_workers import RayWorkers, pack_contexts, pack_files
 from local_rag.errors import ClusterError
+from local_rag.files import FileStamp
 from local_rag.indexing.contextualize import ContextJob, Window
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.indexing.work import EmbeddingJob
@@ -65,10 +66,11 @@ def test_tasks_hold_at_least_64_chunks_and_end_where_a_window_does() -> None:
 
 def test_what_cannot_be_opened_is_told_and_not_sent(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# A\n")
-    unread = deque[Skipped]()
-    (task,) = pack_files([tmp_path / "a.md", tmp_path / "b.md"], unread)
+    unread, stamps = deque[Skipped](), dict[str, FileStamp]()
+    (task,) = pack_files([tmp_path / "a.md", tmp_path / "b.md"], unread, stamps)
     assert list(task.items) == [str(tmp_path / "a.md")]
     assert [skipped.path.name for skipped in unread] == ["b.md"]
+    assert [stamp.size for stamp in stamps.values()] == [4]
 
 
 def test_vectors_and_files_come_from_both_machines_as_from_this_one(

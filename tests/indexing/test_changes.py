@@ -1,34 +1,35 @@
 """What differs between the documents that are there and those that are stored."""
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.indexing.changes import Changes, ScannedFile, compare_documents, compare_folders, size_and_time
+from local_rag.files import FileStamp, stamp_of
+from local_rag.indexing.changes import Changes, ScannedFile, compare_documents, compare_folders
 from local_rag.records import Document
 from local_rag.store.database import Store, StoredDocument
 
 
 def stored(path: str, content: str = "text", *, modified_ns: int = 1, split_key: str = "k") -> StoredDocument:
-    return StoredDocument(0, path, len(content), modified_ns, f"sha256 of {content}", path, split_key)
+    stamp = FileStamp(len(content), modified_ns, modified_ns, 7)
+    return StoredDocument(0, path, stamp, f"sha256 of {content}", path, split_key)
 
 
 def found(path: str, content: str = "text", *, modified_ns: int = 1, split_key: str = "k") -> ScannedFile:
-    return ScannedFile(Path(path), len(content), modified_ns, split_key, lambda: f"sha256 of {content}")
+    stamp = FileStamp(len(content), modified_ns, modified_ns, 7)
+    return ScannedFile(path, stamp, split_key, lambda: f"sha256 of {content}")
 
 
 def unreadable(path: str) -> ScannedFile:
     def fail() -> str:
         raise OSError("vanished")
 
-    return replace(found(path, modified_ns=2), sha256=fail)
+    return found(path, modified_ns=2)._replace(sha256=fail)
 
 
 def compare(before: Sequence[StoredDocument], now: Sequence[ScannedFile], *, may_be_gone: bool = True) -> Changes:
@@ -36,7 +37,7 @@ def compare(before: Sequence[StoredDocument], now: Sequence[ScannedFile], *, may
 
 
 def paths(documents: Iterable[ScannedFile]) -> list[str]:
-    return [str(one.path) for one in documents]
+    return [one.path for one in documents]
 
 
 def test_what_nobody_knows_is_new() -> None:
@@ -46,7 +47,7 @@ def test_what_nobody_knows_is_new() -> None:
 
 
 def test_size_and_time_tell_what_is_unchanged_without_hashing() -> None:
-    assert compare([stored("a")], [replace(unreadable("a"), modified_ns=1)]) == Changes(unchanged=1)
+    assert compare([stored("a")], [unreadable("a")._replace(stamp=stored("a").stamp)]) == Changes(unchanged=1)
 
 
 def test_another_content_is_changed() -> None:
@@ -171,27 +172,22 @@ def folder(tmp_path: Path) -> Path:
 
 def put(store: Store, path: Path, *, split_key: str = "k", content: str = "") -> None:
     """Store a document as it is, or one that is not there any more."""
-    size, modified_ns = size_and_time(path)
-    store.put_document(
-        Document(path, path.name, "text", "text"),
-        [],
-        size=size or len(content),
-        modified_ns=modified_ns,
-        sha256=hashlib.sha256(content.encode()).hexdigest(),
-        split_key=split_key,
-    )
+    data = path.read_bytes() if path.exists() else content.encode()
+    stamp = stamp_of(path.stat(), 0) if path.exists() else FileStamp(len(data))
+    sha256 = hashlib.sha256(data).hexdigest()
+    store.put_documents([(Document(path, path.name, "text", "text"), [], (stamp, sha256, split_key))])
 
 
 def test_folders_are_compared_with_the_store(folder: Path, store: Store) -> None:
     for path in (folder / "a.md", folder / "below/gone.md", folder.parent / "elsewhere.md"):
         put(store, path)
-    changes, skipped, _ = compare_folders(store, [folder, folder / "never-there"], "k")
+    changes, skipped, *_ = compare_folders(store, [folder, folder / "never-there"], "k")
     assert paths(changes.new) == [str(folder / "below/b.md")]
     assert [one.path for one in changes.gone] == [str(folder / "below/gone.md")], "elsewhere is not asked about"
     assert changes.unchanged == 1
     assert [one.path.name for one in skipped] == ["photo.jpg"]
     store.remove([], [], [folder / "below"])
-    changes, _, _ = compare_folders(store, [folder], "k")
+    changes, *_ = compare_folders(store, [folder], "k")
     assert changes.new == (), "it was removed from the library"
 
 
@@ -201,10 +197,10 @@ def test_documents_of_a_root_that_is_out_of_reach_stay_unless_they_are_found_els
     unmounted = folder.parent / "unmounted"
     put(store, unmounted / "a.md")
     put(store, unmounted / "b.md", content=(folder / "a.md").read_text())
-    changes, _, roots = compare_folders(store, [folder, unmounted], "k")
+    changes, _, roots, *_ = compare_folders(store, [folder, unmounted], "k")
     assert roots.unreachable == {unmounted}
     assert [(now.path, before.path) for now, before in changes.moved.items()] == [
-        (folder / "a.md", str(unmounted / "b.md"))
+        (str(folder / "a.md"), str(unmounted / "b.md"))
     ]
     assert [one.path for one in changes.gone] == [str(unmounted / "b.md")]
 
@@ -212,12 +208,6 @@ def test_documents_of_a_root_that_is_out_of_reach_stay_unless_they_are_found_els
 def test_without_a_split_key_each_is_split_as_it_was(folder: Path, store: Store) -> None:
     put(store, folder / "a.md", split_key="one")
     put(store, folder / "below/b.md", split_key="other")
-    assert compare_folders(store, [folder], None)[0] == Changes(unchanged=2)
-    assert len(compare_folders(store, [folder], "one")[0].resplit) == 1
-
-
-def test_a_file_that_has_vanished_has_no_size_and_no_time(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("four")
-    os.utime(tmp_path / "a", ns=(5, 5))
-    assert size_and_time(tmp_path / "a") == (4, 5)
-    assert size_and_time(tmp_path / "b") == (0, 0)
+    changes = compare_folders(store, [folder], None).changes
+    assert (changes.unchanged, changes.to_read) == (2, ())
+    assert len(compare_folders(store, [folder], "one").changes.resplit) == 1

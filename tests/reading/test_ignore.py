@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.reading.ignore import parse_pattern
-from local_rag.reading.walk import walk
+from local_rag.reading.walk import Walk
 
 
 # What git 2.39 says to each.
@@ -97,4 +97,4 @@ def test_no_pattern_takes_long(pattern: str, tmp_path: Path) -> None:
     for number in range(20):
         (deep / f"{'a' * 250}{number}").write_text("text")
     (tmp_path / ".gitignore").write_text(f"{pattern}\n")
-    assert len(list(walk([tmp_path]))) == 20
+    assert len(list(Walk().files([tmp_path]))) == 20

@@ -8,7 +8,7 @@ import pytest
 
 from local_rag.errors import LocalRagError
 from local_rag.reading import formats
-from local_rag.reading.walk import walk
+from local_rag.reading.walk import Found, Walk
 from local_rag.records import Skipped
 
 
@@ -21,14 +21,14 @@ def write(folder: Path, *names: str) -> None:
 
 def found(folder: Path, *, exclude: tuple[Path, ...] = ()) -> list[str]:
     return [
-        item.relative_to(folder.resolve()).as_posix()
-        for item in walk([folder], exclude=exclude)
-        if not isinstance(item, Skipped)
+        Path(item.path).relative_to(folder.resolve()).as_posix()
+        for item in Walk(exclude=exclude).files([folder])
+        if isinstance(item, Found)
     ]
 
 
 def skipped(folder: Path, *, max_bytes: int = 1000) -> dict[str, str]:
-    items = walk([folder], max_bytes=max_bytes)
+    items = Walk(max_bytes=max_bytes).files([folder])
     return {item.path.name: item.reason for item in items if isinstance(item, Skipped)}
 
 
@@ -51,7 +51,8 @@ def test_files_come_in_order_and_hidden_ones_not_at_all(tmp_path: Path) -> None:
 def test_paths_are_absolute_and_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "docs/a.md")
     monkeypatch.chdir(tmp_path)
-    assert list(walk([Path("docs"), Path("docs/a.md"), Path("docs/../docs")])) == [tmp_path.resolve() / "docs" / "a.md"]
+    items = Walk().files([Path("docs"), Path("docs/a.md"), Path("docs/../docs")])
+    assert [item.path for item in items] == [str(tmp_path.resolve() / "docs" / "a.md")]
 
 
 def test_gitignore_files_nest_and_negate(tmp_path: Path) -> None:
@@ -102,8 +103,10 @@ def test_a_named_file_is_always_taken(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*.md", "utf-8")
     (tmp_path / "link.md").symlink_to("link-target.md")
     names = [".hidden.md", "ignored.md", "link.md"]
-    items = walk([tmp_path / name for name in names])
-    assert list(items) == [tmp_path.resolve() / name for name in (".hidden.md", "ignored.md", "link-target.md")]
+    items = Walk().files([tmp_path / name for name in names])
+    assert [item.path for item in items] == [
+        str(tmp_path.resolve() / name) for name in (".hidden.md", "ignored.md", "link-target.md")
+    ]
 
 
 def test_excluded_paths_are_passed_over(tmp_path: Path) -> None:
@@ -113,7 +116,7 @@ def test_excluded_paths_are_passed_over(tmp_path: Path) -> None:
 
 def test_a_missing_path_is_named_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(LocalRagError, match=r"File or folder .*nowhere does not exist"):
-        next(walk([tmp_path, tmp_path / "nowhere"]))
+        next(Walk().files([tmp_path, tmp_path / "nowhere"]))
 
 
 def test_no_suffix_is_both_read_and_unsupported() -> None:

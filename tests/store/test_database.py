@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from local_rag.errors import DamagedLibraryError, LibraryError
-from local_rag.records import Chunk, Document, Provenance, Skipped
+from local_rag.files import FileStamp
+from local_rag.records import Chunk, Document, Provenance
 from local_rag.store.connect import STORE_FILE, remembered_settings
-from local_rag.store.database import Store
+from local_rag.store.database import Store, UnreadFile
 from local_rag.store.embedding_plans import EmbeddingPlan, documents_to_embed, mark_embedded, put_plans
 from local_rag.store.inspection import (
     check_pages,
@@ -209,20 +210,23 @@ def test_copies_share_a_distinction_until_the_last_one_is_deleted(store: Store) 
 
 
 def test_skipped_files_are_replaced_where_they_were_looked_at(store: Store) -> None:
-    store.put_skipped([], [(Skipped(Path("/a/x"), "broken"), 1, 2, "k"), (Skipped(Path("/b/y"), "odd"), 3, 4, "")])
-    assert store.skipped() == {"/a/x": (1, 2, "k", "broken"), "/b/y": (3, 4, "", "odd")}
-    store.put_skipped(["/a/x"], [(Skipped(Path("/b/y"), "worse"), 5, 6, "k")])
-    assert store.skipped() == {"/b/y": (5, 6, "k", "worse")}
+    broken = UnreadFile(FileStamp(1, 2, 3, 4), "broken", "k")
+    odd, worse = (UnreadFile(FileStamp(size=size), "odd", "") for size in (5, 6))
+    store.put_unread([], {"/a/x": broken, "/b/y": odd})
+    assert store.unread() == {"/a/x": broken, "/b/y": odd}
+    store.put_unread(["/a/x"], {"/b/y": worse})
+    assert store.unread() == {"/b/y": worse}
 
 
 def test_roots_are_kept_with_the_device_they_were_seen_on(store: Store) -> None:
     here, there = Path("/here"), Path("/there")
     store.add_roots([here, there])
-    store.see_roots({here: 7}, [])
+    store.see_disks({here: 7}, {"/here/stick": 8, "/here/share": 9}, [])
     store.add_roots([here])
     assert store.root_devices() == {here: 7, there: None}
-    store.see_roots({}, [here])
-    assert store.roots() == [there]
+    assert store.mounts() == {"/here/stick": 8, "/here/share": 9}
+    store.see_disks({}, {"/here/share": 10}, ["/here/stick"])
+    assert store.mounts() == {"/here/share": 10}
 
 
 def test_settings_are_remembered(store: Store, tmp_path: Path) -> None:

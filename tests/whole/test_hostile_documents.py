@@ -34,7 +34,7 @@ from local_rag.models.registry import resolve
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.read import read
 from local_rag.reading.split import Splitting, split
-from local_rag.reading.walk import walk
+from local_rag.reading.walk import Found, Walk
 from local_rag.records import Chunk, Document, InstalledModel, Role
 from tests.fakes import FakeEmbedder, FakeGenerator, FakeVocabulary, generating, passage
 from tests.support.hostile_files import _seeds, generate, mutate
@@ -352,7 +352,7 @@ def test_a_lower_limit_of_memory_is_kept(tmp_path: Path, splitting: Splitting) -
 def test_what_becomes_something_else_between_walking_and_reading(tmp_path: Path, splitting: Splitting) -> None:
     for name in ("gone", "fifo", "link", "folder", "large"):
         (tmp_path / f"{name}.md").write_text("text")
-    found = [path for path in walk([tmp_path]) if isinstance(path, Path)]
+    found = [Path(item.path) for item in Walk().files([tmp_path]) if isinstance(item, Found)]
     assert len(found) == 5
     (tmp_path / "secret").write_text("secret")
     for path in found:

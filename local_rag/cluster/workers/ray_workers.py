@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Generator as Stream
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from local_rag.cluster.workers.driver import Driver, Finished, GivenUp, Task
 from local_rag.cluster.workers.ray_pool import RayWorkerPool
 from local_rag.cluster.workers.worker import Fitting, facts_of
 from local_rag.errors import ClusterError, ReadError
+from local_rag.files import FileStamp
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import EmbeddingJob, OnNote, OpenEngine, Workers, WrittenContext
 from local_rag.llama.generator import Counts
@@ -24,7 +26,7 @@ from local_rag.llama.open import open_engine
 from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder
 from local_rag.reading.isolate import ReadFile
-from local_rag.reading.read import read_bytes, skipped
+from local_rag.reading.read import read_file, skipped
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel, Role, Skipped
 from local_rag.settings import Settings
@@ -69,13 +71,15 @@ class RayWorkers:
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
         """Read the bytes of files here and parse them on the machines, which need no access to the files."""
-        unread = deque[Skipped]()
+        unread, stamps = deque[Skipped](), dict[str, FileStamp]()
         with self._driving("read", splitting=splitting) as (driver, _):
-            for done in driver.run(pack_files(paths, unread)):
+            for done in driver.run(pack_files(paths, unread, stamps)):
                 while unread:
                     yield unread[0].path, unread.popleft()
                 if isinstance(done, Finished):
-                    yield Path(done.keys[0]), done.value
+                    key, stamp = done.keys[0], stamps.pop(done.keys[0])
+                    read = replace(done.value, stamp=stamp) if isinstance(done.value, ReadFile) else done.value
+                    yield Path(key), read
                 else:
                     reason = f"crashed the worker that read it ({done.reason})"
                     yield from ((Path(key), Skipped(Path(key), reason, lasting=True)) for key in done.keys)
@@ -161,12 +165,15 @@ def pack_texts(jobs: Iterable[EmbeddingJob]) -> Iterator[Task[EmbeddingJob]]:
         yield Task({job.key: (part, job) for part, job in enumerate(batch)})
 
 
-def pack_files(paths: Iterable[Path], unread: deque[Skipped]) -> Iterator[Task[bytes]]:
-    """Pack files into tasks of a few megabytes; each file is a part. Add files that cannot be read to `unread`."""
+def pack_files(paths: Iterable[Path], unread: deque[Skipped], stamps: dict[str, FileStamp]) -> Iterator[Task[bytes]]:
+    """Pack files into tasks of a few megabytes; each file is a part.
+
+    Add the stamps of those that were read to `stamps`, and files that cannot be read to `unread`.
+    """
     items, size = dict[str, tuple[int, bytes]](), 0
     for path in paths:
         try:
-            data = read_bytes(path)
+            data, stamps[str(path)] = read_file(path)
         except (ReadError, OSError) as error:
             unread.append(skipped(path, error))
             continue
