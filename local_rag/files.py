@@ -19,7 +19,8 @@ SETTINGS_FILE = "settings.toml"  # the user's own settings, in the library's fol
 SCRAPE_STATE = ".scrape.json"
 
 GONE = frozenset({errno.ENOENT, errno.ENOTDIR})  # the errors by which the system says that there is no such file
-_TICK_NS = 2_000_000_000  # of the coarsest clock of a file system, that of FAT
+# The ticks of the clocks of file systems: of one that counts whole seconds, at most (FAT), and of any other.
+_COARSE_NS, _FINE_NS = 2_000_000_000, 20_000_000
 _MOST = 2**63 - 1  # SQLite stores no larger number
 _RENUMBERING = ("vfat", "msdos", "exfat", "fuse", "cifs", "smb3", "9p")  # file systems; prefixes of their names
 
@@ -49,9 +50,14 @@ def stamp_of(status: os.stat_result, looked_ns: int) -> FileStamp:
     Times after 11 April 2262, which some archives contain, count as that day.
     """
     modified, changed = (max(-_MOST, min(_MOST, one)) for one in (status.st_mtime_ns, status.st_ctime_ns))
-    is_young = any(abs(looked_ns - one) <= _TICK_NS for one in (modified, changed))
+    is_young = _is_young(modified, looked_ns) or _is_young(changed, looked_ns)
     inode = 0 if status.st_dev in _renumbering_devices() else status.st_ino & _MOST
     return FileStamp(status.st_size, modified, 0 if is_young else changed or 1, inode)
+
+
+def _is_young(time_ns: int, now_ns: int) -> bool:
+    """Say whether another change could bear the same time as one that happened just before (or after) now."""
+    return abs(now_ns - time_ns) <= (_FINE_NS if time_ns % 1_000_000_000 else _COARSE_NS)
 
 
 @lru_cache(maxsize=1)

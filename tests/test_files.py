@@ -94,18 +94,25 @@ def test_a_stamp_matches_only_the_same_file() -> None:
     assert not young.matches(young), "another change could bear the same time"
 
 
-@pytest.mark.parametrize(
-    ("seconds_before", "is_young"), [(0, True), (1.9, True), (-1.9, True), (2.1, False), (-2.1, False)]
-)
-def test_a_file_that_changed_just_before_it_was_looked_at_is_young(
-    tmp_path: Path, seconds_before: float, is_young: bool
+@pytest.mark.parametrize(("modified_ns", "tick"), [(1_000 * SECOND + 5, 0.02), (1_000 * SECOND, 2.0)])
+@pytest.mark.parametrize(("ticks", "is_young"), [(0, True), (0.9, True), (-0.9, True), (1.1, False), (-1.1, False)])
+def test_a_file_is_young_for_a_tick_of_its_clock(
+    tmp_path: Path, modified_ns: int, tick: float, ticks: float, is_young: bool
 ) -> None:
     path = tmp_path / "a"
     path.write_text("text")
+    os.utime(path, ns=(modified_ns, modified_ns))
     status = path.stat()
-    stamp = stamp_of(status, status.st_ctime_ns + int(seconds_before * SECOND))
+    stamp = stamp_of(status, modified_ns + int(ticks * tick * SECOND))
     assert (stamp.changed_ns == 0) == is_young
-    assert (stamp.size, stamp.modified_ns, stamp.inode) == (4, status.st_mtime_ns, status.st_ino)
+    assert (stamp.size, stamp.modified_ns, stamp.inode) == (4, modified_ns, status.st_ino)
+
+
+def test_a_file_is_young_after_any_change(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("text")
+    os.utime(path, ns=(5, 5))
+    assert stamp_of(path.stat(), path.stat().st_ctime_ns).changed_ns == 0
 
 
 def test_a_file_is_looked_at_once_for_its_content_and_its_stamp(tmp_path: Path) -> None:
