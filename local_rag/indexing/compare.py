@@ -5,14 +5,12 @@ file keeps it, and so does a changed file that still contains all of it.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from local_rag.index.keyword_index import keyword_tokens
-from local_rag.index.protocol import Index
 from local_rag.indexing.distinction import (
     APART,
     TUNING,
@@ -23,74 +21,72 @@ from local_rag.indexing.distinction import (
     opening_of,
     terms_of,
 )
+from local_rag.indexing.similar import Near, SimilarChunks
 from local_rag.keys import key_of
 from local_rag.records import Chunk
 from local_rag.store.database import Store, StoredDocument
 
-_NEAREST = 16  # chunks to compare each chunk with
-_COUNTED = 3  # of these, how many make their documents count as similar
 _NAMED_DOCUMENTS = 3  # that a distinction names
 _SIMILAR_DOCUMENTS = 16  # to compare terms with, those with the most near chunks first
 _OTHER_DOCUMENTS = 48  # from the whole library, to find how rare a term is
 _REMEMBERED = 256  # documents whose terms are kept in memory
+_TOGETHER = 64  # documents that are compared in one matrix product and one commit
 
 APART_PLAN = key_of("plan", APART)  # of contexts that are made without a model
 
 
-def compare(store: Store, index: Index, documents: Sequence[StoredDocument]) -> Iterator[None]:
-    """Compare documents that are in a published index and store the distinction of each; yield after each."""
-    index.open()
-    live = store.documents()
-    by_id = {document.id: document for document in live}
+def compare(store: Store, embedder: str, documents: Sequence[StoredDocument]) -> Iterator[int]:
+    """Compare embedded documents and store the distinction of each; yield how many are done after each commit."""
+    chunks, everywhere = SimilarChunks(store, embedder), store.live_ids()
+    spread = [store.document(one) for one in everywhere[:: len(everywhere) // _OTHER_DOCUMENTS + 1]]
 
     @lru_cache(maxsize=_REMEMBERED)
-    def terms(document_id: int) -> Terms:
-        return terms_of(by_id[document_id].title, store.document_text(document_id))
+    def terms(document: StoredDocument) -> Terms:
+        return terms_of(document.title, store.document_text(document.id))
 
-    for document in documents:
-        chunks = [stored.chunk for stored in store.chunks(document.id)]
-        if not store.distinction(document.id):  # or a copy of it was compared
-            distinction = Distinction.from_json(store.earlier_distinction(document))
-            similarities, similar = _most_similar(store, index, document)
-            if not distinction.holds_for(document.title, store.document_text(document.id)):
-                near = [one for one in similar if one in by_id][:_SIMILAR_DOCUMENTS]
-                spread = [one for one in live[:: len(live) // _OTHER_DOCUMENTS + 1] if one.sha256 != document.sha256]
-                others = [terms(one.id) for one in spread if one.id not in near]
-                found = distinguishing_terms(terms(document.id), [terms(one) for one in near], others)
-                names = _names([by_id[one] for one in near], document.title)
-                distinction = Distinction(tuple(found), _opening(store, document) if found else "", alike=names)
-            needed = context_needs(chunks, document.title, distinction.terms, similarities)
-            store.put_distinction(document.id, replace(distinction, needed=needed).as_json())
-        yield
-
-
-def _most_similar(store: Store, index: Index, document: StoredDocument) -> tuple[list[float], list[int]]:
-    """Return, for each chunk, its highest similarity to a chunk of another document, and those documents by similarity.
-
-    The similarity is the cosine, or the share of common words if that is higher: the vectors of other documents may be
-    shifted by their contexts.
-    """
-    similarities, similar = list[float](), Counter[int]()
-    for stored, vector in zip(list(store.chunks(document.id)), store.vectors_of(document.id), strict=True):
-        nearest = index.dense(vector, _NEAREST) if vector is not None else []
-        owners = store.owners_of([chunk for chunk, _ in nearest])
-        # A chunk cannot be mistaken for its copy in an identical document.
-        others = {
-            chunk: score
-            for chunk, score in nearest
-            if chunk in owners and owners[chunk][0] != document.id and owners[chunk][1] != document.sha256
-        }
-        words = set(keyword_tokens(stored.chunk.text))
-        for chunk, other in store.chunks_by_id(list(others)[:_COUNTED]).items():
-            others[chunk] = max(others[chunk], shared_words(words, set(keyword_tokens(other.chunk.text))))
-        similarities.append(max(others.values(), default=0.0))
-        similar.update(owners[chunk][0] for chunk in list(others)[:_COUNTED] if others[chunk] >= TUNING.alike)
-    return similarities, [owner for owner, _ in similar.most_common()]
+    for start in range(0, len(documents), _TOGETHER):
+        some = documents[start : start + _TOGETHER]
+        with store.transaction():
+            for document, near in zip(some, chunks.of(some), strict=True):
+                if store.distinction(document.id):  # a copy of it was compared
+                    continue
+                distinction = Distinction.from_json(store.earlier_distinction(document))
+                if not distinction.holds_for(document.title, store.document_text(document.id)):
+                    alike = [one for key in _most_similar(near) if (one := store.document(key))]
+                    others = [one for one in spread if one and one.sha256 != document.sha256 and one not in alike]
+                    distinction = _distinction(store, document, alike, others, terms)
+                similarities = {
+                    position: max((one.similarity for one in found), default=0.0) for position, found in near.items()
+                }
+                parts = [stored.chunk for stored in store.chunks(document.id)] if distinction.terms else []
+                needed = context_needs(
+                    parts, document.title, distinction.terms, [similarities.get(one.position, 0.0) for one in parts]
+                )
+                store.put_distinction(document.id, replace(distinction, needed=needed).as_json())
+        yield start + len(some)
 
 
-def shared_words(one: Collection[str], other: Collection[str]) -> float:
-    """Return the share of words that two sets have in common (Dice coefficient)."""
-    return 2 * len({*one} & {*other}) / max(1, len(one) + len(other))
+def _most_similar(near: Mapping[int, Sequence[Near]]) -> list[int]:
+    """Return the documents with the most chunks that a document's chunks can be mistaken for."""
+    counts = Counter(
+        one.document for position in sorted(near) for one in near[position] if one.similarity >= TUNING.alike
+    )
+    return [document for document, _ in counts.most_common(_SIMILAR_DOCUMENTS)]
+
+
+def _distinction(
+    store: Store,
+    document: StoredDocument,
+    alike: Sequence[StoredDocument],
+    others: Sequence[StoredDocument],
+    terms: Callable[[StoredDocument], Terms],
+) -> Distinction:
+    """Return what sets a document apart from those that are alike."""
+    if not alike:
+        return Distinction()
+    found = distinguishing_terms(terms(document), list(map(terms, alike)), list(map(terms, others)))
+    names = _names(alike, document.title)
+    return Distinction(tuple(found), _opening(store, document) if found else "", alike=names)
 
 
 def _names(documents: Sequence[StoredDocument], title: str) -> tuple[str, ...]:
@@ -104,13 +100,20 @@ def _opening(store: Store, document: StoredDocument) -> str:
     return "" if store.document_kind(document.id) == "code" else opening_of(store.document_text(document.id))
 
 
-def situate(store: Store, document: StoredDocument) -> int:
-    """Give the chunks of a compared document their contexts without a model; return how many chunks need one."""
+def situate(store: Store, documents: Sequence[StoredDocument]) -> int:
+    """Give the chunks of compared documents their contexts without a model; return how many chunks need one."""
+    written = 0
+    for start in range(0, len(documents), _TOGETHER):
+        with store.transaction():
+            written += sum(_situate(store, document) for document in documents[start : start + _TOGETHER])
+    return written
+
+
+def _situate(store: Store, document: StoredDocument) -> int:
     distinction = Distinction.from_json(store.distinction(document.id))
     keys = []
-    for stored in store.rows(document.id):
-        needs_it = stored.kind == "chunk" and stored.chunk.position in distinction.needed
-        keys.append((stored.id, apart_key(distinction.context if needs_it else "")))
+    for row, position in store.positions(document.id):
+        keys.append((row, apart_key(distinction.context if position in distinction.needed else "")))
     for context in {distinction.context, ""} if distinction.needed else {""}:
         store.put_context(apart_key(context), context, "apart" if context else "unneeded")
     store.plan_contexts(document.id, APART_PLAN, keys)

@@ -25,7 +25,7 @@ from local_rag.indexing.contextualize import ContextJob, context_plan, plan_cont
 from local_rag.indexing.embedding import Embedding
 from local_rag.indexing.fingerprint import make_fingerprint
 from local_rag.indexing.summaries import document_plan, document_rows, is_summary, with_summary
-from local_rag.indexing.vectors import chunk_tokens
+from local_rag.indexing.vectors import chunk_tokens, embedder_identity
 from local_rag.indexing.work import Workers
 from local_rag.keys import key_of
 from local_rag.llama.generator import Vocabulary
@@ -274,19 +274,17 @@ class Indexer:
         ]
 
     def _compare(self) -> None:
-        """Compare new documents with all others, which must be published first; situate them if no model does."""
+        """Compare new documents with all others, for which all need vectors; situate them if no model does."""
         if self._settings.context not in SITUATED:
             return
         if new := self._store.documents_to_compare(self._plan):
-            self.publish()
-            live = self._indexes.live()
-            assert live is not None
-            for number, _ in enumerate(compare(self._store, live, new), start=1):
-                self._progress(Progress("compare", number, len(new)))
-        if self._context_model is None:
-            for document in most_needed_first(self._store, self._store.documents_without_a_plan(self._plan)):
-                if written := situate(self._store, document):
-                    self.report.contexts["apart"] = self.report.contexts.get("apart", 0) + written
+            self._embed()
+            for done in compare(self._store, embedder_identity(self._embed_model), new):
+                self._progress(Progress("compare", done, len(new)))
+        if self._context_model is None and (
+            written := situate(self._store, self._store.documents_without_a_plan(self._plan))
+        ):
+            self.report.contexts["apart"] = self.report.contexts.get("apart", 0) + written
 
     def _note(self, stage: Stage, total: int) -> Callable[[str], None]:
         return lambda remark: self._progress(Progress(stage, 0, total, remark))

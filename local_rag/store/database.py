@@ -157,6 +157,10 @@ class Store:
         """Return all live documents."""
         return self._documents("live")
 
+    def live_ids(self) -> list[int]:
+        """Return the ids of all live documents."""
+        return [row[0] for row in self.connection.execute("SELECT id FROM documents WHERE live ORDER BY id")]
+
     def document(self, document_id: int) -> StoredDocument | None:
         """Return a live or superseded document; None if it was deleted."""
         row = self.connection.execute(f"{_DOCUMENT_QUERY} WHERE id = ?", (document_id,)).fetchone()
@@ -326,17 +330,14 @@ class Store:
         ids = [row[0] for document in documents for row in self.connection.execute(query, (document,))]
         return np.asarray(ids, dtype=np.int64)
 
-    def owners_of(self, chunks: Sequence[int]) -> dict[int, tuple[int, str]]:
-        """Return the id and SHA-256 of the document of each chunk."""
-        found: dict[int, tuple[int, str]] = {}
-        for part in _parts(chunks):
-            rows = self.connection.execute(
-                "SELECT chunks.id, document_id, sha256 FROM chunks JOIN documents ON documents.id = document_id "  # noqa: S608
-                f"WHERE chunks.kind = 'chunk' AND chunks.id IN ({_marks(part)})",
-                part,
-            )
-            found |= {row[0]: (row[1], row[2]) for row in rows}
-        return found
+    def positions(self, document_id: int) -> list[tuple[int, int]]:
+        """Return the id and the position of each row of a document; that of the row of all of it is negative."""
+        query = "SELECT id, position FROM chunks WHERE document_id = ? ORDER BY position"
+        return self.connection.execute(query, (document_id,)).fetchall()
+
+    def chunk_text(self, chunk: int) -> str:
+        """Return the text of a chunk."""
+        return str(self.connection.execute("SELECT text FROM chunks WHERE id = ?", (chunk,)).fetchone()[0])
 
     def put_document_rows(self, rows: Iterable[tuple[int, Chunk]]) -> None:
         """Store the rows that stand for whole documents, each with the id of its document."""
@@ -433,12 +434,21 @@ class Store:
     def plan_contexts(self, document_id: int, plan: str, keys: Sequence[tuple[int, str]]) -> None:
         """Record which context each chunk of a document wants, as (chunk id, context key)."""
         with self.transaction():
+            situated = self._is_situated(document_id)
             changed = self.connection.executemany(
                 "UPDATE chunks SET context_key = ?2 WHERE id = ?1 AND context_key IS NOT ?2", keys
             ).rowcount
-            if changed > 0:  # the document was embedded without these contexts
+            if changed > 0 and (situated or self._is_situated(document_id)):  # it was embedded without these contexts
                 self.connection.execute("UPDATE embedding_plans SET plan = '' WHERE document_id = ?", (document_id,))
             self.connection.execute("UPDATE documents SET context_plan = ? WHERE id = ?", (plan, document_id))
+
+    def _is_situated(self, document_id: int) -> bool:
+        """Say whether a document wants contexts that are not known to be empty."""
+        query = (
+            "SELECT 1 FROM chunks LEFT JOIN contexts ON contexts.key = context_key "
+            "WHERE document_id = ? AND context_key IS NOT NULL AND contexts.text IS NOT '' LIMIT 1"
+        )
+        return self.connection.execute(query, (document_id,)).fetchone() is not None
 
     def put_context(self, key: str, text: str, kind: str) -> None:
         """Store a finished context; if it has changed, the documents that want it are to be embedded again."""
@@ -469,19 +479,16 @@ class Store:
 
     def vector(self, key: str) -> np.ndarray:
         """Return one vector, float32."""
-        row = self.connection.execute("SELECT vector, checksum FROM vectors WHERE key = ?", (key,)).fetchone()
-        if crc32(row[0]) != row[1]:
-            raise DamagedLibraryError("A stored vector is damaged", "run `local-rag repair` to make it again")
-        return np.frombuffer(row[0], dtype=np.float32)
+        return vector_of(
+            *self.connection.execute("SELECT vector, checksum FROM vectors WHERE key = ?", (key,)).fetchone()
+        )
 
-    def vectors_of(self, document_id: int) -> list[np.ndarray | None]:
-        """Return the vectors of a document's chunks in reading order, None for those that are not stored."""
-        rows = self.connection.execute(
-            "SELECT vectors.key FROM chunks LEFT JOIN vectors ON vectors.key = vector_key WHERE document_id = ? "
-            "AND kind = 'chunk' ORDER BY position",
-            (document_id,),
-        ).fetchall()
-        return [self.vector(row[0]) if row[0] else None for row in rows]
+
+def vector_of(content: bytes, checksum: int) -> np.ndarray:
+    """Return a stored vector, float32; raise DamagedLibraryError if it is not as it was written."""
+    if crc32(content) != checksum:
+        raise DamagedLibraryError("A stored vector is damaged", "run `local-rag repair` to make it again")
+    return np.frombuffer(content, dtype=np.float32)
 
 
 def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:

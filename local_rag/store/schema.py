@@ -96,6 +96,15 @@ CREATE INDEX chunks_of_document ON chunks (document_id, position);
 CREATE INDEX chunks_by_context ON chunks (context_key) WHERE context_key IS NOT NULL;
 CREATE UNIQUE INDEX document_rows ON chunks (document_id) WHERE kind = 'document';
 
+-- Means of the vectors of groups of consecutive chunks (store/mean_vectors.py).
+CREATE TABLE mean_vectors (
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,          -- of the first chunk of the group
+    embedder TEXT NOT NULL,             -- that made the vectors
+    vector BLOB NOT NULL,
+    PRIMARY KEY (document_id, position)
+);
+
 -- The two large caches. A checksum tells `repair` which rows are as they were written.
 CREATE TABLE contexts (
     key TEXT PRIMARY KEY,
