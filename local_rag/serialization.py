@@ -1,11 +1,15 @@
-"""Convert records to JSON and back."""
+"""Convert records to JSON and back.
+
+Written by hand, because `search` through a running server must not wait for pydantic to be imported.
+"""
 
 import json
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date
+from functools import cache
 from typing import Any
 
 
@@ -20,17 +24,45 @@ def _fields(value: object) -> Any:
     return str(value)
 
 
-def from_plain(kind: Any, value: Any) -> Any:
-    """Return a value of type `kind` from its JSON form: records, also nested, tuples, and unions with None."""
+def from_plain(kind: Any, value: Any) -> Any:  # noqa: PLR0911  one for each form
+    """Return a value of type `kind` from its JSON form: records, also nested, sequences, mappings, unions with None.
+
+    Raises ValueError if a field is missing, unknown or of another type: another version has written it.
+    """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if kind is date and value is not None:
-        return date.fromisoformat(value)
     if origin in (typing.Union, types.UnionType):
-        kinds = [one for one in arguments if one is not type(None)]
-        return None if value is None else from_plain(kinds[0], value) if len(kinds) == 1 else value
-    if origin is tuple or origin is Sequence:
-        return tuple(from_plain(arguments[0] if arguments else Any, one) for one in value)
+        (given,) = (one for one in arguments if one is not types.NoneType)
+        return None if value is None else from_plain(given, value)
+    if origin in (tuple, list, Sequence):
+        return (list if origin is list else tuple)(from_plain(arguments[0], one) for one in _checked(list, value))
+    if origin is Mapping:
+        return {name: from_plain(arguments[1], one) for name, one in _checked(dict, value).items()}
+    if origin is typing.Literal:
+        return _checked(type(arguments[0]), value, among=arguments)
     if is_dataclass(kind) and isinstance(kind, type):
-        hints = typing.get_type_hints(kind)
-        return kind(**{name: from_plain(hints[name], one) for name, one in value.items() if name in hints})
+        return _record(kind, _checked(dict, value))
+    if kind is date:
+        return date.fromisoformat(_checked(str, value))
+    return float(value) if kind is float and type(value) is int else _checked(kind, value)
+
+
+def _record(kind: type, named: dict[str, Any]) -> Any:
+    hints = _hints(kind)
+    if unknown := named.keys() - hints.keys():
+        raise ValueError(f"{kind.__name__} has no {min(unknown)}")
+    try:
+        return kind(**{name: from_plain(hints[name], one) for name, one in named.items()})
+    except TypeError as error:  # a field is missing
+        raise ValueError(error) from None
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _checked(kind: type, value: Any, *, among: Sequence[Any] = ()) -> Any:
+    """Return a value of exactly this type, and among these."""
+    if type(value) is not kind or (among and value not in among):
+        raise ValueError(f"{str(value)[:40]!r} is not of the type {kind.__name__}")
     return value

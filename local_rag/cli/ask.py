@@ -58,7 +58,7 @@ def command(
 
     def on_event(event: str, value: Any) -> None:
         if event == "passages":
-            show([from_plain(Passage, fields) for fields in value])
+            show(from_plain(list[Passage], value))
         elif event == "token":
             write(value)
 

@@ -61,7 +61,7 @@ def command(
     top = top or (None if every else _TOP)
     request = {"do": "search", "question": question, "top": top, "every": every, "min_score": min_score}
     if served := ask_server(library, settings, {**request, "options": options}):
-        passages = [from_plain(Passage, fields) for fields in served["found"]["passages"]]
+        passages = from_plain(list[Passage], served["found"]["passages"])
         reranks, profile = served["reranks"], served["profile"]
         if explain:
             click.echo("Answered by the running server of this library.", err=True)

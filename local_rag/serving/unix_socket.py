@@ -90,7 +90,8 @@ class SocketServer:
             gone.cancel()
 
     def _submit(self, request: dict[str, Any]) -> Job[Any]:
-        caller, fields = Caller("", str(request["do"])), request
+        caller = Caller("", str(request["do"]))
+        fields = {name: value for name, value in request.items() if name not in ("do", "environment")}
         if request["do"] == "ask":
             return self._service.ask(from_plain(AskRequest, fields), caller)
         return self._service.search(from_plain(SearchRequest, fields), caller)
