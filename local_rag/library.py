@@ -41,6 +41,7 @@ from local_rag.maintenance.contents import (
     whole_document,
 )
 from local_rag.maintenance.documents import ListedDocument, list_documents
+from local_rag.maintenance.erase import forget_missing
 from local_rag.maintenance.file_states import FileStates
 from local_rag.maintenance.repair import repair_index, repair_store
 from local_rag.maintenance.roots import Root, list_roots, move_root
@@ -66,10 +67,12 @@ from local_rag.retrieval.keyword_search import search_keywords
 from local_rag.retrieval.open import OpenSearcher, live_index, open_searcher
 from local_rag.retrieval.search import Trace
 from local_rag.settings import Settings, explicit_settings, index_settings, resolve_settings
+from local_rag.store.caches import count_use
 from local_rag.store.connect import is_library, remembered
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.history import History, count_use
+from local_rag.store.history import History
 from local_rag.store.lock import library_lock, locked_store
+from local_rag.store.questions import QUESTIONS_FILE, add_question
 from local_rag.store.storage_errors import storage_errors
 
 OnProgress = Callable[[Progress], None]
@@ -230,6 +233,17 @@ class Library:
         with self.reading() as store:
             return find_passage(store, chunk_id)
 
+    @property
+    def questions_file(self) -> Path:
+        """Return the file to which `record_question` adds."""
+        return self.folder / QUESTIONS_FILE
+
+    def record_question(self, question: str, chunk_id: int) -> None:
+        """Add a question and the passage that answers it to the library's own evaluation dataset."""
+        if not self.settings.retention.conversations:
+            raise LibraryError("The setting history is off, so no question is written to a file; turn it on first.")
+        add_question(self.folder, question, self.passage(chunk_id))
+
     def locate(self, passages: Sequence[Passage]) -> list[Location]:
         """Return the document that each passage leads to, and whether its file has changed."""
         if not self._has_store:
@@ -311,7 +325,7 @@ class Library:
         with self._one_at_a_time:
             pipeline = self.pipeline(options, earlier, stop=stop)
             answer = pipeline.ask(question, on_text=on_text, on_passages=on_passages)
-            if counted and self.settings.usage_counts:
+            if counted and self.settings.retention.counts:
                 count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return answer
 
@@ -364,7 +378,7 @@ class Library:
 
     def chat(self) -> Conversation:
         """Start a conversation, which the library's history stores if the setting `history` allows it."""
-        return Conversation(self.ask, History(self.folder, kept=self.settings.history))
+        return Conversation(self.ask, History(self.folder, kept=self.settings.retention.conversations))
 
     def load(self, *, answering: bool = False) -> None:
         """Load the models for searching, and with `answering` also for answering, before the first question."""
@@ -372,6 +386,16 @@ class Library:
             self._open_searcher().searcher.load()
             if answering:
                 self._open_answerer()
+
+    def live_stamp(self) -> str:
+        """Return a value that changes with every publish."""
+        return self._indexes.live_stamp()
+
+    def forget_missing(self, history: History) -> None:
+        """Delete from a history what quotes documents that the library no longer holds."""
+        if self._has_store:
+            with self.reading() as store:
+                forget_missing(store, self._indexes, history)
 
     @contextmanager
     def reading(self) -> Iterator[Store]:

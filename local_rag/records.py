@@ -134,6 +134,7 @@ class StoredChunk:
     context_kind: str
     provenance: Provenance = UNKNOWN
     kind: RowKind = "chunk"
+    sha256: str = ""  # of the document
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,7 @@ class Passage:
     is true if the reranker's score shows that the passage hardly fits, and None if the reranker did not score it or its
     scale is unknown. A passage of the kind `document` represents a whole document: its text is the beginning and the
     outline of the document, its context is what a model wrote about it, and its span is empty at the beginning.
+    `sha256` is that of the document's file.
     """
 
     chunk_id: int
@@ -261,6 +263,7 @@ class Passage:
     weak: bool | None = None
     kind: RowKind = "chunk"
     table_header: str = ""
+    sha256: str = ""
 
     @property
     def location(self) -> str:

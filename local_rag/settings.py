@@ -4,6 +4,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -25,6 +26,21 @@ Chunker = Literal["auto", "fixed", "recursive", "markdown", "code"]
 
 # The library remembers the settings that shape its index, so `search` and `ask` do not need the flags of `index`.
 REMEMBERED = ("profile", "embed_model", "context_model", "chunker", "chunk_tokens", "overlap", "context")
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What of the questions asked, and of what answers them, may be written to a file.
+
+    Whatever writes some of it asks here, so that with the setting `history` off nothing of it reaches any file; only
+    the audit log has a setting of its own. `conversations` stands for conversations and for questions that are to
+    become part of an evaluation, `caches` for answers and the vectors of questions, `counts` for numbers of questions.
+    """
+
+    conversations: bool
+    caches: bool
+    counts: bool
+    audit: bool
 
 
 class Settings(BaseSettings):
@@ -70,7 +86,11 @@ class Settings(BaseSettings):
     answer_cache: bool = Field(
         default=True, description="`serve` keeps answers and question vectors, and reuses them for the same question"
     )
-    history: bool = Field(default=True, description="`chat` and the web page keep conversations until you delete them")
+    history: bool = Field(
+        default=True,
+        description="`chat` and the web page keep conversations until you delete them; if off, nothing that is asked "
+        "or quoted is written to any file except the audit log",
+    )
     usage_counts: bool = Field(
         default=True, description="`status` counts the questions of the last 30 days without storing their text"
     )
@@ -94,6 +114,16 @@ class Settings(BaseSettings):
         gt=0,
         description="the time between two publishes while contexts are written; longer if a publish itself takes long",
     )
+
+    @property
+    def retention(self) -> Retention:
+        """Return what may be written to a file."""
+        return Retention(
+            conversations=self.history,
+            caches=self.history and self.answer_cache,
+            counts=self.history and self.usage_counts,
+            audit=self.audit_log,
+        )
 
 
 def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyType({}), **flags: Any) -> Settings:

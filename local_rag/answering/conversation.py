@@ -1,15 +1,17 @@
 """A conversation: each question is searched and answered together with the earlier ones on the same subject."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Citation, Passage, Turn
-from local_rag.store.history import History, KeptConversation, conversation_as_markdown
+from local_rag.store.history import History, KeptConversation, KeptTurn
 
 _GREETING = "Hello. Ask something that the documents may answer."
 _THANKS = "You are welcome."
 _FAREWELL = "Goodbye."
+FORGOTTEN = "This conversation has been forgotten, so your question begins a new one."
+NOT_KEPT = "This conversation was forgotten while the answer was written, so the answer is not kept."
 _REPLIES = {
     **dict.fromkeys(("hi", "hello", "hey", "hi there", "hello there", "good morning", "good afternoon"), _GREETING),
     **dict.fromkeys(("good evening", "good day", "greetings", "how are you"), _GREETING),
@@ -38,11 +40,13 @@ class Conversation:
     """A conversation with a library, created by `Library.chat()`; `options` apply to the questions that follow.
 
     The library's history stores it from the first question on. `turns` holds the earlier questions on the same subject.
+    `notice` says what became of the conversation at the last question, if someone has forgotten it.
     """
 
     def __init__(self, ask: Ask, history: History) -> None:
         self._ask, self._history = ask, history
-        self._id: int | None = None
+        self._id: str | None = None
+        self.notice = ""
         self.options: AskOptions = DEFAULT_OPTIONS
         self.turns: list[Turn] = []
         self.last: Answer | None = None
@@ -55,22 +59,32 @@ class Conversation:
         if reply := reply_to_greeting(question):
             on_text(reply)
             return Answer(question, reply, "answered")
+        self.notice = ""
+        if self._id is not None and not self._history.holds(self._id):
+            self._begin_anew(FORGOTTEN)
+        epoch = self._history.epoch()
         again = bool(self.options.anyway and self.turns and self.turns[-1].question == question)
         earlier = self.turns[:-1] if again else self.turns
         answer = self._ask(question, self.options, earlier=tuple(earlier), on_text=on_text)
-        self.turns, self.last = [*earlier, Turn(question, answer.text)], answer
-        if self._id is None:
-            self._id = self._history.begin()
-        self._history.add(self._id, answer, opens=not earlier, again=again)
+        kept = self._history.add(self._id, answer, epoch=epoch, opens=not earlier, again=again)
+        if kept is None:
+            self._begin_anew(NOT_KEPT)
+        else:
+            self._id, self.turns = kept, [*earlier, Turn(question, answer.text)]
+        self.last = answer
         return answer
+
+    def _begin_anew(self, notice: str) -> None:
+        """Leave a conversation that has been forgotten."""
+        self._id, self.last, self.turns, self.notice = None, None, [], notice
 
     def new_subject(self) -> None:
         """Start a new subject: the next question is not a follow-up."""
         self.turns = []
 
     @property
-    def id(self) -> int | None:
-        """Return the number of the stored conversation, None before its first question."""
+    def id(self) -> str | None:
+        """Return the id of the stored conversation, None before its first question."""
         return self._id
 
     @property
@@ -91,19 +105,20 @@ class Conversation:
         """Return all questions of the stored conversations."""
         return self._history.questions()
 
-    def switch(self, conversation: int) -> None:
-        """Continue another conversation; raise LibraryError if none has this number."""
+    def switch(self, conversation: str) -> None:
+        """Continue another conversation; raise MissingError if none has this id."""
         kept = self._history.turns(conversation)
         opening = max(index for index, turn in enumerate(kept) if turn.opens or not index)
         self._id, self.last = conversation, None
         self.turns = [Turn(turn.question, turn.answer.text) for turn in kept[opening:]]
 
-    def forget(self, conversation: int | None = None) -> None:
+    def forget(self, conversation: str | None = None) -> None:
         """Delete a conversation completely, or with None this one."""
-        if conversation is None and self._id is None:
+        forgotten = self._id if conversation is None else conversation
+        if forgotten is None:
             return
-        self._history.forget(self._id if conversation is None else conversation)  # type: ignore[arg-type]
-        if conversation in (None, self._id):
+        self._history.forget(forgotten)
+        if forgotten == self._id:
             self._id, self.last, self.turns = None, None, []
 
     def as_markdown(self) -> str:
@@ -113,3 +128,25 @@ class Conversation:
     def close(self) -> None:
         """Close the history."""
         self._history.close()
+
+
+def conversation_as_markdown(turns: Sequence[KeptTurn]) -> str:
+    """Write questions as headings with the answers and the quoted citations below them.
+
+    Nothing in a document or an answer can act as HTML.
+    """
+    blocks = []
+    for turn in turns:
+        blocks.append(f"## {_escaped(' '.join(turn.question.split()))}")
+        blocks.append(_escaped(turn.answer.text))
+        for one in turn.answer.citations:
+            url = one.passage.provenance.url
+            location = _escaped(" ".join(f"{one.passage.location}{f', {url}' if url else ''}".split()))
+            quoted = [f"> {line}" for line in _escaped(one.passage.text).strip().splitlines()]
+            blocks.append("\n".join([f"> [{one.number}] {location}", ">", *quoted]))
+    return "\n\n".join(["# Conversation", *blocks]) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Escape HTML in a text."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -13,9 +13,10 @@ from local_rag.cli.ask import remarks
 from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option, open_library
 from local_rag.cli.search import NO_MATCHING_DOCUMENT, location_as_text, passage_as_text
 from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
-from local_rag.errors import LocalRagError
+from local_rag.errors import LocalRagError, MissingError
 from local_rag.files import write_whole
 from local_rag.records import Answer, AskOptions
+from local_rag.store.history import KeptConversation
 
 _HELP = """\
 /sources         show the passages read for the last answer
@@ -23,7 +24,7 @@ _HELP = """\
 /in [GLOB ...]   search only documents that match a pattern; without one: all
 /save FILE       write the conversation as Markdown, with the passages it cites
 /list            list the stored conversations
-/switch NUMBER   continue another conversation
+/switch NUMBER   continue another conversation, by its number in the list
 /forget [NUMBER] delete a conversation; without a number: this one
 /quit            quit, like Ctrl-D"""
 
@@ -43,14 +44,14 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
         if options.rewrite:
             opened.pipeline().require_rewriter()
         conversation.options = options
-        asks = sys.stdin.isatty()
+        asks, listed = sys.stdin.isatty(), Listed()
         if asks:
             _load_line_history(conversation)
             click.echo("Ask, or type /help. Ctrl-D ends.", err=True)
         while (line := _read_line("> " if asks else "")) is not None:
             try:
                 if line.startswith("/"):
-                    if not _obey(line, conversation):
+                    if not _obey(line, conversation, listed):
                         break
                 elif line:
                     _ask(line, conversation, as_json=as_json)
@@ -95,7 +96,7 @@ def _ask(question: str, conversation: Conversation, *, as_json: bool) -> None:
         return
     click.echo()
     _show_citations(answer)
-    for remark in remarks(answer):
+    for remark in (*remarks(answer), *filter(None, [conversation.notice])):
         click.echo(one_line(remark), err=True)
     if conversation.options.filters and answer is conversation.last and not answer.passages:
         click.echo(NO_MATCHING_DOCUMENT, err=True)
@@ -106,7 +107,26 @@ def _show_citations(answer: Answer) -> None:
         click.echo(f"  [{citation.number}] {location_as_text(citation.passage)}")
 
 
-def _obey(line: str, conversation: Conversation) -> bool:
+Listed = dict[int, KeptConversation]  # the conversations by their numbers, as they were last listed
+
+
+def _list(conversation: Conversation, listed: Listed) -> None:
+    """List the stored conversations by number, the earliest is 1."""
+    kept = conversation.kept()
+    listed.clear()
+    listed.update({len(kept) - position: one for position, one in enumerate(kept)})
+
+
+def _named(number: str, conversation: Conversation, listed: Listed) -> str:
+    """Return the id of the conversation with a number; raise MissingError if there is none."""
+    if not listed:
+        _list(conversation, listed)
+    if (one := listed.get(int(number))) is None:
+        raise MissingError(f"There is no conversation {number}; /list shows those that there are.")
+    return one.id
+
+
+def _obey(line: str, conversation: Conversation, listed: Listed) -> bool:
     """Run a command that begins with a slash; return whether to continue."""
     name, *words = line.split()
     rest = line[len(name) :].strip()
@@ -127,14 +147,15 @@ def _obey(line: str, conversation: Conversation) -> bool:
     elif name == "/save" and rest:
         _save(Path(rest).expanduser(), conversation)
     elif name == "/list":
-        for kept in conversation.kept():
+        _list(conversation, listed)
+        for number, kept in listed.items():
             mark = "*" if kept.id == conversation.id else " "
-            click.echo(f"{mark}{kept.id:>4}  {kept.started}  {kept.turns:>3}  {one_line(kept.title)}")
+            click.echo(f"{mark}{number:>4}  {kept.started}  {kept.turns:>3}  {one_line(kept.title)}")
     elif name == "/switch" and rest.isdecimal():
-        conversation.switch(int(rest))
+        conversation.switch(_named(rest, conversation, listed))
         click.echo(f"Conversation {int(rest)}.", err=True)
     elif name == "/forget" and (rest.isdecimal() or not rest):
-        conversation.forget(int(rest) if rest else None)
+        conversation.forget(_named(rest, conversation, listed) if rest else None)
         click.echo("Deleted.", err=True)
     else:
         click.echo(_HELP, err=name != "/help")

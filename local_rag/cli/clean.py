@@ -29,6 +29,7 @@ def command(library: Path, dry_run: bool, as_json: bool, **settings: Any) -> Non
         "older indexes": len(cleaning.generations),
         "leftovers": len(cleaning.leftovers),
         "superseded documents": cleaning.documents,
+        "answers that quote removed documents": cleaning.turns,
         "contexts": cleaning.contexts,
         "vectors": cleaning.vectors,
     }

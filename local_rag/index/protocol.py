@@ -4,6 +4,7 @@
 passes `tests/index/test_every_index.py`.
 """
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,6 +137,11 @@ class Indexes(Protocol):
 
     def sizes(self) -> dict[str, int]:
         """Return the size of each index in bytes, by name; what two indexes share counts for both."""
+
+
+def content_key(manifest: Mapping[str, Any]) -> str:
+    """Return a key of what an index holds, and of the settings and models that shaped it."""
+    return key_of(json.dumps(dict(manifest), sort_keys=True, default=str))
 
 
 def index_recipe(keywords: KeywordTuning, vectors: VectorTuning) -> str:

@@ -13,8 +13,8 @@ from local_rag.files import folder_bytes
 from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.indexer import Indexer
+from local_rag.maintenance.erase import count_missing, forget_documents, forget_missing_in_file
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.history import HistoryFile
 from local_rag.store.inspection import (
     compact,
     count_rows,
@@ -43,12 +43,14 @@ class Removal:
 class Cleaning:
     """What `clean` deletes; `bytes` is the disk space that it frees, estimated in a dry run.
 
-    `kept_caches` says that contexts and vectors were kept because an unfinished run of `index` may still need them.
+    `turns` are the turns of conversations that quote documents which the library no longer holds. `kept_caches` says
+    that contexts and vectors were kept because an unfinished run of `index` may still need them.
     """
 
     generations: tuple[str, ...]
     leftovers: tuple[str, ...]
     documents: int
+    turns: int
     contexts: int
     vectors: int
     bytes: int
@@ -94,7 +96,8 @@ def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Rem
         drop(
             store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))}, wanted=False
         )
-        HistoryFile(store.folder).erase([document.path for document in removal.documents])
+        documents = removal.documents
+        forget_documents(store, {one.path for one in documents}, {one.sha256 for one in documents})
         indexes.prune()
         _delete(_leftovers(store.folder))
         compact(store)
@@ -106,8 +109,10 @@ def clean(store: Store, indexes: Indexes, *, dry_run: bool) -> Cleaning:
     folders, leftovers = indexes.unused(indexes.live_name()), _leftovers(folder)
     before = folder_bytes(folder)
     superseded = count_rows(store)["superseded_documents"]
+    turns = count_missing(store)
     if not dry_run:
         purge_superseded(store, indexes)
+        forget_missing_in_file(store, indexes)
     kept = is_unfinished(store, indexes.live())
     contexts, vectors = ({}, {}) if kept else (orphaned_contexts(store), orphaned_vectors(store))
     freed = sum(folder_bytes(path) for path in (*folders, *leftovers)) + sum((contexts | vectors).values())
@@ -124,6 +129,7 @@ def clean(store: Store, indexes: Indexes, *, dry_run: bool) -> Cleaning:
         generations=tuple(path.name for path in folders if path not in unfinished),
         leftovers=tuple(path.name for path in (*leftovers, *unfinished)),
         documents=superseded,
+        turns=turns,
         contexts=len(contexts),
         vectors=len(vectors),
         bytes=freed,

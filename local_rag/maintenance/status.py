@@ -18,9 +18,9 @@ from local_rag.indexing.summaries import document_plan
 from local_rag.models.choice import calibration_of, chosen, find
 from local_rag.records import SITUATED, InstalledModel, Note, Role
 from local_rag.settings import Settings
+from local_rag.store.caches import Usage, usage_of
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store, UnreadFile
-from local_rag.store.history import Usage, usage_of
 from local_rag.store.inspection import count_context_kinds, count_missing_contexts, count_rows
 
 GAIN = "contexts_gain"  # the name under which a library remembers the result of the last `eval contexts`

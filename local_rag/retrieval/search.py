@@ -249,4 +249,5 @@ def found_passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], *, s
         provenance=stored.provenance,
         kind=stored.kind,
         table_header=chunk.table_header,
+        sha256=stored.sha256,
     )

@@ -1,21 +1,21 @@
 """Answer a question with an open library: from the cache if it holds the answer, and within a conversation or not."""
 
-import json
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
-from local_rag.answering.conversation import Conversation
+from local_rag.answering.conversation import FORGOTTEN, Conversation
 from local_rag.answering.recipe import answer_recipe
-from local_rag.errors import LibraryError
+from local_rag.errors import LibraryError, MissingError
+from local_rag.index.protocol import content_key
 from local_rag.keys import key_of
 from local_rag.library import Library
 from local_rag.models.choice import calibration_of, chosen, find
 from local_rag.records import Answer, AskOptions, Passage, Turn
-from local_rag.serialization import from_plain, to_line
+from local_rag.serialization import to_line
 from local_rag.serving.job import Job, PassagesFound, TextWritten
 from local_rag.serving.requests import AskRequest, ServedAnswer
 from local_rag.store.connect import remembered_settings
-from local_rag.store.history import AnswerCache, History
+from local_rag.store.history import History
 
 OpenHistory = Callable[[], AbstractContextManager[History]]
 
@@ -25,20 +25,25 @@ def answer(
 ) -> ServedAnswer:
     """Answer a question and tell the job the passages once they are found and the text as it is written.
 
-    With `cached` the answer cache is used, if the setting allows it.
+    With `cached` the answer is cached in the history, if the setting allows it.
     """
-    ask = _CachedAsk(library, job, cached=cached and library.settings.answer_cache)
-
-    def on_text(text: str) -> None:
-        job.tell(TextWritten(text))
-
-    if not request.in_history:
-        found = ask(request.question, request.options, earlier=request.earlier, on_text=on_text)
-        return ServedAnswer(found, ask.again)
     with open_history() as history:
+        cache = _Cache(history, request.conversation) if cached and library.settings.answer_cache else None
+        ask = _CachedAsk(library, job, cache)
+
+        def on_text(text: str) -> None:
+            job.tell(TextWritten(text))
+
+        if not request.in_history:
+            found = ask(request.question, request.options, earlier=request.earlier, on_text=on_text)
+            return ServedAnswer(found, ask.again)
         conversation = Conversation(ask, history)
+        notice = ""
         if request.conversation is not None:
-            conversation.switch(request.conversation)
+            try:
+                conversation.switch(request.conversation)
+            except MissingError:
+                notice = FORGOTTEN
         if request.new_subject:
             conversation.new_subject()
         conversation.options = request.options
@@ -48,15 +53,33 @@ def answer(
             if ask.answer is None:
                 raise
             found = ask.answer  # the history could not keep it; the caller gets it all the same
-        return ServedAnswer(found, ask.again, conversation.id)
+        return ServedAnswer(found, ask.again, conversation.id, conversation.notice or notice)
+
+
+class _Cache:
+    """The cached answers of a history, as they were when a question was asked in a conversation."""
+
+    def __init__(self, history: History, conversation: str | None) -> None:
+        self._history, self._epoch = history, history.epoch()
+        self._conversation = conversation if conversation and history.holds(conversation) else None
+
+    def get(self, key: str) -> Answer | None:
+        """Return the answer cached under a key."""
+        with suppress(LibraryError):
+            return self._history.answer(key)
+        return None
+
+    def put(self, key: str, made_with: str, answer: Answer) -> None:
+        """Cache an answer, unless the conversation or a document was forgotten meanwhile."""
+        with suppress(LibraryError):
+            self._history.put_answer(key, made_with, answer, epoch=self._epoch, conversation=self._conversation)
 
 
 class _CachedAsk:
     """Ask a library, or return its answer from the cache; `again` says which it was."""
 
-    def __init__(self, library: Library, job: Job[ServedAnswer], *, cached: bool) -> None:
-        self._library, self._job = library, job
-        self._cache = AnswerCache(library.folder) if cached else None
+    def __init__(self, library: Library, job: Job[ServedAnswer], cache: _Cache | None) -> None:
+        self._library, self._job, self._cache = library, job, cache
         self.answer: Answer | None = None
         self.again = False
 
@@ -66,9 +89,9 @@ class _CachedAsk:
         """Answer a question that follows the earlier turns."""
         library, job, made_with, key = self._library, self._job, "", ""
         if self._cache:
-            made_with = _index_key(library)
+            made_with = content_key(library.manifest())
             key = _answer_key(library, question, options, earlier, made_with)
-            if kept := _read(self._cache.get(key)):
+            if kept := self._cache.get(key):
                 job.tell(PassagesFound(kept.passages))
                 on_text(kept.text)
                 self.answer, self.again = kept, True
@@ -82,14 +105,9 @@ class _CachedAsk:
             question, options, earlier=earlier, on_passages=on_passages, on_text=on_text, stop=job.stopped.is_set
         )
         # If another process has published in the meantime, the answer belongs to the newer index.
-        if self._cache and _index_key(library) == made_with:
-            self._cache.put(key, made_with, to_line(self.answer).decode())
+        if self._cache and content_key(library.manifest()) == made_with:
+            self._cache.put(key, made_with, self.answer)
         return self.answer
-
-
-def _index_key(library: Library) -> str:
-    """Return a key of the content of the live index."""
-    return key_of(json.dumps(dict(library.manifest()), sort_keys=True, default=str))
 
 
 def _answer_key(library: Library, question: str, options: AskOptions, earlier: Sequence[Turn], made_with: str) -> str:
@@ -99,12 +117,3 @@ def _answer_key(library: Library, question: str, options: AskOptions, earlier: S
     calibration = calibration_of(find(library.settings, "answer"), remembered_settings(library.folder))
     asked = to_line([question, options, list(earlier)]).decode()
     return key_of(answer_recipe(), made_with, settings, models, to_line(calibration).decode(), asked)
-
-
-def _read(text: str | None) -> Answer | None:
-    """Read a cached answer; return None for one that another version wrote."""
-    try:
-        fields = json.loads(text or "null")
-        return from_plain(Answer, fields) if fields else None
-    except (ValueError, TypeError, AttributeError):
-        return None

@@ -13,15 +13,17 @@ AUDIT_FILE = "audit.jsonl"
 
 def audit(library: Library, question: str, caller: Caller) -> None:
     """Add a line to the audit log if the setting asks for one; raise LocalRagError if the file cannot be written."""
-    if not library.settings.audit_log:
+    if not library.settings.retention.audit:
         return
     time, client = datetime.now(UTC).isoformat(timespec="seconds"), caller.address or "command line"
     line = {"time": time, "client": client, "route": caller.route, "question": question}
     path = library.folder / AUDIT_FILE
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        try:
+            os.write(descriptor, json.dumps(line).encode() + b"\n")  # at once, so that lines of two processes never mix
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise LocalRagError(
             f"The audit log {path} cannot be written ({error.strerror}), so no question is answered; make it writable "

@@ -11,7 +11,7 @@ from local_rag.keys import key_of
 from local_rag.library import Library, Parts
 from local_rag.models.embedder import Embedder
 from local_rag.records import InstalledModel
-from local_rag.store.history import QuestionVectors
+from local_rag.store.caches import QuestionVectors
 
 
 class CachingEmbedder:
@@ -37,11 +37,11 @@ class CachingEmbedder:
 
 
 def open_library(folder: Path, parts: Parts, **settings: Any) -> Library:
-    """Open a library that keeps the vectors of questions, unless the setting answer_cache is off."""
+    """Open a library that keeps the vectors of questions, if the settings allow it."""
 
     def load(model: InstalledModel) -> Embedder:
         embedder = parts.load_embedder(model)
-        return CachingEmbedder(embedder, model, library.folder) if library.settings.answer_cache else embedder
+        return CachingEmbedder(embedder, model, library.folder) if library.settings.retention.caches else embedder
 
     library = Library(folder, parts=replace(parts, load_embedder=load), **settings)
     return library

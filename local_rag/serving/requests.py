@@ -36,14 +36,15 @@ class AskRequest:
     """A question as in `Library.ask`.
 
     `earlier` are the turns before it, where the client keeps the conversation. With `in_history` the library's history
-    keeps it: the question continues `conversation`, or begins one (None); with `new_subject` it ignores earlier turns.
+    keeps it: the question continues `conversation`, or begins one if there is none with this id (None); with
+    `new_subject` it ignores earlier turns.
     """
 
     question: str
     options: AskOptions = DEFAULT_OPTIONS
     earlier: tuple[Turn, ...] = ()
     in_history: bool = False
-    conversation: int | None = None
+    conversation: str | None = None
     new_subject: bool = False
 
     def __post_init__(self) -> None:
@@ -52,11 +53,15 @@ class AskRequest:
 
 @dataclass(frozen=True, slots=True)
 class ServedAnswer:
-    """An answer; `again` says that it was given before, `conversation` is its number in the history."""
+    """An answer; `again` says that it was given before, `conversation` is its id in the history.
+
+    `notice` says what became of a conversation that has been forgotten.
+    """
 
     answer: Answer
     again: bool = field(default=False, compare=False)
-    conversation: int | None = field(default=None, compare=False)
+    conversation: str | None = field(default=None, compare=False)
+    notice: str = field(default="", compare=False)
 
 
 def require_question(text: str) -> None:

@@ -33,7 +33,7 @@ class LibraryService(Protocol):
         """Load the models in the background, unless they are loaded."""
 
     def record(self, question: str, caller: Caller) -> None:
-        """Write a question that needs no job into the audit log; `search` and `ask` write theirs."""
+        """Write a question that needs no job into the audit log; the jobs of `search` and `ask` write theirs."""
 
     def search(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
         """Queue a search."""
@@ -67,20 +67,22 @@ class WorkerService:
 
     def record(self, question: str, caller: Caller) -> None:
         """Write a question into the audit log if the setting asks for it."""
-        audit(self.library, question, caller)
+        self._audit(self.worker.current_library(), question, caller)
+
+    def _audit(self, library: Library, question: str, caller: Caller) -> None:
+        audit(library, question, caller)
 
     def search(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
         """Queue a search."""
-        self.record(request.question, caller)
         return self.worker.submit(self._search_job(request, caller))
 
     def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
         """Queue a question."""
-        self.record(request.question, caller)
         return self.worker.submit(self._ask_job(request, caller))
 
     def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
         def work(library: Library, job: Job[Trace]) -> Trace:
+            self._audit(library, request.question, caller)
             usual = library.settings.all_candidates if request.every else library.settings.passages
             return library.trace(
                 request.question,
@@ -96,6 +98,7 @@ class WorkerService:
 
     def _ask_job(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
         def work(library: Library, job: Job[ServedAnswer]) -> ServedAnswer:
+            self._audit(library, request.question, caller)
             return answer(library, job, request, self.history, cached=self.caches_answers)
 
         return Job(work, caller.address)
@@ -123,7 +126,7 @@ class LocalService(WorkerService):
         if self.loading:
             super().wake()
 
-    def record(self, question: str, caller: Caller) -> None:
+    def _audit(self, library: Library, question: str, caller: Caller) -> None:
         """Write nothing: the user of this machine asks."""
 
     def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
@@ -131,7 +134,7 @@ class LocalService(WorkerService):
 
         def forward(job: Job[Trace]) -> Trace | None:
             found = self._forward(job, "search", request)
-            return found and Trace([from_plain(Passage, fields) for fields in found["passages"]], {}, {})
+            return found and Trace(from_plain(list[Passage], found["passages"]), {}, {})
 
         job.forward = forward
         return job

@@ -35,7 +35,7 @@ class LibraryWorker:
     ) -> None:
         self._open_library, self._answering, self._max_waiting = open_library, answering, max_waiting
         self._library = open_library()
-        self._idle_seconds = self._library.settings.idle_seconds if idle_seconds is None else idle_seconds
+        self._idle_seconds = idle_seconds
         self._stamp = self._settings_stamp()
         self._changed = threading.Condition()
         self._waiting: deque[Job[Any]] = deque()
@@ -49,6 +49,10 @@ class LibraryWorker:
     def library(self) -> Library:
         """Return the library; other threads may call only what opens its own store."""
         return self._library
+
+    def current_library(self) -> Library:
+        """Return the library with the settings that count from the next question on, for what opens its own store."""
+        return self._library if self._settings_stamp() == self._stamp else self._open_library()
 
     @property
     def loading(self) -> bool:
@@ -123,7 +127,8 @@ class LibraryWorker:
         """Wait for a job, None at the end; free the models after a while without one."""
         with self._changed:
             self._running = None
-            deadline = time.monotonic() + self._idle_seconds
+            idle = self._library.settings.idle_seconds if self._idle_seconds is None else self._idle_seconds
+            deadline = time.monotonic() + idle
             while not self._waiting and not self._closed:
                 left = deadline - time.monotonic() if self.loaded else None
                 if left is not None and left <= 0:

@@ -61,7 +61,8 @@ DOCUMENT_COLUMNS = "documents.id, path, size, modified_ns, changed_ns, inode, sh
 _DOCUMENT_QUERY = f"SELECT {DOCUMENT_COLUMNS} FROM documents"  # noqa: S608
 _CHUNK_QUERY = """
 SELECT chunks.id, document_id, path, title, position, start, end, chunks.text, headings, page, line, end_line,
-       table_header, coalesce(contexts.text, ''), coalesce(contexts.kind, ''), chunks.kind, url, date, author, tags
+       table_header, coalesce(contexts.text, ''), coalesce(contexts.kind, ''), chunks.kind, url, date, author, tags,
+       sha256
 FROM chunks JOIN documents ON documents.id = document_id LEFT JOIN contexts ON contexts.key = context_key
 LEFT JOIN provenance USING (document_id)
 """
@@ -160,6 +161,11 @@ class Store:
     def live_ids(self) -> list[int]:
         """Return the ids of all live documents."""
         return [row[0] for row in self.connection.execute("SELECT id FROM documents WHERE live ORDER BY id")]
+
+    def holds(self, sha256: str, path: str) -> bool:
+        """Say whether a live document has this content or this path."""
+        query = "SELECT 1 FROM documents WHERE live AND (sha256 = ? OR path = ?) LIMIT 1"
+        return self.connection.execute(query, (sha256, path)).fetchone() is not None
 
     def document(self, document_id: int) -> StoredDocument | None:
         """Return a live or superseded document; None if it was deleted."""
@@ -508,7 +514,7 @@ def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:
     identifier, document_id, path, title, position, start, end, text, headings, page, line, end_line, header, *rest = (
         row
     )
-    context, context_kind, kind, url, date, author, tags = rest
+    context, context_kind, kind, url, date, author, tags, sha256 = rest
     said = UNKNOWN if url is None else Provenance(url, date, author, tuple(json.loads(str(tags))))  # type: ignore[arg-type]
     chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), page, line, end_line, header)  # type: ignore[arg-type]
-    return StoredChunk(identifier, document_id, path, title, chunk, context, context_kind, said, kind)  # type: ignore[arg-type]
+    return StoredChunk(identifier, document_id, path, title, chunk, context, context_kind, said, kind, sha256)  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ def storage_errors(folder: Path) -> Iterator[None]:
         yield
     except LocalRagError:
         raise
-    except (sqlite3.ProgrammingError, sqlite3.InternalError, sqlite3.NotSupportedError):
+    except (sqlite3.ProgrammingError, sqlite3.InternalError, sqlite3.NotSupportedError, sqlite3.IntegrityError):
         raise  # bugs in this program
     except sqlite3.DatabaseError as error:
         # Python raises an error without a code if stored text is no longer UTF-8.

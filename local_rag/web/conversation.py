@@ -19,9 +19,9 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A conversation and its turns; the number of a conversation that has not begun is 0."""
+    """A conversation and its turns; the id of a conversation that has not begun is empty."""
 
-    id: int = 0
+    id: str = ""
     turns: Sequence[TurnView] = ()
     last: TurnView | None = None
 
@@ -37,7 +37,7 @@ def view_turn(kept: KeptTurn, library: Library | None = None, *, alone: bool = F
     return TurnView(kept, view, link_cards(library, made) if library else made)
 
 
-def view_thread(history: History, library: Library, conversation: int, *, apart: str | None = None) -> Thread:
+def view_thread(history: History, library: Library, conversation: str, *, apart: str | None = None) -> Thread:
     """Return the view of a conversation, with its last turn apart from the others.
 
     If `apart` names another question than the last one, no turn is apart.

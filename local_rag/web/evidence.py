@@ -59,7 +59,7 @@ class QuoteView:
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """An answer as it is shown."""
+    """An answer as it is shown; `notice` says what became of its conversation."""
 
     text: Markup
     outcome: Outcome
@@ -72,9 +72,12 @@ class AnswerView:
     tokens: int | None = None
     about: str = ""
     look_alikes: tuple[str, ...] = ()
+    notice: str = ""
 
 
-def view_answer(answer: Answer, *, again: bool = False, anchor: str = "source", found: int = 0) -> AnswerView:
+def view_answer(
+    answer: Answer, *, again: bool = False, anchor: str = "source", found: int = 0, notice: str = ""
+) -> AnswerView:
     """Gather what the page shows of an answer; new fields of `Answer` reach the page only here.
 
     Citations lead to the cards whose ids begin with `anchor`.
@@ -99,6 +102,7 @@ def view_answer(answer: Answer, *, again: bool = False, anchor: str = "source", 
         tokens=answer.tokens or None,
         about=one_line(answer.citations[0].passage.title) if answer.citations else "",
         look_alikes=tuple(one_line(f"{one.title}, {display_path(one.location)}") for one in answer.look_alikes),
+        notice=notice,
     )
 
 

@@ -1,9 +1,9 @@
 """An answer as a stream of server-sent events: first the passages, then the text as it is written.
 
 The events, each with JSON as data: `earlier` (`html`) in a conversation, `queue` (`ahead`), `passages` (`count`,
-`passages`, `html`), `token` (`text`), `done` (`answer`, `again`, `conversation`, `html`, `cards`), `error` (`message`),
-and `ping` while nothing else happens. Everything in `html` was rendered here, and text from documents and models was
-escaped.
+`passages`, `html`), `token` (`text`), `done` (`answer`, `again`, `conversation`, `notice`, `html`, `cards`), `error`
+(`message`), and `ping` while nothing else happens. Everything in `html` was rendered here, and text from documents and
+models was escaped.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -14,7 +14,7 @@ from local_rag.records import Passage
 from local_rag.serving.http import EventStream
 from local_rag.serving.job import Failure, Job, PassagesFound, Ping, QueuePosition, Result, TextWritten, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
-from local_rag.web.conversation import view_thread
+from local_rag.web.conversation import Thread, view_thread
 from local_rag.web.evidence import cards, view_answer
 from local_rag.web.filtering import as_fields
 from local_rag.web.pages.base import Site
@@ -59,7 +59,8 @@ def _earlier(site: Site, asked: AskRequest) -> str:
     with site.service.history() as history:
         # A question that is answered anyway replaces the last turn, which was the same question.
         apart = asked.question if asked.options.anyway else ""
-        thread = view_thread(history, site.library, asked.conversation or 0, apart=apart)
+        known = asked.conversation and history.holds(asked.conversation)
+        thread = view_thread(history, site.library, asked.conversation or "", apart=apart) if known else Thread()
         return site.fragment("thread.html", thread=thread)
 
 
@@ -70,12 +71,14 @@ def _passages(site: Site, asked: AskRequest, found: Sequence[Passage]) -> dict[s
 
 def _done(site: Site, asked: AskRequest, found: ServedAnswer) -> dict[str, object]:
     shown = cards(site.library, asked.question, found.answer.passages, answer=found.answer)
-    view, filters = view_answer(found.answer, again=found.again), as_fields(asked.options.filters)
+    view = view_answer(found.answer, again=found.again, notice=found.notice)
+    filters = as_fields(asked.options.filters)
     said = {"question": asked.question, "filters": filters, "conversation": found.conversation}
     return {
         "answer": answer_as_dict(found.answer),
         "again": found.again,
         "conversation": found.conversation,
+        "notice": found.notice,
         "html": site.fragment("answer.html", view=view, **said),
         "cards": site.fragment("cards.html", cards=shown, question=asked.question),
     }

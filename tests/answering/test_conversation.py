@@ -1,19 +1,31 @@
 """A conversation: greetings, subjects, what is kept, and how it is written out."""
 
-from collections.abc import Iterator
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from local_rag.answering.conversation import Conversation, reply_to_greeting
-from local_rag.errors import LibraryError
-from local_rag.records import Answer, AskOptions, Citation, Filters, Passage, Provenance
-from local_rag.store.history import HISTORY_FILE, History, HistoryFile
+from local_rag.answering.conversation import FORGOTTEN, NOT_KEPT, Conversation, reply_to_greeting
+from local_rag.errors import LibraryError, MissingError
+from local_rag.records import Answer, AskOptions, Citation, Filters, Provenance
+from local_rag.store.history import History
+from local_rag.store.history_file import HISTORY_FILE
+from tests.fakes import passage
 
 SAID = Provenance(url="https://example.org/a")
-SOURCE = Passage(1, "/docs/a.md", "Leave", "26 weeks\n<b>in</b> Norway.", "", "", (), None, 3, 4, 1.0, provenance=SAID)
+SOURCE = passage(
+    "26 weeks\n<b>in</b> Norway.",
+    path="/docs/a.md",
+    title="Leave",
+    line=3,
+    provenance=SAID,
+    also_in=("/docs/copy.md:7",),
+    sha256="5ec1e7",
+)
 
 
 class FakeAsk:
@@ -21,9 +33,11 @@ class FakeAsk:
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
+        self.meanwhile: Callable[[], object] = lambda: None
 
     def __call__(self, question: str, options: AskOptions, /, **how: Any) -> Answer:
         self.calls.append({"question": question, "options": options, **how})
+        self.meanwhile()
         text = f"Answer to {question}"
         return Answer(question, text, "answered", citations=(Citation(1, SOURCE),), passages=(SOURCE,), read=(SOURCE,))
 
@@ -88,8 +102,8 @@ def test_conversations_are_kept_and_gone_on_with(conversation: Conversation, ask
         other.switch(conversation.id)
         other.ask("five?")
         assert earlier(ask) == ["three?"], "the subject with which it ended"
-        with pytest.raises(LibraryError, match="no conversation 99"):
-            other.switch(99)
+        with pytest.raises(MissingError, match="no conversation 99"):
+            other.switch("99")
         other.forget()
         assert [kept.title for kept in other.kept()] == ["four?"]
         assert (other.id, other.turns, other.last) == (None, [], None)
@@ -108,14 +122,70 @@ def test_it_is_written_out_with_the_passages_it_cites(conversation: Conversation
     )
 
 
-def test_what_is_erased_from_the_library_is_in_no_conversation(conversation: Conversation, tmp_path: Path) -> None:
+def test_a_forgotten_conversation_is_begun_anew_and_its_answer_is_not_kept(
+    conversation: Conversation, ask: FakeAsk, tmp_path: Path
+) -> None:
+    conversation.ask("one?")
+    first = conversation.id
+    with closing(History(tmp_path)) as other:
+        other.forget_all()
+        conversation.ask("two?")
+        assert (conversation.notice, earlier(ask)) == (FORGOTTEN, [])
+        assert conversation.id not in (None, first)
+        second = conversation.id
+        ask.meanwhile = other.forget_all
+        conversation.ask("three?")
+        assert (conversation.notice, conversation.kept()) == (NOT_KEPT, [])
+        ask.meanwhile = lambda: None
+        conversation.ask("four?")
+        assert (conversation.notice, earlier(ask)) == ("", [])
+        assert [one.title for one in other.conversations()] == ["four?"]
+        ask.meanwhile = lambda: other.forget(str(conversation.id))
+        conversation.ask("five?")
+        assert other.conversations() == []
+    assert second is not None
+    assert not any(word in (tmp_path / HISTORY_FILE).read_bytes() for word in (b"three?", b"five?"))
+
+
+def test_what_quotes_a_document_is_forgotten_with_it(conversation: Conversation, tmp_path: Path) -> None:
     conversation.ask("A secret?")
-    HistoryFile(tmp_path).erase(["/docs/other.md"])
-    assert len(conversation.kept()) == 1
-    HistoryFile(tmp_path).erase(["/docs/a.md"])
+    with closing(History(tmp_path)) as history:
+        assert history.documents() == [("", "/docs/copy.md"), ("5ec1e7", "/docs/a.md")]
+        history.move_documents({"/docs/a.md": "/docs/b.md"})
+        assert history.forget_documents(lambda _hash, path: path == "/docs/a.md") == 0
+        assert len(conversation.kept()) == 1
+        assert history.count_quoting(lambda _hash, path: path == "/docs/b.md") == 1
+        assert history.forget_documents(lambda _hash, path: path == "/docs/b.md") == 1
     assert conversation.kept() == []
     assert b"secret" not in (tmp_path / HISTORY_FILE).read_bytes()
-    HistoryFile(tmp_path / "without").erase(["/docs/a.md"])
+
+
+def test_an_answer_about_a_document_that_is_erased_meanwhile_is_not_kept(
+    conversation: Conversation, ask: FakeAsk, tmp_path: Path
+) -> None:
+    with closing(History(tmp_path)) as other:
+        ask.meanwhile = lambda: other.forget_documents(lambda _hash, _path: False, erased=True)
+        conversation.ask("A secret?")
+        assert conversation.notice == NOT_KEPT
+    assert b"secret" not in (tmp_path / HISTORY_FILE).read_bytes()
+
+
+def test_ids_are_not_used_twice_and_the_file_is_the_owners_alone(conversation: Conversation, tmp_path: Path) -> None:
+    known = set()
+    for _ in range(3):
+        conversation.ask("one?")
+        known.add(conversation.id)
+        conversation.forget()
+    assert len(known) == 3
+    assert all(re.fullmatch("[0-9a-f]{16}", str(one)) for one in known)
+    assert (tmp_path / HISTORY_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_of_another_version_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / HISTORY_FILE)) as older:
+        older.execute("CREATE TABLE conversations (id INTEGER PRIMARY KEY)")
+    with pytest.raises(LibraryError, match="another version of local-rag; delete it"):
+        History(tmp_path)
 
 
 def test_where_nothing_may_be_written_it_lasts_as_long_as_it_is_open(ask: FakeAsk, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from local_rag.answering.pipeline import AnswerPipeline, Candidates
 from local_rag.library import Parts
 from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Citation, Passage, Turn
 from local_rag.retrieval.search import Trace
-from local_rag.store.history import Usage, usage_of
+from local_rag.store.caches import Usage, usage_of
 from tests.conftest import Run
 from tests.fakes import FakeEmbedder, FakeGenerator, FakeReranker, generating
 

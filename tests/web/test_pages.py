@@ -13,6 +13,7 @@ import pytest
 from fpdf import FPDF
 from starlette.testclient import TestClient
 
+from local_rag.evaluation.dataset import load_dataset
 from local_rag.library import Library
 from local_rag.maintenance.checks import CheckResult
 from local_rag.web.app import make_app
@@ -80,9 +81,10 @@ def test_markup_in_documents_names_and_answers_stays_text(documents: Path, right
         for _, data in events(streamed.text):
             for name in {"html", "cards"} & set(data):
                 assert_tame(data[name])
-        pages.append(opened.get("/?conversation=1").text)
+        conversation = opened.get("/history?format=json").json()["conversations"][0]["id"]
+        pages.append(opened.get(f"/?conversation={conversation}").text)
         assert_tame(pages[-1])
-        exported = opened.get("/history/1.html")
+        exported = opened.get(f"/history/{conversation}.html")
         assert "script" not in {tag for tag, _ in Tags(exported.text).found}
         assert "img" not in {tag for tag, _ in Tags(exported.text).found}
 
@@ -98,7 +100,7 @@ def test_passages_come_before_the_answer_and_its_whole_text(client: TestClient) 
     assert '<a class="cite" href="#source-1"' in done["html"]
     assert "<strong>twelve</strong>" in done["html"]
     assert 'class="note"' not in done["html"]
-    assert done["conversation"] == 1
+    assert re.fullmatch("[0-9a-f]{16}", done["conversation"])
     assert 'id="source-1"' in done["cards"]
     assert '<mark class="best' in done["cards"]
 
@@ -319,9 +321,15 @@ def test_a_question_becomes_a_line_of_a_dataset(client: TestClient, folder: Path
     assert "Added to" in client.get(answer.headers["location"]).text
     (line,) = (folder / "questions" / "questions.jsonl").read_text().splitlines()
     record = json.loads(line)
-    (golden,) = record["golden"]
     assert record["question"] == "When does it leave?"
-    assert Path(golden["document"]).read_text()[golden["start"] : golden["end"]].startswith("The boat leaves")
+    assert record["golden"][0].endswith("documents/boat.txt:1-1")
+    for kind in ("What is this document about?", "parental leave"):
+        for found in re.findall(r'name="chunk" value="(\d+)"', client.get("/inspect", params={"q": kind}).text):
+            client.post("/inspect/question", data={"question": kind, "chunk": found})
+    questions = load_dataset(folder / "questions").questions
+    assert len(questions) >= 5
+    assert {Path(one.path).name for question in questions for one in question.lines} >= {"boat.txt", "leave.md"}
+    assert {one.first for question in questions for one in question.lines} >= {0, 1}
     for wrong, status in (("", 400), ("x", 400), ("999999", 404), ("9" * 30, 400)):
         assert client.post("/inspect/question", data={"question": "q", "chunk": wrong}).status_code == status
 

@@ -189,6 +189,7 @@ def payload_of(stored: StoredChunk, order: int) -> dict[str, Any]:
         "context": stored.context,
         "context_kind": stored.context_kind,
         "kind": stored.kind,
+        "sha256": stored.sha256,
         "chunk": [
             chunk.position,
             chunk.start,
@@ -220,4 +221,5 @@ def _stored_chunk(identifier: int, said: Mapping[str, Any]) -> StoredChunk:
         said["context_kind"],
         known,
         said["kind"],
+        said["sha256"],
     )

@@ -30,7 +30,6 @@ from local_rag.web.pages.base import (
 from local_rag.web.stream import answer_stream
 
 _YEAR = 365 * 24 * 3600
-_LARGEST = 2**53  # number of a conversation
 
 
 async def home(request: Request) -> Response:
@@ -38,8 +37,8 @@ async def home(request: Request) -> Response:
     site = site_of(request)
     site.service.wake()
     question, thread = request.query_params.get("q", ""), Thread()
-    if number := number_field(request.query_params, "conversation", _LARGEST):
-        thread = await site.aside(lambda: _thread(site, number))
+    if conversation := request.query_params.get("conversation", ""):
+        thread = await site.aside(lambda: _thread(site, conversation))
     if last := thread.last:
         shown = {"view": last.view, "cards": last.cards}
         return await site.aside(lambda: _page(request, last.kept.question, EVERYTHING, thread, **shown))
@@ -58,19 +57,19 @@ async def ask(request: Request) -> Response:
             passages=number_field(fields, "passages"), filters=filters_of(fields), anyway=bool(fields.get("anyway"))
         ),
         in_history=True,
-        conversation=number_field(fields, "conversation", _LARGEST),
+        conversation=str(fields.get("conversation") or "") or None,
         new_subject=bool(fields.get("new_subject")),
     )
     if "text/event-stream" in request.headers.get("accept", ""):
         return answer_stream(site, asked, caller_of(request))
     found = await unless_gone(request.receive, site.service.ask(asked, caller_of(request)).outcome())
     if wants_json(request):
-        more = {"again": found.again, "conversation": found.conversation}
+        more = {"again": found.again, "conversation": found.conversation, "notice": found.notice}
         return json_response(answer_as_dict(found.answer) | more)
 
     def shown() -> Response:
         said = cards(site.library, asked.question, found.answer.passages, answer=found.answer)
-        view, thread = view_answer(found.answer, again=found.again), Thread()
+        view, thread = view_answer(found.answer, again=found.again, notice=found.notice), Thread()
         if found.conversation is not None:
             thread = _thread(site, found.conversation, asked.question)
         return _page(request, asked.question, asked.options.filters, thread, view=view, cards=said)
@@ -149,6 +148,6 @@ def _page(request: Request, question: str, filters: Filters, thread: Thread, **s
     return site_of(request).page(request, "ask.html", **said)
 
 
-def _thread(site: Site, conversation: int, asked: str | None = None) -> Thread:
+def _thread(site: Site, conversation: str, asked: str | None = None) -> Thread:
     with site.service.history() as history:
         return view_thread(history, site.library, conversation, apart=asked)

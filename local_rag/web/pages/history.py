@@ -6,30 +6,40 @@ from starlette.routing import Route
 
 from local_rag.errors import QuestionError
 from local_rag.web.conversation import view_turn
-from local_rag.web.pages.base import Site, form_of, json_response, parse_number, site_of, wants_json
+from local_rag.web.pages.base import Site, form_of, json_response, site_of, text_field, wants_json
 
 _SHOWN = 50
+_ALL = "all"
 
 
 def history(request: Request) -> Response:
     """List conversations, the latest first."""
-    site, before = site_of(request), parse_number(request.query_params.get("before", ""))
+    site, before = site_of(request), request.query_params.get("before")
     with site.service.history() as kept:
         conversations, lasting = kept.conversations(count=_SHOWN, before=before), kept.kept
     if wants_json(request):
         return json_response({"kept": lasting, "conversations": conversations})
     more = conversations[-1].id if len(conversations) == _SHOWN else None
-    return site.page(request, "history.html", conversations=conversations, more=more, kept=lasting)
+    left, switched_off = site.service.history.in_file(), not site.library.settings.retention.conversations
+    return site.page(
+        request,
+        "history.html",
+        conversations=conversations,
+        more=more,
+        kept=lasting,
+        left=left,
+        switched_off=switched_off,
+    )
 
 
 def export(request: Request) -> Response:
     """Return a conversation as one file."""
-    site, number = site_of(request), request.path_params["conversation"]
+    site, conversation = site_of(request), request.path_params["conversation"]
     with site.service.history() as kept:
-        turns = [view_turn(turn) for turn in kept.turns(number)]
+        turns = [view_turn(turn) for turn in kept.turns(conversation)]
     text = site.fragment("export.html", turns=turns, style=site.style())
     headers = {
-        "content-disposition": f'attachment; filename="local-rag-conversation-{number}.html"',
+        "content-disposition": f'attachment; filename="local-rag-conversation-{conversation}.html"',
         # The file holds no script, and a program that opens it may run none.
         "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
     }
@@ -37,26 +47,27 @@ def export(request: Request) -> Response:
 
 
 async def forget(request: Request) -> Response:
-    """Delete a conversation, or all."""
-    named = str((await form_of(request)).get("id", ""))
-    number = parse_number(named)
-    if named != "all" and number is None:
+    """Delete a conversation, or once it is confirmed all."""
+    fields, site = await form_of(request), site_of(request)
+    named = text_field(fields, "id")
+    if not named:
         raise QuestionError("No conversation was named; choose one of the history.")
-    site = site_of(request)
-    await site.aside(lambda: _forget(site, number))
+    if named == _ALL and not fields.get("confirmed"):
+        return await site.aside(lambda: site.page(request, "forget.html", left=site.service.history.in_file()))
+    await site.aside(lambda: _forget(site, named))
     return RedirectResponse("/history", 303)
 
 
-def _forget(site: Site, number: int | None) -> None:
+def _forget(site: Site, conversation: str) -> None:
+    if conversation == _ALL:
+        site.service.history.forget_all()
+        return
     with site.service.history() as kept:
-        if number is None:
-            kept.forget_all()
-        else:
-            kept.forget(number)
+        kept.forget(conversation)
 
 
 ROUTES = (
     Route("/history", history),
-    Route("/history/{conversation:identifier}.html", export),
+    Route("/history/{conversation}.html", export),
     Route("/history/forget", forget, methods=["POST"]),
 )

@@ -1,10 +1,7 @@
 """The page that inspects a search: the rank and score of each candidate in every stage, and why others are missing."""
 
-import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from local_rag.display import display_path, one_line, passage_as_dict
-from local_rag.errors import LibraryError, QuestionError
+from local_rag.errors import QuestionError
 from local_rag.library import Library
 from local_rag.records import Passage
 from local_rag.retrieval.search import Trace
@@ -21,7 +18,6 @@ from local_rag.serving.http import unless_gone
 from local_rag.serving.requests import SearchRequest, require_question
 from local_rag.web.pages.base import caller_of, form_of, json_response, parse_number, site_of, wants_json
 
-QUESTIONS_FOLDER = "questions"
 VIEWS = ("all", "dense", "keyword", "lost")
 _ROWS = 150
 _MOST_FOUND = 20
@@ -54,6 +50,7 @@ async def inspect(request: Request) -> Response:
     path = request.query_params.get("path", "")
     shared: dict[str, Any] = {"question": text, "path": path, "view": show if show in VIEWS else "all"}
     empty: dict[str, Any] = {"rows": [], "seconds": {}, "missing": [], "counts": {}, "written": "", "stages": []}
+    empty["records"] = False
     if not text.strip():
         return await site.show(request, "inspect.html", **shared | empty)
     asked = SearchRequest(question=text, top=max(_ROWS, site.library.settings.passages))
@@ -87,7 +84,8 @@ def _found(request: Request, trace: Trace, shared: Mapping[str, Any]) -> Respons
         seconds=trace.seconds,
         missing=missing,
         counts={view: sum(is_shown(row, view, kept) for row in rows) for view in VIEWS},
-        written=questions_file(site.library) if "written" in request.query_params else "",
+        written=site.library.questions_file if "written" in request.query_params else "",
+        records=site.library.settings.retention.conversations,
         stages=[name for name in ("dense", "keyword", "fused", "rerank") if any(name in row.hits for row in rows)],
     )
 
@@ -100,7 +98,7 @@ async def keep(request: Request) -> Response:
     if chunk is None:
         raise QuestionError("No passage was named; choose the one that answers the question.")
     library = site_of(request).library
-    await site_of(request).aside(lambda: write_question(library, question, chunk))
+    await site_of(request).aside(lambda: library.record_question(question, chunk))
     return RedirectResponse(f"/inspect?{urlencode({'q': question, 'written': 1})}", 303)
 
 
@@ -132,22 +130,3 @@ def why_missing(library: Library, trace: Trace, path: str) -> list[Missing]:
 
 def _best(ranking: Sequence[int], chunks: set[int]) -> int | None:
     return next((rank for rank, chunk in enumerate(ranking, start=1) if chunk in chunks), None)
-
-
-def questions_file(library: Library) -> Path:
-    """Return the file to which questions are added, as lines of an evaluation dataset."""
-    return library.folder / QUESTIONS_FOLDER / "questions.jsonl"
-
-
-def write_question(library: Library, question: str, chunk_id: int) -> None:
-    """Add a question and the span that answers it to the library's own dataset."""
-    passage = library.passage(chunk_id)
-    golden = {"document": passage.path, "start": passage.start, "end": passage.end}
-    path = questions_file(library)
-    try:
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"question": question, "golden": [golden]}, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise LibraryError(f"{path} cannot be written ({error.strerror}); make the library writable.") from None

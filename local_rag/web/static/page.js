@@ -92,7 +92,8 @@ function watchForm(form) {
           at("evidence").hidden = !data.cards.trim();
           say({ answered: "The answer is complete.", quoted: "Not sure; the documents are quoted.",
             refused: "The documents do not answer this." }[data.answer.outcome]);
-          if (data.conversation) goOn(data.conversation);
+          if (data.conversation || data.notice) goOn(data.conversation);
+          if (data.notice) at("thread").replaceChildren();
           if (document.activeElement === question) question.select();
           watchAnyway();
         }

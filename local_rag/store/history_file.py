@@ -1,0 +1,106 @@
+"""The file `history.sqlite3` beside a library: what it holds, and how it is opened.
+
+It is written while questions are asked, never needed, and may be deleted at any time. Its owner alone may read it.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from local_rag.errors import DamagedLibraryError, LibraryError
+from local_rag.store.storage_errors import storage_errors
+
+HISTORY_FILE = "history.sqlite3"
+_VERSION = 1  # of the tables
+_TABLES = """
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS conversations (
+    number INTEGER PRIMARY KEY,         -- orders them
+    id TEXT NOT NULL UNIQUE,            -- random: it cannot be guessed, and none is used twice
+    started TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS turns (
+    id INTEGER PRIMARY KEY,
+    conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+    opens INTEGER NOT NULL,             -- 1: a new subject begins with this question
+    question TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    asked TEXT NOT NULL,                -- local time
+    found INTEGER NOT NULL,             -- how many passages were found, of which those that were read are kept
+    whole TEXT NOT NULL                 -- JSON: the answer with the passages that were read for it
+);
+CREATE INDEX IF NOT EXISTS turns_of_conversation ON turns (conversation_id);
+-- The documents whose text is in a turn; of those that are only named in it, the SHA-256 is empty.
+CREATE TABLE IF NOT EXISTS quoted (
+    turn_id INTEGER NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
+    sha256 TEXT NOT NULL,
+    path TEXT NOT NULL,                 -- today's: it follows files that move
+    PRIMARY KEY (turn_id, sha256, path)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS cached (
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,
+    made_with TEXT NOT NULL,
+    value NOT NULL,
+    PRIMARY KEY (kind, key)
+);
+CREATE TABLE IF NOT EXISTS uses (at REAL NOT NULL, answered INTEGER NOT NULL, seconds REAL NOT NULL);
+-- How often everything was forgotten or a document erased: what was asked before that is not kept after it.
+CREATE TABLE IF NOT EXISTS epoch (number INTEGER NOT NULL);
+INSERT INTO epoch SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM epoch);
+PRAGMA user_version = 1;
+COMMIT;
+"""
+
+
+def is_writable(folder: Path) -> bool:
+    """Say whether the history in a folder can be written, or made if it is missing."""
+    present = (path for path in (folder, folder / HISTORY_FILE) if path.exists())
+    return folder.is_dir() and all(os.access(path, os.W_OK) for path in present)
+
+
+def open_history(folder: Path, timeout: float = 30.0) -> sqlite3.Connection:
+    """Open the history in a folder, which is made if it is missing; raise LibraryError for that of another version."""
+    path = folder / HISTORY_FILE
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    if path.stat().st_mode & 0o077 and path.stat().st_uid == os.getuid():
+        path.chmod(0o600)
+    return _with_tables(sqlite3.connect(path, timeout, isolation_level=None, check_same_thread=False), path)
+
+
+def open_in_memory() -> sqlite3.Connection:
+    """Open an empty history that lasts as long as the connection; one thread at a time may use it."""
+    memory = Path(":memory:")
+    return _with_tables(sqlite3.connect(memory, isolation_level=None, check_same_thread=False), memory)
+
+
+def _with_tables(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if version == 0 and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+            connection.executescript(_TABLES)
+        elif version != _VERSION:
+            raise LibraryError(
+                f"{path} was written by another version of local-rag; delete it: it holds only conversations, cached "
+                "answers and counts."
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def history_errors(folder: Path) -> Iterator[None]:
+    """Raise a LibraryError in place of errors of SQLite and the file system."""
+    try:
+        with storage_errors(folder):
+            yield
+    except DamagedLibraryError as error:
+        reason = f"{folder / HISTORY_FILE} is damaged ({error.__cause__})"
+        remedy = "delete it: it holds only conversations, cached answers and counts"
+        raise DamagedLibraryError(reason, remedy) from error
