@@ -11,10 +11,12 @@ from pathlib import Path
 from local_rag.reading.converters.books import convert_epub
 from local_rag.reading.converters.converted import Converted
 from local_rag.reading.converters.html_pages import convert_html
-from local_rag.reading.converters.mail import convert_mail
+from local_rag.reading.converters.mail import convert_mail, convert_web_archive
 from local_rag.reading.converters.notebooks import convert_notebook
 from local_rag.reading.converters.office import convert_docx, convert_pptx
+from local_rag.reading.converters.outlook import convert_msg
 from local_rag.reading.converters.pdf import convert_pdf
+from local_rag.reading.converters.rich_text import convert_rtf
 from local_rag.reading.converters.sheets import convert_csv, convert_xlsx
 from local_rag.records import DocumentKind
 
@@ -34,6 +36,9 @@ _MARKDOWN = ".md .markdown .mdown .mkd .mdx .qmd .rmd"
 _CONVERTERS: dict[str, Callable[[bytes], Converted]] = {
     ".csv .tsv": convert_csv,
     ".eml": convert_mail,
+    ".mht .mhtml": convert_web_archive,
+    ".msg": convert_msg,
+    ".rtf": convert_rtf,
     ".htm .html .xhtml": convert_html,
     ".ipynb": convert_notebook,
     ".pdf": convert_pdf,
@@ -91,27 +96,39 @@ _UNSUPPORTED = {
     "font, not a document": ".ttf .otf .woff .woff2 .eot",
     "data file, not a document": ".jsonl .ndjson .parquet .arrow .feather .avro .npy .npz .pkl .pickle .h5 .hdf5 .mat "
     ".rds .sqlite .sqlite3 .db .mdb .dat .gguf .safetensors .pt .pth .onnx .ckpt .map",
-    "unsupported document format": ".doc .xls .ppt .xlsb .odt .ods .odp .rtf .pages .numbers .key .mobi .azw .azw3 "
-    ".djvu .ps .msg .one .vsd .vsdx",
+    "unsupported document format": ".doc .xls .ppt .xlsb .odt .ods .odp .pages .numbers .key .mobi .azw .azw3 "
+    ".djvu .ps .one .vsd .vsdx",
 }
+
+_KEYS = "a file of keys or passwords, which is never read"
+_KEY_SUFFIXES = ".pem .ppk .p12 .pfx .p8 .jks .keystore .kdb .kdbx .keytab .ovpn .tfstate .tfvars"
+_KEY_NAMES = (
+    "id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk credentials credentials.json credentials.csv secrets "
+    "secrets.json secrets.yaml secrets.yml secrets.toml htpasswd shadow .env .netrc .pgpass .npmrc .pypirc .htpasswd "
+    ".git-credentials"
+)
 
 # Later entries replace earlier ones, so a format that can be read is never skipped as unsupported.
 FORMATS: Mapping[str, Format] = {
+    **{suffix: Format(unsupported=_KEYS) for suffix in _KEY_SUFFIXES.split()},
     **{suffix: Format(unsupported=reason) for reason, suffixes in _UNSUPPORTED.items() for suffix in suffixes.split()},
     **{suffix: Format("code", language) for language, suffixes in _LANGUAGES.items() for suffix in suffixes.split()},
     **{suffix: Format("markdown") for suffix in _MARKDOWN.split()},
     **{suffix: Format(convert=convert) for suffixes, convert in _CONVERTERS.items() for suffix in suffixes.split()},
     **{suffix: Format(convert=convert, is_archive=True) for suffix, convert in _ARCHIVES.items()},
 }
+_BY_NAME = dict.fromkeys(_KEY_NAMES.split(), Format(unsupported=_KEYS))
 _PLAIN_TEXT = Format()
 
 
 def format_of(path: Path) -> Format:
-    """Return the format of a file by its suffix; unknown suffixes are read as plain text."""
+    """Return the format of a file by its name; unknown suffixes are read as plain text."""
     return format_named(path.name)
 
 
 def format_named(name: str) -> Format:
     """Return the format of a file by its name."""
+    if found := _BY_NAME.get(name.lower()):
+        return found
     stem, dot, suffix = name.rpartition(".")
     return FORMATS.get(f".{suffix}".lower(), _PLAIN_TEXT) if stem and dot and suffix else _PLAIN_TEXT

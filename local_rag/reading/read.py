@@ -10,6 +10,7 @@ from pathlib import Path
 from local_rag.errors import ReadError
 from local_rag.files import FileStamp, read_stamped
 from local_rag.reading.converters.converted import Converted, check_archive
+from local_rag.reading.converters.sections import Sections
 from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
 from local_rag.reading.formats import Format, format_of
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, find_tables, title_of
@@ -19,6 +20,12 @@ from local_rag.reading.walk import MAX_BYTES
 from local_rag.records import Document, DocumentKind, Skipped
 
 MAX_TITLE = 200  # characters of a title or heading
+_PRIVATE_KEY = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:(?:Bag Attributes|Key Attributes|[ \t]|\r?\n)[^\n]{0,200}\n){0,20}"
+    rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+)
+_KEY_STARTS_WITHIN = 4096  # bytes, after the attributes that some programs write above a key
+_DEEPEST_ATTACHMENT, _MOST_ATTACHMENTS = 4, 200  # files within files
 MAX_NOTES, MAX_NOTE = 20, 200  # notes of a document, and characters of one
 
 
@@ -51,17 +58,19 @@ def read_file(path: Path) -> tuple[bytes, FileStamp]:
     return data, stamp
 
 
-def parse(path: Path, data: bytes) -> Document:
-    """Parse a file's bytes into a document."""
+def parse(path: Path, data: bytes, *, depth: int = 0) -> Document:
+    """Parse a file's bytes into a document; `depth` counts the files that it is attached to."""
     suffix, file_format = path.suffix.lower(), format_of(path)
     if not data.strip():
         raise ReadError("empty")
+    if _PRIVATE_KEY.match(data[:_KEY_STARTS_WITHIN]):
+        raise ReadError("a private key, which is never read")
     if file_format.convert:
         converted = _convert(suffix, file_format, data)
         if suffix == ".pdf" and not converted.provenance.url:  # other scraped pages contain their address
             provenance = replace(converted.provenance, url=scraped_from(path, data))
             converted = replace(converted, provenance=provenance)
-        document = make_document(path, converted)
+        document = make_document(path, _with_attachments(converted, depth) if converted.attachments else converted)
     else:
         text, notes = decode_with_notes(data, declared_in_text(data))
         document = as_document(path, text, notes=notes)
@@ -71,6 +80,27 @@ def parse(path: Path, data: bytes) -> Document:
         mebibytes = f"{len(document.text) / 2**20:.1f} MiB"
         raise ReadError(f"contains {mebibytes} of text, more than the limit of {MAX_BYTES / 2**20:.1f} MiB")
     return document
+
+
+def _with_attachments(converted: Converted, depth: int) -> Converted:
+    """Add the text of attached files, each below its name; a note says why one is left out."""
+    sections, notes = Sections(), list(converted.notes)
+    sections.add(converted.text, converted.kind, converted.headings, converted.tables)
+    for number, attached in enumerate(converted.attachments):
+        name = _cut(attached.name.replace("/", "_"), 100) or "attachment"
+        if depth >= _DEEPEST_ATTACHMENT or number >= _MOST_ATTACHMENTS:
+            notes.append(f"attachments beyond the limit, the first of them {name}, are left out")
+            break
+        try:
+            if reason := format_of(Path(name)).unsupported:
+                raise ReadError(reason)
+            document = parse(Path(name), attached.data, depth=depth + 1)
+        except ReadError as error:
+            notes.append(f"the attachment {name} is left out: {error}")
+        else:
+            sections.add_document(f"Attachment: {name}", document)
+            notes += [f"{name}: {note}" for note in document.notes]
+    return sections.converted(converted.title, notes=tuple(notes), provenance=converted.provenance)
 
 
 def _convert(suffix: str, file_format: Format, data: bytes) -> Converted:

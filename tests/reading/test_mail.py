@@ -1,12 +1,18 @@
 """Mail that was saved as a file."""
 
+import quopri
+import struct
+from datetime import UTC, datetime
 from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
 
 from local_rag.errors import ReadError
-from local_rag.reading.read import read
+from local_rag.reading.converters.outlook import expand_rtf
+from local_rag.reading.read import parse, read
+from local_rag.records import Document
+from tests.support.ole_files import Folder, ole_file
 
 
 def mail(**headers: str) -> EmailMessage:
@@ -59,3 +65,243 @@ def test_other_files_are_not_read_as_mail(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.eml").write_bytes(data)
     with pytest.raises(ReadError, match="not a mail"):
         read(tmp_path / "a.eml")
+
+
+def part(kind: str, content: str, *more: str) -> str:
+    return "\n".join([f"Content-Type: {kind}", *more, "", content])
+
+
+def multipart(kind: str, *parts: str, head: str = "") -> str:
+    inner = "".join(f"--{kind}\n{one}\n" for one in parts)
+    return f"{head}MIME-Version: 1.0\nContent-Type: multipart/{kind}; boundary={kind}\n\n{inner}--{kind}--\n"
+
+
+HEAD = "From: a@x.org\nSubject: Boats\n"
+
+
+def parsed(source: str) -> Document:
+    return parse(Path("a.eml"), source.encode())
+
+
+def test_text_behind_an_inline_attachment_is_kept() -> None:
+    document = parsed(
+        multipart(
+            "mixed",
+            part("text/plain", "Before."),
+            part(
+                "application/zip; name=x.zip",
+                "UEsD",
+                "Content-Disposition: inline",
+                "Content-Transfer-Encoding: base64",
+            ),
+            part("text/plain; charset=utf-8", "Äfter: the price is 500."),
+            part("text/html", "<p>And a page.</p>"),
+            head=HEAD,
+        )
+    )
+    assert document.text.split("\n\n")[1:] == [
+        "Before.",
+        "Äfter: the price is 500.",
+        "And a page.",
+        "Attachments: x.zip",
+    ]
+    assert document.notes == ("the attachment x.zip is left out: archive, not a document",)
+
+
+def test_forwarded_messages_are_included_with_their_own_parts() -> None:
+    inner = "From: x@y.z\nTo: a@x.org\nSubject: =?utf-8?q?Gr=C3=B6=C3=9Fe?=\n"
+    middle = multipart("related", part("text/plain", "Twelve metres."), head=inner)
+    outer = part(
+        "message/rfc822",
+        part(
+            "message/rfc822",
+            "Subject: Deep\n\nThe deepest.",
+        ),
+    )
+    document = parsed(
+        multipart("mixed", part("text/plain", "See below."), part("message/rfc822", middle), outer, head=HEAD)
+    )
+    assert [(heading.level, heading.title) for heading in document.headings] == [
+        (1, "Forwarded message: Größe"),
+        (1, "Forwarded message"),
+        (1, "Forwarded message: Deep"),
+    ]
+    for words in ("See below.", "From: x@y.z", "Twelve metres.", "The deepest."):
+        assert words in document.text
+
+
+PAGE = "<p style='display:none'>preheader</p><h1>Move</h1><p>The office moves to Bergen on 3 May.</p>"
+
+
+@pytest.mark.parametrize(
+    ("plain", "kept", "dropped"),
+    [
+        ("Your mail program cannot show HTML.", ["moves to Bergen"], ["cannot show"]),
+        ("Move\n\nThe office moves to Bergen on 3 May.", ["moves to Bergen"], ["# Move"]),
+        ("", ["moves to Bergen"], []),
+        ("About boats.", ["moves to Bergen", "About boats"], []),
+    ],
+)
+def test_of_two_alternatives_the_one_that_says_more_is_kept(plain: str, kept: list[str], dropped: list[str]) -> None:
+    document = parsed(multipart("alternative", part("text/plain", plain), part("text/html", PAGE), head=HEAD))
+    assert all(document.text.count(words) == 1 for words in kept)
+    assert not any(words in document.text for words in (*dropped, "preheader"))
+
+
+def test_an_invitation_says_what_when_and_where() -> None:
+    entry = (
+        "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Budget\\, second\n  part\nDTSTART:20240503T100000Z\n"
+        "DTEND;TZID=Europe/Oslo:20240503T113000\nORGANIZER;CN=Ada:mailto:ada@x.org\nLOCATION:Room 4\nEND:VEVENT\n"
+    )
+    document = parsed(multipart("alternative", part("text/calendar; method=REQUEST", entry), head=HEAD))
+    assert document.text.split("\n\n")[1].split("\n") == [
+        "Event: Budget, second part",
+        "Start: 2024-05-03 10:00 UTC",
+        "End: 2024-05-03 11:30",
+        "Organizer: ada@x.org",
+        "Location: Room 4",
+    ]
+
+
+def test_attachments_of_known_types_are_parts_of_the_document() -> None:
+    message = mail(Subject="Plans", From="ada@x.org")
+    message.set_content("See the files.")
+    message.add_attachment(b"# Depths\n\nTwo metres.\n", maintype="text", subtype="markdown", filename="a.md")
+    message.add_attachment(
+        b"<h1>Tides</h1><p>Twice a day.</p><table><tr><th>Hour</th></tr><tr><td>Six</td></tr></table>",
+        maintype="text",
+        subtype="html",
+        filename="b.html",
+    )
+    message.add_attachment("Größe".encode("utf-16"), maintype="text", subtype="plain", filename="c.txt")
+    message.add_attachment(b"\x00\x01", maintype="application", subtype="octet-stream", filename="../d.bin")
+    inner = mail(Subject="Inner")
+    inner.set_content("Within a file.")
+    inner.add_attachment("Deepest.", filename="e.txt")
+    message.add_attachment(inner.as_bytes(), maintype="application", subtype="octet-stream", filename="f.eml")
+    document = parse(Path("a.eml"), message.as_bytes())
+    assert [(heading.level, heading.title) for heading in document.headings] == [
+        (1, "Attachment: a.md"),
+        (2, "Depths"),
+        (1, "Attachment: b.html"),
+        (2, "Tides"),
+        (1, "Attachment: c.txt"),
+        (1, "Attachment: f.eml"),
+        (2, "Attachment: e.txt"),
+    ]
+    assert all(document.text[one.start :].lstrip("# ").startswith(one.title) for one in document.headings)
+    for words in ("See the files.", "Two metres.", "Twice a day.", "Größe", "Within a file.", "Deepest."):
+        assert words in document.text
+    assert document.notes == ("the attachment d.bin is left out: program, not a document",)
+    assert document.title == "Plans"
+    [table] = document.tables
+    assert document.text[table.rows : table.end].strip() == "| Six |"
+
+
+def test_encrypted_parts_and_pictures_in_the_text_are_noted() -> None:
+    picture = part(
+        "image/png; name=logo.png", "AAAA", "Content-Disposition: inline", "Content-Transfer-Encoding: base64"
+    )
+    secret = part("application/pkcs7-mime; smime-type=enveloped-data", "AAAA")
+    document = parsed(multipart("mixed", part("text/plain", "Hello."), picture, secret, head=HEAD))
+    assert document.notes == ("1 image in the text is left out", "1 encrypted part is left out")
+
+
+def test_headers_may_hold_bytes_as_they_are() -> None:
+    head = "From: Ада <ada@x.org>\nSubject: Größe\n\n".encode()
+    document = parse(Path("a.eml"), head + "Grüße".encode())
+    assert document.title == "Größe"
+    assert document.text == "From: Ада <ada@x.org>\nSubject: Größe\n\nGrüße"
+
+
+def test_endless_nesting_is_cut_with_a_note() -> None:
+    nested = part("text/plain", "innermost")
+    for number in range(60):
+        nested = f"Content-Type: multipart/mixed; boundary=b{number}\n\n--b{number}\n{nested}\n--b{number}--\n"
+    document = parsed(f"{HEAD}{nested}")
+    assert document.notes == ("1 part beyond the limit is left out",)
+
+
+# Web archives
+
+
+def test_a_web_archive_is_its_page_and_frames() -> None:
+    page = "<html><head><title>Tide</title></head><body><h1>Łódź</h1><p>caf\u00e9</p></body></html>"
+    encoded = quopri.encodestring(page.encode("cp1250")).decode()
+    frame = part("text/html", "<p>In a frame.</p>", "Content-Location: http://x.org/f")
+    first = part(
+        'text/html; charset="windows-1250"',
+        encoded,
+        "Content-Transfer-Encoding: quoted-printable",
+        "Content-Location: http://x.org/tide",
+    )
+    source = multipart("related", first, frame, part("image/png", "AAAA"), head="From: <Saved by Blink>\n")
+    document = parse(Path("a.mht"), source.encode())
+    assert (document.title, document.provenance.url) == ("Tide", "http://x.org/tide")
+    assert document.text == "# Łódź\n\ncafé\n\nIn a frame."
+    with pytest.raises(ReadError, match="not a web archive"):
+        parse(Path("a.mhtml"), b"just text")
+
+
+# Outlook
+
+
+def properties(*numbers: tuple[int, int, int], header: int = 32) -> bytes:
+    return bytes(header) + b"".join(struct.pack("<HHIQ", kind, number, 6, value) for number, kind, value in numbers)
+
+
+def wide(**values: str) -> dict[str, bytes]:
+    return {f"__substg1.0_{name}001F": value.encode("utf-16-le") for name, value in values.items()}
+
+
+def attached(name: str, data: bytes) -> dict[str, bytes]:
+    return {**wide(**{"3707": name}), "__substg1.0_37010102": data, "__properties_version1.0": bytes(8)}
+
+
+def message_of_outlook() -> Folder:
+    inner = {**wide(**{"0037": "Inner", "1000": "The innermost."}), "__properties_version1.0": properties(header=24)}
+    sent = int((datetime(2024, 5, 3, 10, tzinfo=UTC) - datetime(1601, 1, 1, tzinfo=UTC)).total_seconds()) * 10**7
+    return {
+        "__properties_version1.0": properties((0x0039, 0x40, sent), (0x3FFD, 3, 1250)),
+        **wide(**{"0037": "Größe der Räume", "0C1A": "Ada", "5D01": "ada@x.org", "0E04": "Bo"}),
+        "__substg1.0_1000001E": "Łódź jest duża.".encode("cp1250"),
+        "__attach_version1.0_#00000000": attached("plan.md", b"# Plan\n\n" + b"Twelve boats. " * 400),
+        "__attach_version1.0_#00000001": {**wide(**{"3001": "Inner"}), "__substg1.0_3701000D": inner},
+        "__attach_version1.0_#00000002": attached("a.png", b"PNG"),
+    }
+
+
+def test_messages_of_outlook_are_read_with_what_is_attached() -> None:
+    document = parse(Path("a.msg"), ole_file(message_of_outlook()))
+    assert document.title == "Größe der Räume"
+    assert document.text.startswith(
+        "From: Ada <ada@x.org>\nTo: Bo\nDate: 2024-05-03 10:00 UTC\nSubject: Größe der Räume\n\nŁódź jest duża.\n\n"
+    )
+    assert [heading.title for heading in document.headings] == [
+        "Forwarded message: Inner",
+        "Attachment: plan.md",
+        "Plan",
+    ]
+    assert "The innermost." in document.text
+    assert document.text.count("Twelve boats.") == 400
+    assert document.notes == ("the attachment a.png is left out: image, not a document",)
+    assert (document.provenance.date, document.provenance.author) == ("2024-05-03", "Ada <ada@x.org>")
+
+
+def test_a_message_of_outlook_in_html_or_rich_text() -> None:
+    page = "<html><head><meta charset='utf-8'></head><body><p>Zażółć</p></body></html>".encode()
+    read = parse(Path("a.msg"), ole_file({**wide(**{"0037": "S"}), "__substg1.0_10130102": page}))
+    assert read.text == "Subject: S\n\nZażółć"
+    # The example of [MS-OXRTFCP].
+    rich = bytes.fromhex(
+        "2d0000002b0000004c5a4675f1c5c7a703000a007263706731323542320af32068656c090020627705b06c647d0a800fa0"
+    )
+    assert expand_rtf(rich) == b"{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n"
+    read = parse(Path("a.msg"), ole_file({**wide(**{"0037": "S"}), "__substg1.0_10090102": rich}))
+    assert read.text == "Subject: S\n\nhello world"
+
+
+@pytest.mark.parametrize("data", [b"just text", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"x" * 600])
+def test_other_files_are_not_read_as_messages_of_outlook(data: bytes) -> None:
+    with pytest.raises(ReadError, match=r"not a message of Outlook|damaged MSG file"):
+        parse(Path("a.msg"), data)

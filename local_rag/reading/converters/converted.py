@@ -13,11 +13,19 @@ MAX_EXPANSION = 200
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file within a file, by name."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Converted:
     """The result of a converter; `title` is None if the file has none, other fields as in Document.
 
     `headings` and `tables` are None if they are to be found in the text, as Markdown. `notes` may be of any number and
-    length.
+    length. `attachments` are to be read by their names and added.
     """
 
     title: str | None
@@ -27,6 +35,7 @@ class Converted:
     headings: tuple[Heading, ...] | None = None
     tables: tuple[Table, ...] | None = None
     notes: tuple[str, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     provenance: Provenance = UNKNOWN
 
 

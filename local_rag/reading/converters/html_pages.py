@@ -26,6 +26,15 @@ def convert_html(data: bytes, *declared: str | None) -> Converted:
     return Converted(title, clean(markdown), "markdown", notes=(*notes, *left_out), provenance=provenance)
 
 
+def convert_whole_page(data: bytes, *declared: str | None) -> Converted:
+    """Convert all visible text of a page, as that of a mail."""
+    text, notes = decode_with_notes(data, *declared, declared_in_html(data))
+    page = parse_html(text)
+    notes += remove_invisible(page)
+    body = page.body or page
+    return Converted(None, clean(to_markdown(body)), "markdown", notes=(*notes, *_images(body)))
+
+
 def main_content(page: "BeautifulSoup") -> tuple[str, tuple[str, ...]]:
     """Return the main content of a page as Markdown, and notes on what is left out; the page is changed.
 
@@ -48,13 +57,17 @@ def main_content(page: "BeautifulSoup") -> tuple[str, tuple[str, ...]]:
                 if count_words(frame) <= _MOST * total:
                     frame.decompose()
         markdown = to_markdown(main)
-        notes += notes_of({"image* without a description": count_images(main)})
+        notes += _images(main)
         missing = total - count_words(main)
     else:
         missing = total - len(re.findall(r"\w+", markdown))
     if missing > _FEW_WORDS:
         notes += notes_of({"word* beside the main content": missing})
     return markdown, notes
+
+
+def _images(tag: "Tag") -> tuple[str, ...]:
+    return notes_of({"image* without a description": count_images(tag)})
 
 
 def _extract(page: "BeautifulSoup", body: "Tag", total: int) -> str:

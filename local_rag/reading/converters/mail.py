@@ -1,51 +1,231 @@
-"""Convert mail."""
+"""Convert mail and web archives: all of their parts, in order."""
 
-import contextlib
 import email
 import email.policy
+import mimetypes
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from email.message import Message
+from pathlib import PurePath
 from typing import cast
 
 from local_rag.errors import ReadError
-from local_rag.reading.converters.converted import Converted
-from local_rag.reading.converters.html_pages import convert_html
-from local_rag.reading.decode import clean
+from local_rag.reading.converters.converted import Attachment, Converted, notes_of
+from local_rag.reading.converters.html_pages import convert_html, convert_whole_page
+from local_rag.reading.converters.sections import Sections
+from local_rag.reading.decode import decode, decode_with_notes
 from local_rag.reading.provenance import make_provenance
-from local_rag.records import DocumentKind
 
-_MAX_HEADER = 2000  # characters
-_MAIL_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_MAX_HEADER = 2000  # characters, because the time to parse a header grows with the square of its length
+_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_SAME = 0.6  # the share of the words of one text that another has if it says the same
+_STUB_WORDS = 60
+_STUB = re.compile(r"html|browser|mail (?:program|client|reader)|view|display|anzeigen|darstellen", re.IGNORECASE)
+_MOST_PARTS, _DEEPEST = 2000, 20
+_CALENDAR = {
+    "SUMMARY": "Event",
+    "DTSTART": "Start",
+    "DTEND": "End",
+    "LOCATION": "Location",
+    "ORGANIZER": "Organizer",
+    "ATTENDEE": "Attendee",
+    "DESCRIPTION": "Description",
+}
+_CALENDAR_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?(Z?)")
+_WORD = re.compile(r"\w+")
 
 
 def convert_mail(data: bytes) -> Converted:
-    """Put sender, recipients, date and subject above the text, and the names of attachments below it."""
-    mail = email.message_from_bytes(data, policy=email.policy.default)
-    # Cut headers, because the time to parse one grows with the square of its length.
-    raw = {name.title(): str(value)[:_MAX_HEADER] for name, value in reversed(list(mail.raw_items()))}
-    head = {
-        name: " ".join(str(mail.policy.header_fetch_parse(name, raw[name])).split())
-        for name in _MAIL_HEADERS
-        if name in raw
-    }
-    if not head:
+    """Convert a mail: who wrote when, all inline text, and forwarded messages; its attachments are read as files."""
+    mail = email.message_from_bytes(data)
+    if not _headers(mail):
         raise ReadError("not a mail: no sender, recipient, date or subject")
-    body = mail.get_body(("plain", "html"))
-    content = (cast(bytes, body.get_payload(decode=True)) or b"") if body else b""
-    kind: DocumentKind = "text"
-    if body and body.get_content_type() == "text/html":
-        text, kind = convert_html(content).text, "markdown"
-    else:
-        text = _decode_as(content, body.get_content_charset("") if body else "")
-    attached = [name for part in mail.iter_attachments() if (name := part.get_filename())]
-    foot = [f"Attachments: {', '.join(attached)}"] if attached else []
-    top = "\n".join(f"{name}: {value}" for name, value in head.items())
+    reader = _Reader()
+    reader.read(mail)
+    if reader.attachments:
+        reader.sections.add(f"Attachments: {', '.join(attached.name for attached in reader.attachments)}")
+    head = _headers(mail)
     provenance = make_provenance(date=head.get("Date"), author=head.get("From"))
-    text = clean("\n\n".join([top, text.strip(), *foot]))
-    return Converted(head.get("Subject") or None, text, kind, provenance=provenance)
+    return reader.sections.converted(
+        head.get("Subject") or None,
+        notes=(*reader.notes, *notes_of(reader.left_out)),
+        attachments=tuple(reader.attachments),
+        provenance=provenance,
+    )
 
 
-def _decode_as(data: bytes, encoding: str) -> str:
-    """Decode with the mail's encoding, else with the usual ones; a short text is not enough to detect one."""
-    for name in (encoding, "utf-8"):
-        with contextlib.suppress(LookupError, UnicodeError):
-            return data.decode(name)
-    return data.decode("cp1252", errors="replace")
+def convert_web_archive(data: bytes) -> Converted:
+    """Convert a page that a browser has saved with all of its files (.mht)."""
+    archive = email.message_from_bytes(data)
+    pages = [part for part in archive.walk() if part.get_content_type() in {"text/html", "application/xhtml+xml"}]
+    if not pages:
+        raise ReadError("not a web archive: no page in it")
+    first, *frames = (convert_html(_content(page), _charset(page)) for page in pages)
+    sections = Sections()
+    for page in (first, *frames):
+        sections.add(page.text, page.kind)
+    notes = tuple(note for page in (first, *frames) for note in page.notes)
+    address = pages[0].get("Content-Location") or archive.get("Snapshot-Content-Location")
+    found = first.provenance
+    made = make_provenance(
+        url=found.url or str(address or ""),
+        date=found.date or str(archive.get("Date", ""))[:_MAX_HEADER],
+        author=found.author,
+        tags=list(found.tags),
+    )
+    return sections.converted(first.title, notes=notes, provenance=made)
+
+
+class _Reader:
+    """Collect the text, the attachments and the notes of a mail."""
+
+    def __init__(self) -> None:
+        self.sections = Sections()
+        self.attachments: list[Attachment] = []
+        self.notes: list[str] = []
+        self.left_out = Counter[str]()
+        self._parts = 0
+
+    def read(self, mail: Message, depth: int = 0) -> None:
+        """Read a message: its head, its inline text and what is attached to it."""
+        self.sections.add("\n".join(f"{name}: {value}" for name, value in _headers(mail).items()))
+        self._part(mail, depth)
+
+    def _part(self, part: Message, depth: int) -> None:
+        self._parts += 1
+        kind = part.get_content_type()
+        if depth > _DEEPEST or self._parts > _MOST_PARTS:
+            self.left_out["part* beyond the limit"] += 1
+        elif kind == "message/rfc822":
+            self._forwarded(part, depth)
+        elif kind == "multipart/encrypted" or kind.endswith("/pkcs7-mime"):
+            self.left_out["encrypted part*"] += 1
+        elif part.get_content_maintype() == "multipart" and part.is_multipart():
+            parts = cast(list[Message], part.get_payload())
+            for one in self._chosen(parts) if kind == "multipart/alternative" else parts:
+                self._part(one, depth + 1)
+        elif part.is_multipart():  # a report on the delivery
+            for one in cast(list[Message], part.get_payload()):
+                self.sections.add("\n".join(f"{name}: {value}" for name, value in one.items()))
+        elif kind in {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}:
+            return  # says who wrote, as the head does
+        elif part.get_content_maintype() in {"text", "multipart", "message"} and not _is_attached(part):
+            self._text(part, kind)
+        else:
+            self._attach(part, kind)
+
+    def _forwarded(self, part: Message, depth: int) -> None:
+        """Read a message within a message under its subject."""
+        for message in cast(list[Message], part.get_payload()) if part.is_multipart() else ():
+            subject = _headers(message).get("Subject", "")
+            self.sections.heading(f"Forwarded message: {subject}" if subject else "Forwarded message")
+            self.read(message, depth + 1)
+
+    def _chosen(self, parts: list[Message]) -> Iterator[Message]:
+        """Choose among alternatives the plain text, the richer one if that says more; keep calendar entries."""
+        plain = next((one for one in parts if one.get_content_type() == "text/plain"), None)
+        rich = next((one for one in reversed(parts) if one.get_content_type() in _RICH), None)
+        if plain is not None and rich is not None:
+            keeps_plain, keeps_rich = _compared(plain, rich)
+            yield from [plain] * keeps_plain + [rich] * keeps_rich
+        else:
+            others = (one for one in parts if one.get_content_type() != "text/calendar")
+            yield from filter(None, [rich or plain or next(others, None)])
+        yield from (one for one in parts if one.get_content_type() == "text/calendar")
+
+    def _text(self, part: Message, kind: str) -> None:
+        content, charset = _content(part), _charset(part)
+        try:
+            if kind == "text/html":
+                page = convert_whole_page(content, charset)
+                self.notes += page.notes
+                self.sections.add(page.text, "markdown")
+            else:
+                text, notes = decode_with_notes(content, charset)
+                self.notes += notes
+                self.sections.add(_calendar_entry(text) if kind == "text/calendar" else text.strip())
+        except ReadError as error:
+            self.notes.append(f"a part ({kind}) cannot be read: {error}")
+
+    def _attach(self, part: Message, kind: str) -> None:
+        name = _header("Filename", part.get_filename() or "")
+        if part.get_content_maintype() == "image" and part.get_content_disposition() != "attachment":
+            self.left_out["image* in the text"] += 1
+            return
+        if not name:
+            name = f"part{mimetypes.guess_extension(kind) or ''}"
+        self.attachments.append(Attachment(PurePath(name.replace("\\", "/")).name or "part", _content(part)))
+
+
+_RICH = {"text/html", "multipart/related", "multipart/mixed"}
+
+
+def _compared(plain: Message, rich: Message) -> tuple[bool, bool]:
+    """Say whether to keep a plain text and the page beside it: usually both say the same, and the plain text is kept.
+
+    A stub says only that the page cannot be shown.
+    """
+    page = next((one for one in rich.walk() if one.get_content_type() == "text/html"), None)
+    if page is None:
+        return True, True
+    try:
+        text = decode_with_notes(_content(plain), _charset(plain))[0]
+        words, of_page = (
+            set(_WORD.findall(one)) for one in (text, convert_whole_page(_content(page), _charset(page)).text)
+        )
+    except ReadError:
+        return True, True
+    is_stub = len(words) < _STUB_WORDS and bool(_STUB.search(text)) and not words <= of_page
+    if not is_stub and len(words) >= _SAME * len(of_page):
+        return True, False
+    return not is_stub and len(words & of_page) < _SAME * len(words), True
+
+
+def _calendar_entry(text: str) -> str:
+    """Return what an invitation says: what, when, where, who."""
+    lines = re.sub(r"\n[ \t]", "", text).split("\n")
+    found = (re.match(r"([A-Z]+)(?:;[^:]*)?:(?:mailto:)?(.*)", line, re.IGNORECASE) for line in lines)
+    said = ((one[1].upper(), one[2]) for one in found if one)
+    unescaped = ((name, re.sub(r"\\([,;\\])", r"\1", value.replace("\\n", "\n"))) for name, value in said)
+    return "\n".join(f"{_CALENDAR[name]}: {_day(value)}" for name, value in unescaped if name in _CALENDAR)
+
+
+def _day(value: str) -> str:
+    """Write the time of an invitation as `2024-05-03 10:00 UTC`; leave other values as they are."""
+    if not (found := _CALENDAR_TIME.fullmatch(value.strip())):
+        return value
+    year, month, day, hour, minute, utc = found.groups()
+    return f"{year}-{month}-{day}" + (f" {hour}:{minute}{' UTC' if utc else ''}" if hour else "")
+
+
+def _is_attached(part: Message) -> bool:
+    return part.get_content_disposition() == "attachment" and bool(part.get_filename())
+
+
+def _headers(mail: Message) -> dict[str, str]:
+    """Return the decoded headers that say who wrote what when; of several of a name the first one."""
+    raw = {name.title(): str(value) for name, value in reversed(list(mail.raw_items()))}
+    return {name: text for name in _HEADERS if (text := _header(name, raw.get(name, "")))}
+
+
+def _header(name: str, raw: str) -> str:
+    """Decode a header, in which bytes beyond ASCII may stand as they are."""
+    text = raw[:_MAX_HEADER]
+    if _ESCAPED.search(text):
+        text = decode(text.encode(errors="surrogateescape"))
+    parse: Callable[[str, str], object] = email.policy.default.header_fetch_parse
+    return " ".join(str(parse("Subject" if name == "Filename" else name, text)).split())
+
+
+_ESCAPED = re.compile("[\udc80-\udcff]")
+
+
+def _charset(part: Message) -> str | None:
+    charset = part.get_content_charset()
+    return str(charset)[:40] if charset else None
+
+
+def _content(part: Message) -> bytes:
+    content = part.get_payload(decode=True)
+    return content if isinstance(content, bytes) else b""

@@ -1,0 +1,179 @@
+"""Convert messages of Outlook (.msg): an OLE file with the properties of MAPI, one stream each."""
+
+import io
+import struct
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from local_rag.errors import ReadError
+from local_rag.reading.converters.converted import Attachment, Converted, notes_of
+from local_rag.reading.converters.html_pages import convert_whole_page
+from local_rag.reading.converters.rich_text import convert_rtf
+from local_rag.reading.converters.sections import Sections
+from local_rag.reading.decode import decode
+from local_rag.reading.provenance import make_provenance
+
+_SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC = "0037", "0C1A", "5D01", "0E04", "0E03"
+_ADDRESS_WITHOUT_SMTP = "0C1F"
+_BODY, _HTML, _RTF = "1000", "1013", "1009"
+_FILE_NAME, _SHORT_NAME, _DISPLAY_NAME, _DATA = "3707", "3704", "3001", "3701"
+_SENT, _RECEIVED, _CODE_PAGES = 0x0039, 0x0E06, (0x3FDE, 0x3FFD)
+_DEEPEST = 10
+_MOST_ATTACHMENTS = 2000
+_EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
+_RTF_DICTIONARY = (
+    rb"{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans Serif"
+    rb"SymbolArialTimes New RomanCourier{\colortbl\red0\green0\blue0" + b"\r\n" + rb"\par "
+    rb"\pard\plain\f0\fs20\b\i\u\tab\tx"
+)
+
+
+def convert_msg(data: bytes) -> Converted:
+    """Convert a message: who wrote when, its text, and messages within it; its attachments are read as files."""
+    import olefile
+
+    if not olefile.isOleFile(data):
+        raise ReadError("not a message of Outlook")
+    with olefile.OleFileIO(io.BytesIO(data)) as file:
+        reader = _Reader(file)
+        head = reader.read([])
+        if reader.attachments:
+            reader.sections.add(f"Attachments: {', '.join(attached.name for attached in reader.attachments)}")
+        provenance = make_provenance(date=head.get("Date"), author=head.get("From"))
+        return reader.sections.converted(
+            head.get("Subject"),
+            notes=(*reader.notes, *notes_of(reader.left_out)),
+            attachments=tuple(reader.attachments),
+            provenance=provenance,
+        )
+
+
+class _Reader:
+    """Collect the text, the attachments and the notes of a message."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._entries = {tuple(entry) for entry in file.listdir(streams=True, storages=True)}
+        self.sections = Sections()
+        self.attachments: list[Attachment] = []
+        self.notes: list[str] = []
+        self.left_out = Counter[str]()
+
+    def read(self, folder: list[str]) -> dict[str, str]:
+        """Read the message in a folder of the file; return its head."""
+        numbers = self._numbers(folder)
+        page = next((numbers[name] for name in _CODE_PAGES if numbers.get(name)), 0)
+        charset = {65001: "utf-8", 20127: "ascii"}.get(page, f"cp{page}") if page else None
+        text = {name: self._text(folder, name, charset) for name in (_SUBJECT, _SENDER, _TO, _CC, _BODY)}
+        address = self._text(folder, _SENDER_ADDRESS, charset) or self._text(folder, _ADDRESS_WITHOUT_SMTP, charset)
+        sender = f"{text[_SENDER]} <{address}>" if "@" in address and address != text[_SENDER] else text[_SENDER]
+        head = {
+            "From": sender,
+            "To": text[_TO],
+            "Cc": text[_CC],
+            "Date": _time(numbers.get(_SENT) or numbers.get(_RECEIVED) or 0),
+            "Subject": text[_SUBJECT],
+        }
+        head = {name: line for name, value in head.items() if (line := " ".join(value.split()))}
+        self.sections.add("\n".join(f"{name}: {value}" for name, value in head.items()))
+        self._body(folder, text[_BODY], charset)
+        names = sorted(
+            {
+                entry[len(folder)]
+                for entry in self._entries
+                if list(entry[: len(folder)]) == folder and len(entry) > len(folder)
+            }
+        )
+        attached = [name for name in names if name.startswith("__attach_version1.0_")]
+        for name in attached[:_MOST_ATTACHMENTS]:
+            self._attach([*folder, name], charset)
+        self.left_out["attachment* beyond the limit"] += len(attached[_MOST_ATTACHMENTS:])
+        return head
+
+    def _body(self, folder: list[str], plain: str, charset: str | None) -> None:
+        """Add the plain text, else the HTML, else the rich text."""
+        if plain.strip():
+            self.sections.add(plain)
+        elif html := self._stream(folder, _HTML, "0102") or self._text(folder, _HTML, charset).encode():
+            page = convert_whole_page(html, charset)
+            self.notes += page.notes
+            self.sections.add(page.text, "markdown")
+        elif rtf := self._stream(folder, _RTF, "0102"):
+            self.sections.add(convert_rtf(expand_rtf(rtf)).text)
+
+    def _attach(self, folder: list[str], charset: str | None) -> None:
+        names = (self._text(folder, one, charset) for one in (_FILE_NAME, _DISPLAY_NAME, _SHORT_NAME))
+        name = next(filter(None, names), "attachment")
+        inner = [*folder, f"__substg1.0_{_DATA}000D"]
+        if tuple(inner) in self._entries:
+            if len(inner) > 2 * _DEEPEST:
+                self.left_out["message* beyond the limit"] += 1
+                return
+            self.sections.heading(f"Forwarded message: {' '.join(name.split())}")
+            self.read(inner)
+        else:
+            self.attachments.append(Attachment(name, self._stream(folder, _DATA, "0102")))
+
+    def _stream(self, folder: list[str], name: str, kind: str) -> bytes:
+        path = [*folder, f"__substg1.0_{name}{kind}"]
+        if tuple(path) not in self._entries or self._file.get_type(path) != _STREAM:
+            return b""
+        return bytes(self._file.openstream(path).read())
+
+    def _text(self, folder: list[str], name: str, charset: str | None) -> str:
+        """Return a text property, which is stored as UTF-16 or in the message's code page."""
+        if wide := self._stream(folder, name, "001F"):
+            return wide.decode("utf-16-le", errors="replace").rstrip("\x00")
+        narrow = self._stream(folder, name, "001E").rstrip(b"\x00")
+        return decode(narrow, charset) if narrow else ""
+
+    def _numbers(self, folder: list[str]) -> dict[int, int]:
+        """Return the properties of fixed size by their number."""
+        path = [*folder, "__properties_version1.0"]
+        content = self._file.openstream(path).read() if tuple(path) in self._entries else b""
+        header = 24 if folder else 32
+        entries = (content[start : start + 16] for start in range(header, len(content) - 15, 16))
+        return {number: value for _, number, _, value in (struct.unpack("<HHIQ", entry) for entry in entries)}
+
+
+_STREAM = 2  # olefile.STGTY_STREAM
+
+
+def _time(ticks: int) -> str:
+    """Return a time given in units of 100 ns since 1601."""
+    try:
+        return (_EPOCH + timedelta(microseconds=ticks // 10)).strftime("%Y-%m-%d %H:%M UTC") if ticks else ""
+    except OverflowError:
+        return ""
+
+
+def expand_rtf(data: bytes) -> bytes:
+    """Expand rich text that is compressed as [MS-OXRTFCP] describes."""
+    if len(data) < 16:  # noqa: PLR2004  the header
+        raise ReadError("damaged rich text in a message")
+    size, kind = struct.unpack_from("<4xI4s", data)
+    if kind == b"MELA":
+        return data[16 : 16 + size]
+    window = bytearray(_RTF_DICTIONARY) + bytearray(4096 - len(_RTF_DICTIONARY))
+    place, position, expanded = len(_RTF_DICTIONARY), 16, bytearray()
+    while position < len(data) and len(expanded) < size:
+        control, position = data[position], position + 1
+        for bit in range(8):
+            if control >> bit & 1:
+                if position + 2 > len(data):
+                    return bytes(expanded)
+                reference = int.from_bytes(data[position : position + 2], "big")
+                offset, length, position = reference >> 4, (reference & 15) + 2, position + 2
+                if offset == place:
+                    return bytes(expanded)
+            else:
+                if position >= len(data):
+                    return bytes(expanded)
+                window[place], offset, length, position = data[position], place, 1, position + 1
+            for step in range(length):
+                byte = window[(offset + step) % 4096]
+                expanded.append(byte)
+                window[place] = byte
+                place = (place + 1) % 4096
+    return bytes(expanded)
