@@ -20,6 +20,7 @@ MAX_MEMORY = 2 * 1024**3
 _MAX_PIXELS = 4_000_000
 _SCALE = 2.0
 _MIN_PHRASE, _MAX_PHRASES, _MAX_RECTANGLES = 12, 200, 1000  # characters; phrases to search for; rectangles to draw
+_ROW = re.compile(r"^\|.*$", re.MULTILINE)
 _YELLOW = (255, 221, 87)
 
 
@@ -74,7 +75,9 @@ def _draw(path: Path, number: int, passage: str) -> bytes:
 def _rectangles(textpage: Any, passage: str) -> list[tuple[float, float, float, float]]:
     """Return the rectangles of a passage's sentences and lines on a page: left, bottom, right, top in points."""
     found: list[tuple[float, float, float, float]] = []
-    phrases = [" ".join(phrase.split()) for phrase in re.split(r"\n|(?<=[.!?:;])\s", passage)]
+    # The cells of a row stand beside each other on the page, without the bars of Markdown.
+    plain = _ROW.sub(lambda row: row[0].replace("|", " "), passage)
+    phrases = [" ".join(phrase.split()) for phrase in re.split(r"\n|(?<=[.!?:;])\s", plain)]
     for phrase in [phrase for phrase in phrases if len(phrase) >= _MIN_PHRASE][:_MAX_PHRASES]:
         match = textpage.search(phrase).get_next()
         if match is not None and len(found) < _MAX_RECTANGLES:

@@ -51,7 +51,7 @@ def split_table(table: Table, ruler: Ruler, start: int, end: int) -> Iterator[Sp
 def table_header(table: Table, ruler: Ruler, start: int) -> str:
     """Return what a chunk that begins at `start` repeats: the names of its columns, and which row it continues."""
     text = ruler.text
-    if start <= table.start or start < table.rows:
+    if start < table.rows:
         return ""
     row = max(table.rows, text.rfind("\n", max(0, start - _LONGEST_ROW), start) + 1)
     if start - row >= _LONGEST_ROW:  # within a very long cell

@@ -1,14 +1,45 @@
-"""Convert PDF files."""
+"""Convert PDF files: headings, tables, and text without the lines that every page repeats."""
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted
-from local_rag.reading.decode import clean
+from local_rag.reading.converters.pdf_page import Line, PageTable, find_tables, lines_of
+from local_rag.reading.converters.tables import pipe_row, pipe_table
 from local_rag.reading.provenance import pdf_provenance
+from local_rag.records import Heading, Table
 
-_WRAPPED_LINE = re.compile(r"(?<=[a-z,;])\n(?=[a-z(])")
 _FILE_TITLE = re.compile(r"untitled.*|microsoft \w+ - .*|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd)", re.IGNORECASE)
+_LONGEST_TITLE = 120
+_HYPHENS = "-\u00ad\u2010"
+_BROKEN_WORD = re.compile(r"(\w*[^\W\d_])[\ufffe\u00ad](?=([^\W\d_]\w*))")
+_EDGE_LINES = 2  # at the top and at the bottom of a page
+_FEWEST_REPEATS, _REPEATED = 3, 1 / 3  # pages, and their share, on which a line stands that every page repeats
+_LARGER = 1.15  # times the height of most text: a heading
+_LONGEST_HEADING = 200  # characters
+_MOST_LARGE = 0.3  # of the characters
+_MOST_OUTLINE = 5000  # entries
+_SAME_PLACE = 6.0  # points between the columns of a table that goes on on the next page
+
+
+@dataclass(slots=True)
+class _Page:
+    """The lines of a page, its tables by their first line, and the lines that are left out."""
+
+    lines: list[Line]
+    tables: dict[int, PageTable]
+    left_out: set[int] = field(default_factory=set)
+    starts: dict[int, int] = field(default_factory=dict)  # of lines in the text
+
+    def kept(self) -> Iterator[int]:
+        """Yield the numbers of the lines that are text, in order."""
+        within = {number for one in self.tables.values() for number in range(one.first, one.last)}
+        return (number for number in range(len(self.lines)) if number not in self.left_out | within)
 
 
 def convert_pdf(data: bytes) -> Converted:
@@ -20,28 +51,222 @@ def convert_pdf(data: bytes) -> Converted:
     except pypdfium2.PdfiumError as error:
         raise ReadError("encrypted PDF" if "password" in str(error).lower() else "damaged PDF file") from error
     try:
-        texts = [clean(page.get_textpage().get_text_range()) for page in pdf]
+        read = [lines_of(page.get_textpage()) for page in pdf]
         named = pdf.get_metadata_dict()
+        outline = list(_outline(pdf))
     finally:
         pdf.close()
-    if not any(text.strip() for text in texts):
+    if not any(read):
         raise ReadError("no text layer; run OCR first")
-    title = named.get("Title", "").strip()
-    if not title or _FILE_TITLE.fullmatch(title):
-        title = next(line for text in texts for line in text.split("\n") if line.strip())[:120]
-    texts = [_rejoin_lines(text) for text in texts]
-    pages = []
-    start = 0
-    for text in texts:
-        pages.append(start)
-        start += len(text) + len("\n\n")
-    empty = sum(not text.strip() for text in texts)
-    notes = (f"{empty} of {len(texts)} pages contain no text; run OCR on them",) if empty else ()
-    provenance = pdf_provenance(named)
-    return Converted(title, "\n\n".join(texts), "text", pages=tuple(pages), notes=notes, provenance=provenance)
+    pages = [_Page(lines, {table.first: table for table in find_tables(lines)}) for lines in read]
+    _leave_out_repeated(pages)
+    body = _usual_height(pages)
+    large = _large_lines(pages, body)
+    text, tables, starts = _write(pages, large)
+    headings = _outlined(outline, pages, starts) if outline else ()
+    if len(headings) <= 1:
+        headings = _headings_of(pages, large)
+    empty = sum(not page.lines for page in pages)
+    return Converted(
+        _title(named.get("Title", ""), pages, body),
+        text,
+        "text",
+        pages=tuple(starts),
+        headings=headings,
+        tables=tables,
+        notes=(f"{empty} of {len(pages)} pages contain no text; run OCR on them",) if empty else (),
+        provenance=pdf_provenance(named),
+    )
 
 
-def _rejoin_lines(text: str) -> str:
-    # PDFium marks a hyphen at the end of a line with U+FFFE and drops the line break.
-    text = re.sub(r"(?<=[a-z])\ufffe(?=[a-z])", "", text).replace("\ufffe", "-")
-    return _WRAPPED_LINE.sub(" ", text)
+def _outline(pdf: Any) -> Iterator[tuple[int, str, int]]:
+    """Yield the entries of the outline: level, title and page."""
+    for entry in islice(pdf.get_toc(), _MOST_OUTLINE):
+        place = entry.get_dest()
+        page = place.get_index() if place else None
+        title = " ".join(entry.get_title().split())
+        if page is not None and title:
+            yield entry.level + 1, title, page
+
+
+def _leave_out_repeated(pages: Sequence[_Page]) -> None:
+    """Leave out the lines at the edges of pages that are repeated; the first of each stays if it has words."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for number, page in enumerate(pages):
+        by_place = sorted(page.kept(), key=lambda line: -page.lines[line].top)
+        for line in dict.fromkeys((*by_place[:_EDGE_LINES], *by_place[-_EDGE_LINES:])):
+            for variant in _variants(page.lines[line].text, number):
+                found.setdefault(variant, []).append((number, line))
+    filled = sum(bool(page.lines) for page in pages)
+    for variant, places in found.items():
+        if len({number for number, _ in places}) < max(_FEWEST_REPEATS, _REPEATED * filled):
+            continue
+        for number, line in places[any(map(str.isalpha, variant)) :]:
+            pages[number].left_out.add(line)
+
+
+def _variants(text: str, page: int) -> Iterator[str]:
+    """Yield a line, and the line with a number counted from the page's: `Page 3 of 9` is one on all pages."""
+    yield text
+    for number in islice(re.finditer(r"\d{1,5}", text), 4):
+        yield f"{text[: number.start()]}\0{int(number[0]) - page}\0{text[number.end() :]}"
+
+
+def _usual_height(pages: Sequence[_Page]) -> float:
+    """Return the height of most characters."""
+    heights: Counter[float] = Counter()
+    for page in pages:
+        for line in page.lines:
+            heights[_rounded(line)] += len(line.text)
+    return heights.most_common(1)[0][0]
+
+
+def _rounded(line: Line) -> float:
+    return round(2 * line.height) / 2
+
+
+def _large_lines(pages: Sequence[_Page], body: float) -> list[tuple[int, int]]:
+    """Return the page and number of the lines that are headings by their size; none if there are too many."""
+    large = [
+        (number, line)
+        for number, page in enumerate(pages)
+        for line in page.kept()
+        if _rounded(page.lines[line]) >= _LARGER * body > 0
+        and len(page.lines[line].text) <= _LONGEST_HEADING
+        and any(map(str.isalpha, page.lines[line].text))
+    ]
+    characters = sum(len(line.text) for page in pages for line in page.lines)
+    return large if sum(len(pages[page].lines[line].text) for page, line in large) <= _MOST_LARGE * characters else []
+
+
+def _headings_of(pages: Sequence[_Page], large: Sequence[tuple[int, int]]) -> tuple[Heading, ...]:
+    """Make headings of large lines, the largest outermost; lines of one size that follow each other are one heading."""
+    heights = sorted({_rounded(pages[page].lines[line]) for page, line in large}, reverse=True)
+    headings: list[Heading] = []
+    before = (-1, -1, -1.0)
+    for page, line in large:
+        height = _rounded(pages[page].lines[line])
+        text = rejoin_words(pages[page].lines[line].text)
+        if before == (page, line - 1, height):
+            joined = f"{headings[-1].title} {text}"
+            headings[-1] = Heading(headings[-1].level, joined, headings[-1].start)
+        else:
+            headings.append(Heading(min(6, heights.index(height) + 1), text, pages[page].starts[line]))
+        before = page, line, height
+    return tuple(headings)
+
+
+def _outlined(
+    outline: Sequence[tuple[int, str, int]], pages: Sequence[_Page], starts: Sequence[int]
+) -> tuple[Heading, ...]:
+    """Find each entry of the outline on its page; one that is not there begins with the page."""
+    headings = []
+    for level, title, number in outline:
+        if 0 <= number < len(pages):
+            page, wanted = pages[number], _letters(title)
+            lines = [line for line in page.kept() if line in page.starts]
+            texts = [_letters(page.lines[line].text) for line in lines]
+            beginnings = ("".join(texts[index : index + 3]) for index in range(len(texts)))
+            exact = (lines[index] for index, text in enumerate(texts) if text == wanted)
+            found = (lines[index] for index, text in enumerate(beginnings) if text.startswith(wanted))
+            line = next(exact, next(found, None))
+            headings.append(Heading(min(6, level), title, starts[number] if line is None else page.starts[line]))
+    return tuple(sorted(headings, key=lambda heading: heading.start))
+
+
+def _letters(text: str) -> str:
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def _title(said: str, pages: Sequence[_Page], body: float) -> str | None:
+    """Return the title that the file states, else the largest line of the first page with words, else its first."""
+    said = said.strip()
+    if any(map(str.isalpha, said)) and not _FILE_TITLE.fullmatch(said):
+        return said
+    first = next((page for page in pages if any(map(str.isalpha, "".join(line.text for line in page.lines)))), None)
+    if first is None:
+        return None
+    worded = [line for line in first.lines if any(map(str.isalpha, line.text))]
+    largest = max(worded, key=lambda line: line.height)
+    best = largest if _rounded(largest) >= _LARGER * body else worded[0]
+    return rejoin_words(best.text)[:_LONGEST_TITLE]
+
+
+def _write(pages: Sequence[_Page], large: Sequence[tuple[int, int]]) -> tuple[str, tuple[Table, ...], list[int]]:
+    """Return the text, its tables and the offset of each page; record where each line begins."""
+    pieces: list[str] = []
+    tables: list[Table] = []
+    starts: list[int] = []
+    apart = set(large)
+    length = 0
+    before: PageTable | None = None
+    for number, page in enumerate(pages):
+        if number:
+            pieces.append("\n\n")
+            length += 2
+        starts.append(length)
+        kept, end = set(page.kept()), ""
+        for line, text in enumerate(page.lines):
+            if line in page.tables:
+                table = page.tables[line]
+                names = table.names or (before.names if before and _continues(before, table, line) else ())
+                written, rows = _table_text(table)
+                separator = "\n\n" if end else ""
+                start = length + len(separator)
+                if names:
+                    tables.append(Table(start, start + rows, start + len(written), names))
+                before = PageTable(table.first, table.last, names, (), table.lefts)
+                pieces += [separator, written]
+                length, end = start + len(written), "\n\n"
+            elif line in kept:
+                written = rejoin_words(text.text)
+                joins = end == "\n" and (number, line) not in apart and (number, line - 1) not in apart
+                if joins and _breaks_word(pieces[-1], written):
+                    pieces[-1], separator = pieces[-1][:-1], ""
+                    length -= 1
+                else:
+                    separator = " " if joins and _goes_on(pieces[-1], written) else end
+                page.starts[line] = length + len(separator)
+                pieces += [separator, written]
+                length, end = length + len(separator) + len(written), "\n"
+    return "".join(pieces), tuple(tables), starts
+
+
+def _continues(before: PageTable, table: PageTable, line: int) -> bool:
+    """Return whether a table without header at the top of a page has the columns of the one before."""
+    same = len(before.lefts) == len(table.lefts)
+    return (
+        same
+        and line <= _EDGE_LINES
+        and all(abs(one - other) < _SAME_PLACE for one, other in zip(before.lefts, table.lefts, strict=True))
+    )
+
+
+def _table_text(table: PageTable) -> tuple[str, int]:
+    """Write a table, and return the length of its header."""
+    rows = [[rejoin_words(cell) for cell in row] for row in table.rows]
+    body = "\n".join(map(pipe_row, rows))
+    if not table.names:
+        return body, 0
+    written = pipe_table(table.names, rows)
+    return written, len(written) - len(body)
+
+
+def rejoin_words(text: str) -> str:
+    """Rejoin the words that PDFium marks as broken at the end of a line: with U+FFFE, or by a soft hyphen."""
+
+    def join(found: re.Match[str]) -> str:
+        return found[1] + ("-" if found[2][:1].isupper() else "")
+
+    return _BROKEN_WORD.sub(join, text).replace("\ufffe", "-")
+
+
+def _breaks_word(before: str, after: str) -> bool:
+    """Return whether the hyphen at the end of a line breaks a word, in any script."""
+    ends = before[-1:] in set(_HYPHENS) and before[-2:-1].isalpha()
+    return ends and after[:1].isalpha() and not after[:1].isupper()
+
+
+def _goes_on(before: str, after: str) -> bool:
+    """Return whether a sentence goes on on the next line."""
+    return (before[-1:].islower() or before[-1:] in {",", ";"}) and (after[:1].islower() or after[:1] == "(")

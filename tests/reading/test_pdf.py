@@ -1,0 +1,207 @@
+"""What becomes of a PDF: headings, tables, titles, words broken at the end of a line, lines that every page repeats."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_rag.reading.converters.converted import Converted
+from local_rag.reading.converters.pdf import convert_pdf, rejoin_words
+from local_rag.reading.read import make_document
+from local_rag.reading.split import split
+from tests.reading.test_split import WORDS
+
+Draw = Callable[[Any], None]
+
+
+def pdf_of(*pages: Draw, header: str = "", footer: str = "", title: str = "") -> Converted:
+    from fpdf import FPDF
+
+    class Pages(FPDF):  # type: ignore[misc]
+        def header(self) -> None:
+            if header:
+                self.set_font("helvetica", size=9)
+                self.cell(0, 8, header, new_x="LMARGIN", new_y="NEXT")
+
+        def footer(self) -> None:
+            if footer:
+                self.set_y(-15)
+                self.set_font("helvetica", size=9)
+                self.cell(0, 8, footer.format(self.page_no()))
+
+    pdf = Pages()
+    if title:
+        pdf.set_title(title)
+    for draw in pages:
+        pdf.add_page()
+        draw(pdf)
+    return convert_pdf(bytes(pdf.output()))
+
+
+def text(content: str, size: int = 11, section: str = "", level: int = 0) -> Draw:
+    def draw(pdf: Any) -> None:
+        pdf.set_font("helvetica", size=size)
+        if section:
+            pdf.start_section(section, level=level)
+        pdf.multi_cell(0, size * 0.55, content, new_x="LMARGIN", new_y="NEXT")
+
+    return draw
+
+
+def table(rows: Sequence[Sequence[str]]) -> Draw:
+    def draw(pdf: Any) -> None:
+        pdf.set_font("helvetica", size=10)
+        with pdf.table(first_row_as_headings=False) as drawn:
+            for cells in rows:
+                row = drawn.row()
+                for cell in cells:
+                    row.cell(cell)
+
+    return draw
+
+
+def page(*parts: Draw) -> Draw:
+    def draw(pdf: Any) -> None:
+        for part in parts:
+            part(pdf)
+
+    return draw
+
+
+LEAVE = [["Country", "Days", "Carry over"], ["Norway", "25", "10"], ["Ireland", "20", "5"], ["Portugal", "22", "0"]]
+
+
+def test_headings_come_from_the_outline() -> None:
+    converted = pdf_of(
+        page(
+            text("Part 1: Leave", section="Part 1: Leave"),
+            text("You get 25 days."),
+            text("Sick leave", section="Sick leave", level=1),
+            text("Call us."),
+        ),
+        page(text("The rest", section="Not on the page"), text("Nothing.")),
+    )
+    assert converted.headings is not None
+    assert [(one.level, one.title) for one in converted.headings] == [
+        (1, "Part 1: Leave"),
+        (2, "Sick leave"),
+        (1, "Not on the page"),
+    ]
+    assert [converted.text[one.start :].split("\n")[0] for one in converted.headings] == [
+        "Part 1: Leave",
+        "Sick leave",
+        "The rest",
+    ]
+
+
+def test_without_an_outline_large_lines_are_headings() -> None:
+    body = text("Text of a part that goes on for a while. " * 8)
+    converted = pdf_of(page(text("Staff handbook", 24), text("Leave", 16), body), page(text("Pay", 16), body))
+    assert converted.headings is not None
+    assert [(one.level, one.title) for one in converted.headings] == [(1, "Staff handbook"), (2, "Leave"), (2, "Pay")]
+    chunks = split(make_document(Path("a.pdf"), converted), tokenizer=WORDS, max_tokens=60)
+    assert chunks[-1].headings == ("Staff handbook", "Pay")
+
+
+def test_text_of_one_size_has_no_headings() -> None:
+    assert pdf_of(text("One line.\nAnother.")).headings == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "parts", "title"),
+    [
+        ("", (text("7", 11), text("Real title of it")), "Real title of it"),
+        ("12345", (text("3 / 4"), text("Words")), "Words"),
+        ("", (text("Preface", 9), text("The sea", 22), text("Text. " * 60)), "The sea"),
+        ("Boats", (text("The sea", 22), text("Text. " * 60)), "Boats"),
+        ("", (text("12 34"),), None),
+    ],
+)
+def test_a_title_has_words(said: str, parts: tuple[Draw, ...], title: str | None) -> None:
+    assert pdf_of(page(*parts), title=said).title == title
+
+
+def test_columns_of_the_text_are_a_table() -> None:
+    converted = pdf_of(
+        page(text("Leave by country, as agreed with the unions in May."), table(LEAVE), text("Ask the office."))
+    )
+    assert "| Country | Days | Carry over |\n| --- | --- | --- |\n| Norway | 25 | 10 |" in converted.text
+    assert converted.tables is not None
+    assert [one.columns for one in converted.tables] == [("Country", "Days", "Carry over")]
+    assert converted.text[converted.tables[0].rows :].startswith("| Norway |")
+    assert converted.text.endswith("| Portugal | 22 | 0 |\n\nAsk the office.")
+
+
+def test_years_above_numbers_and_blank_cells() -> None:
+    converted = pdf_of(
+        table([["", "2023", "2024"], ["Revenue", "100", "120"], ["Costs", "", "90"], ["Profit", "20", "30"]])
+    )
+    assert "|  | 2023 | 2024 |" in converted.text
+    assert "| Costs |  | 90 |" in converted.text
+
+
+def test_numbers_without_names_are_rows_without_a_header() -> None:
+    converted = pdf_of(table([["Norway", "25", "10"], ["Ireland", "20", "5"], ["Portugal", "22", "0"]]))
+    assert converted.tables == ()
+    assert converted.text == "| Norway | 25 | 10 |\n| Ireland | 20 | 5 |\n| Portugal | 22 | 0 |"
+
+
+def test_a_table_that_goes_on_on_the_next_page_keeps_its_header() -> None:
+    rows = [[f"Country {number}", str(number), str(number % 7)] for number in range(60)]
+    converted = pdf_of(page(text("Leave by country, as agreed."), table([LEAVE[0], *rows])))
+    assert len(converted.pages) > 1
+    assert converted.tables is not None
+    assert {one.columns for one in converted.tables} == {("Country", "Days", "Carry over")}
+    chunks = split(make_document(Path("a.pdf"), converted), tokenizer=WORDS, max_tokens=80)
+    for chunk in chunks:
+        below = chunk.text.startswith("| Country ") and not chunk.text.startswith("| Country |")
+        assert (chunk.table_header == "| Country | Days | Carry over |") == below
+
+
+def test_text_in_two_columns_is_no_table() -> None:
+    def draw(pdf: Any) -> None:
+        pdf.set_font("helvetica", size=10)
+        for line in range(6):
+            for left, side in ((10, "left"), (110, "right")):
+                pdf.text(left, 20 + 5 * line, f"Line {line} of the {side} column, which is prose all the way")
+
+    assert "|" not in pdf_of(draw).text
+
+
+@pytest.mark.parametrize(
+    ("broken", "whole"),
+    [
+        (
+            "die Pr\u00fcfungs\ufffe\u00fcbersicht und die Gr\u00f6\ufffe\u00dfe",
+            "die Pr\u00fcfungs\u00fcbersicht und die Gr\u00f6\u00dfe",
+        ),
+        ("\u043e\u0442\u043f\u0443\ufffe\u0441\u043a\u0430", "\u043e\u0442\u043f\u0443\u0441\u043a\u0430"),
+        ("\u05e9\u05dc\ufffe\u05d5\u05dd", "\u05e9\u05dc\u05d5\u05dd"),
+        ("docu\u00adment", "document"),
+        ("Rhine\ufffeMain", "Rhine-Main"),
+        ("2020\ufffe21", "2020-21"),
+    ],
+)
+def test_broken_words_are_rejoined_in_any_script(broken: str, whole: str) -> None:
+    assert rejoin_words(broken) == whole
+
+
+def test_lines_are_rejoined_in_any_script() -> None:
+    assert pdf_of(text("die Pr\u00fcfungs-\n\u00fcbersicht f\u00fcr\n\u00e4ltere Menschen. Die\n\u00c4rzte")).text == (
+        "die Pr\u00fcfungs\u00fcbersicht f\u00fcr \u00e4ltere Menschen. Die\n\u00c4rzte"
+    )
+
+
+def test_what_every_page_repeats_is_kept_once() -> None:
+    pages = [text(f"Part {letter}.\nOnly here.") for letter in "abcd"]
+    converted = pdf_of(*pages, header="Contract no. 4711", footer="Page {} of 4")
+    assert converted.text.count("Contract no. 4711") == 1
+    assert converted.text.count("Page ") == 1
+    assert [line for line in converted.text.split("\n") if "Part" in line] == [f"Part {letter}." for letter in "abcd"]
+    assert converted.text.count("Only here.") >= 1
+
+
+def test_what_two_pages_share_stays() -> None:
+    converted = pdf_of(text("Same line.\nOne."), text("Same line.\nTwo."))
+    assert converted.text.count("Same line.") == 2
