@@ -4,7 +4,7 @@ import errno
 import hashlib
 import itertools
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -242,16 +242,23 @@ def journaling(workers: type[LocalWorkers], journal: Callable[[str, Iterable[str
 
 
 def contents_of(
-    chunk_ids: Sequence[int], document_ids: Sequence[int], vectors: np.ndarray, texts: Sequence[str]
+    chunk_ids: Sequence[int],
+    document_ids: Sequence[int],
+    vectors: np.ndarray,
+    texts: Sequence[str],
+    described: Collection[int] = (),
 ) -> Contents:
-    """Return what an index is to hold of chunks that are all at hand; those of a document follow each other."""
+    """Return what an index is to hold of chunks that are all at hand; those of a document follow each other.
+
+    The first row of the `described` documents stands for all of the document.
+    """
     documents = list(dict.fromkeys(document_ids))
 
     def rows(wanted: Sequence[int]) -> Iterator[DocumentRows]:
         for document in wanted:
             mine = [row for row, one in enumerate(document_ids) if one == document]
             ids, words = [chunk_ids[row] for row in mine], [texts[row] for row in mine]
-            yield DocumentRows(document, ids, vectors[mine], words)
+            yield DocumentRows(document, ids, vectors[mine], words, document in described)
 
     versions = [int(key_of([*one.chunk_ids], [*one.texts], one.vectors.tolist())[:15], 16) for one in rows(documents)]
     return Contents(np.array(documents, dtype=np.int64), np.array(versions, dtype=np.int64), rows)
@@ -281,7 +288,9 @@ class FakeIndex:
         ids, versions = np.array([*self._held.items()], dtype=np.int64).reshape(-1, 2).T
         return ids, versions
 
-    def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
+    def dense(
+        self, vector: np.ndarray, top: int, allowed: Allowed = None, *, documents: bool = False
+    ) -> list[tuple[int, float]]:
         return self._ranked(self._dense, top, allowed)
 
     def keywords(
@@ -290,6 +299,8 @@ class FakeIndex:
         top: int,
         allowed: Allowed = None,
         weights: Sequence[float] | None = None,
+        *,
+        documents: bool = False,
     ) -> list[tuple[int, float]]:
         return self._ranked(self._keywords, top, allowed)
 
@@ -301,7 +312,7 @@ class FakeIndex:
 
     @staticmethod
     def _ranked(ids: Sequence[int], top: int, allowed: Allowed) -> list[tuple[int, float]]:
-        kept = [one for one in ids if allowed is None or one in allowed]
+        kept = [one for one in ids if not isinstance(allowed, Collection) or one in allowed]
         return [(one, 1 / rank) for rank, one in enumerate(kept[:top], start=1)]
 
 

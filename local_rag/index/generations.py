@@ -10,6 +10,7 @@ publish leaves only folders that no generation lists; the next publish removes t
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from local_rag.errors import DamagedLibraryError
 from local_rag.files import flush, folder_bytes, write_whole
 from local_rag.index.arrays import REMEDY, open_array, write_array
 from local_rag.index.keyword_index import KeywordIndex
-from local_rag.index.protocol import Allowed, Contents, PassageStore
+from local_rag.index.protocol import Allowed, AllowedDocuments, Contents, PassageStore
 from local_rag.index.segment import Segment, damaged_files, finish, read_manifest
 from local_rag.index.segments import BATCH_ROWS, NUMBERED, SegmentPart, Segments
 from local_rag.index.vector_index import VectorIndex
@@ -59,7 +60,8 @@ class Generation:
 
     def _open(self) -> None:
         ids, order, rows_alive = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, dtype=bool)]
-        vectors, postings = [], []
+        whole, owners, sizes, first = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+        vectors, chunk_vectors, postings = [], [], []
         documents = open_array(self.folder / "documents.npy", mapped=False)
         by_id = np.argsort(documents)
         for segment, alive in self.segments():
@@ -70,15 +72,27 @@ class Generation:
             rows_alive.append(rows)
             mask = None if alive.all() else rows
             vectors.append(segment.vector_part(mask))
+            chunks = rows.copy()
+            chunks[segment.whole_rows()] = False
+            chunk_vectors.append(vectors[-1] if chunks.all() else replace(vectors[-1], alive=chunks))
             postings.append((segment.postings, mask))
+            whole.append(first + segment.whole_rows())
+            owners.append(segment.documents)
+            sizes.append(segment.sizes)
+            first += segment.rows
         self._ids: np.ndarray = np.concatenate(ids)
         self._order: np.ndarray = np.concatenate(order)
         self._alive: np.ndarray = np.concatenate(rows_alive)
+        self._whole_rows: np.ndarray = np.concatenate(whole)
+        self._owners: np.ndarray = np.concatenate(owners)
+        self._sizes: np.ndarray = np.concatenate(sizes)
         self._keywords = KeywordIndex(postings, order=self._order)
         self._vectors = VectorIndex(vectors, self._order)
+        self._chunk_vectors = VectorIndex(chunk_vectors, self._order)
+        self._last_rows: tuple[Allowed, bool, np.ndarray | None] = (None, False, None)
 
     def chunk_ids(self) -> list[int]:
-        """Return the chunk ids, in the order in which equal scores rank."""
+        """Return the ids of all rows, in the order in which equal scores rank."""
         if self._vectors is None:
             self.open()
         rows = np.flatnonzero(self._alive)
@@ -91,31 +105,52 @@ class Generation:
         ids, versions = np.concatenate([np.zeros((2, 0), np.int64), *held], axis=1)
         return ids, versions
 
-    def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
+    def dense(
+        self, vector: np.ndarray, top: int, allowed: Allowed = None, *, documents: bool = False
+    ) -> list[tuple[int, float]]:
         """Return chunk ids with cosine similarities, best first."""
         assert self._vectors is not None, "a generation is opened before it is searched"
+        vectors = self._vectors if documents else self._chunk_vectors
         try:
-            return self._named(self._vectors.search(vector, top, self._rows(allowed)))
+            return self._named(vectors.search(vector, top, self._rows(allowed, documents)))
         except _CHANGED as error:
             raise self._damaged(error) from error
 
     def keywords(
-        self, terms: Sequence[str], top: int, allowed: Allowed = None, weights: Sequence[float] | None = None
+        self,
+        terms: Sequence[str],
+        top: int,
+        allowed: Allowed = None,
+        weights: Sequence[float] | None = None,
+        *,
+        documents: bool = False,
     ) -> list[tuple[int, float]]:
         """Return chunk ids with BM25 scores, best first."""
+        hidden = None if documents else self._whole_rows
         try:
-            return self._named(self._keywords.search(terms, top, self._rows(allowed), weights))
+            return self._named(self._keywords.search(terms, top, self._rows(allowed, documents), weights, hidden))
         except _CHANGED as error:
             raise self._damaged(error) from error
 
     def _named(self, found: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
         return [(int(self._ids[row]), score) for row, score in found]
 
-    def _rows(self, allowed: Allowed) -> np.ndarray | None:
+    def _rows(self, allowed: Allowed, documents: bool) -> np.ndarray | None:
+        """Return the rows that may be found, ascending, None for all; those of the last call are remembered."""
         if allowed is None:
             return None
-        ids = allowed if isinstance(allowed, np.ndarray) else np.fromiter(allowed, dtype=np.int64)
-        return np.flatnonzero(np.isin(self._ids, ids) & self._alive)
+        last, with_documents, rows = self._last_rows
+        if last is not allowed or with_documents != documents:
+            if isinstance(allowed, AllowedDocuments):
+                mask = np.repeat(np.isin(self._owners, allowed.ids), self._sizes)
+            else:
+                ids = allowed if isinstance(allowed, np.ndarray) else np.fromiter(allowed, dtype=np.int64)
+                mask = np.isin(self._ids, ids)
+            if not documents:
+                mask[self._whole_rows] = False
+            rows = np.flatnonzero(mask & self._alive)
+            self._last_rows = allowed, documents, rows
+        return rows
 
     def _damaged(self, error: Exception) -> DamagedLibraryError:
         return DamagedLibraryError(f"The index {self.folder} is damaged ({error})", REMEDY)

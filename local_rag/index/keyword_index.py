@@ -117,8 +117,11 @@ class KeywordIndex:
         top: int,
         allowed: np.ndarray | None = None,
         weights: Sequence[float] | None = None,
+        hidden: np.ndarray | None = None,
     ) -> list[tuple[int, float]]:
         """Return ids with scores for `keyword_tokens` of a question, best first; only `allowed` ids, int64, if given.
+
+        Otherwise all but the `hidden` ones.
 
         A term counts as often as it occurs, times its weight if there are `weights`. Texts whose surroundings share no
         token with the question are not returned.
@@ -127,6 +130,8 @@ class KeywordIndex:
             return []
         scores = self._scores(term_weights(terms, weights))
         if allowed is None:
+            if hidden is not None:
+                scores[hidden] = 0
             rows = contenders(scores, top)
             scores = scores[rows]
         else:

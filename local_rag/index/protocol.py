@@ -18,21 +18,42 @@ from local_rag.index.vector_index import VectorTuning
 from local_rag.keys import key_of
 from local_rag.records import DocumentFacts, StoredChunk
 
-# Chunk ids, fastest as an array of int64, or None for all chunks.
-Allowed: TypeAlias = np.ndarray | Collection[int] | None
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllowedDocuments:
+    """The ids of documents all of whose rows are allowed, int64."""
+
+    ids: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.ids.tolist())
+
+
+# Documents, or chunk ids, fastest as an array of int64; None for all chunks.
+Allowed: TypeAlias = AllowedDocuments | np.ndarray | Collection[int] | None
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRows:
-    """What an index is given of a document: its chunks in reading order, each with its vector and its keyword text.
+    """What an index is given of a document: its rows in reading order, each with its vector and its keyword text.
 
-    `vectors` has the shape (chunks, dimension). What an index makes of these rows depends on this document alone.
+    The first row stands for the whole document if `described`; the others are its chunks. `vectors` has the shape
+    (rows, dimension). What an index makes of these rows depends on this document alone.
     """
 
     document_id: int
     chunk_ids: Sequence[int]
     vectors: np.ndarray
     texts: Sequence[str]
+    described: bool = False
+
+    @property
+    def parts(self) -> list[slice]:
+        """Return the rows that are neighbours: the chunks, and by itself the row of the whole document."""
+        return [slice(0, 1), slice(1, None)] if self.described else [slice(0, None)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +75,8 @@ class PassageStore(Protocol):
     def chunks_by_id(self, ids: Sequence[int]) -> Mapping[int, StoredChunk]:
         """Return the chunks with these ids."""
 
-    def document_rows(self) -> Collection[int]:
-        """Return the ids of all rows that stand for whole documents."""
-
     def version(self) -> object:
-        """Return a value that changes when filters may let other documents pass."""
+        """Return a value that changes when filters may let other documents of the same index pass."""
 
     def roots(self) -> Sequence[Path]:
         """Return the paths that `index` was given."""
@@ -85,20 +103,32 @@ class Index(Protocol):
         """Load what searching needs; raise LibraryError or OSError if it is missing."""
 
     def chunk_ids(self) -> Sequence[int]:
-        """Return the ids of all chunks, in the order in which equal scores rank."""
+        """Return the ids of all rows, in the order in which equal scores rank."""
 
     def documents(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the ids of all documents and the versions of their rows, both int64."""
 
-    def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
-        """Return the best chunk ids with their cosine similarities to a normalised vector, only those `allowed`."""
+    def dense(
+        self, vector: np.ndarray, top: int, allowed: Allowed = None, *, documents: bool = False
+    ) -> list[tuple[int, float]]:
+        """Return the best chunk ids with their cosine similarities to a normalised vector, only those `allowed`.
+
+        With `documents`, rows that stand for whole documents are found too.
+        """
 
     def keywords(
-        self, terms: Sequence[str], top: int, allowed: Allowed = None, weights: Sequence[float] | None = None
+        self,
+        terms: Sequence[str],
+        top: int,
+        allowed: Allowed = None,
+        weights: Sequence[float] | None = None,
+        *,
+        documents: bool = False,
     ) -> list[tuple[int, float]]:
         """Return the best chunk ids with their BM25 scores for terms of `keyword_tokens`, only those `allowed`.
 
-        A term counts as often as it occurs, times its weight if there are `weights`.
+        A term counts as often as it occurs, times its weight if there are `weights`. With `documents`, rows that stand
+        for whole documents are found too.
         """
 
     def damage(self, *, hash_all: bool = True) -> list[str]:
@@ -145,5 +175,5 @@ def content_key(manifest: Mapping[str, Any]) -> str:
 
 
 def index_recipe(keywords: KeywordTuning, vectors: VectorTuning) -> str:
-    """Return the key of how an index builds its rows; 2 is the version of the code that writes segments."""
-    return key_of("rows", 2, TOKENS_VERSION, keywords.block_texts, vectors.neighbour)
+    """Return the key of how an index builds its rows; 3 is the version of the code that writes segments."""
+    return key_of("rows", 3, TOKENS_VERSION, keywords.block_texts, vectors.neighbour)

@@ -1,8 +1,9 @@
 """Write, open and merge segments. A segment is a folder with the indexes of some documents, which never changes.
 
 `chunk_ids.npy` holds the chunk id of each row; the rows of a document are consecutive. `documents.npy` holds for each
-document its id, the version of its rows and its first row. `vectors.npy`, `codes.faiss` if there are many vectors, and
-`keywords/` are searched. The manifest holds the size and SHA-256 of each file.
+document its id, the version of its rows, its first row, and 1 if that row stands for the whole document. `vectors.npy`,
+`codes.faiss` if there are many vectors, and `keywords/` are searched. The manifest holds the size and SHA-256 of each
+file.
 """
 
 import hashlib
@@ -32,7 +33,8 @@ class Segment:
     def __init__(self, folder: Path) -> None:
         self.folder, self.manifest = folder, read_manifest(folder)
         self.chunk_ids = open_array(folder / "chunk_ids.npy")
-        self.documents, self.versions, self.first_rows = open_array(folder / "documents.npy", mapped=False).T
+        columns = open_array(folder / "documents.npy", mapped=False).T
+        self.documents, self.versions, self.first_rows, self.described = columns
         self.rows = len(self.chunk_ids)
         self.sizes = np.diff(np.r_[self.first_rows, self.rows])
 
@@ -71,20 +73,27 @@ class Segment:
         """Return a mask of the rows of the documents that are alive."""
         return np.repeat(alive, self.sizes)
 
+    def whole_rows(self) -> np.ndarray:
+        """Return the rows that stand for whole documents."""
+        rows: np.ndarray = self.first_rows[self.described == 1]
+        return rows
+
 
 def write_segment(folder: Path, documents: Sequence[DocumentRows], versions: Sequence[int]) -> None:
     """Write the indexes of some documents durably to a new folder."""
     folder.mkdir(parents=True)
-    documents_of = [one.document_id for one in documents for _ in one.chunk_ids]
     write_array(folder / "chunk_ids.npy", np.array([i for one in documents for i in one.chunk_ids], dtype=np.int64))
     sizes = np.array([len(one.chunk_ids) for one in documents], dtype=np.int64)
-    rows = [[one.document_id for one in documents], list(versions), np.cumsum(sizes) - sizes]
-    write_array(folder / "documents.npy", np.array(rows, dtype=np.int64).T)
-    vectors = blend_neighbours(np.concatenate([one.vectors for one in documents]), documents_of)
+    described = [one.described for one in documents]
+    columns = [[one.document_id for one in documents], list(versions), np.cumsum(sizes) - sizes, described]
+    write_array(folder / "documents.npy", np.array(columns, dtype=np.int64).T)
+    parts = enumerate(one.chunk_ids[part] for one in documents for part in one.parts)
+    part_of = [number for number, rows in parts for _ in rows]
+    vectors = blend_neighbours(np.concatenate([one.vectors for one in documents]), part_of)
     write_array(folder / "vectors.npy", vectors.astype(np.float32))
     write_near(vectors, folder / _CODES)
     tokens = [keyword_tokens(text) for one in documents for text in one.texts]
-    Postings.build(tokens, documents_of).write(folder / "keywords")
+    Postings.build(tokens, part_of).write(folder / "keywords")
     finish(folder, {})
 
 
@@ -94,8 +103,11 @@ def merge_segments(folder: Path, sources: Sequence[tuple[Segment, np.ndarray]]) 
     rows = [(segment, segment.alive_rows(alive)) for segment, alive in sources]
     write_pieces(folder / "chunk_ids.npy", np.int64, (segment.chunk_ids[alive] for segment, alive in rows))
     sizes = np.concatenate([segment.sizes[alive] for segment, alive in sources])
-    kept = [np.stack([segment.documents[alive], segment.versions[alive]]) for segment, alive in sources]
-    write_array(folder / "documents.npy", np.vstack([np.concatenate(kept, axis=1), np.cumsum(sizes) - sizes]).T)
+    documents, versions, described = (
+        np.concatenate([getattr(segment, column)[alive] for segment, alive in sources])
+        for column in ("documents", "versions", "described")
+    )
+    write_array(folder / "documents.npy", np.stack([documents, versions, np.cumsum(sizes) - sizes, described]).T)
     write_pieces(
         folder / "vectors.npy",
         np.float32,

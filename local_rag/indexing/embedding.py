@@ -116,16 +116,15 @@ class Embedding:
         self._done.clear()
 
     def rows(self, documents: Sequence[int]) -> Iterator[DocumentRows]:
-        """Yield the index rows of embedded documents: their chunks, for a negated id the row of all of it."""
+        """Yield the index rows of embedded documents: the row of the whole document, and its chunks."""
         for document in documents:
-            keys, wanted = vector_keys_of(self._store, abs(document)), "chunk" if document > 0 else "document"
-            both = zip(self._store.rows(abs(document)), keys, strict=True)
-            held = [(stored, key) for stored, key in both if stored.kind == wanted]
+            held, keys = list(self._store.rows(document)), vector_keys_of(self._store, document)
             yield DocumentRows(
                 document_id=document,
-                chunk_ids=[stored.id for stored, _ in held],
-                vectors=np.stack([self._store.vector(key) for _, key in held]),
-                texts=["\n".join(part for part in self._parts(stored) if part) for stored, _ in held],
+                chunk_ids=[stored.id for stored in held],
+                vectors=np.stack([self._store.vector(key) for key in keys]),
+                texts=["\n".join(part for part in self._parts(stored) if part) for stored in held],
+                described=held[0].kind == "document",
             )
 
     def _parts(self, stored: StoredChunk) -> tuple[str, str, str]:

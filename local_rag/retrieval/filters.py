@@ -10,28 +10,35 @@ from local_rag.reading.ignore import parse_pattern
 from local_rag.records import DocumentFacts, Filters
 
 _WILD = set("*?[")
+_REMEMBERED = 16  # filters whose documents are kept
 
 
 class Filtering:
-    """Apply filters to the documents of a library; remember their facts, and the result of the last filters."""
+    """Apply filters to the documents of one index; remember their facts, and the results of the last filters.
+
+    Documents that `index` adds meanwhile are not in that index, so it does not matter that they are not looked at.
+    """
 
     def __init__(self, passages: PassageStore) -> None:
         self._passages = passages
-        self._facts: tuple[object, Sequence[DocumentFacts]] | None = None
-        self._last: tuple[Filters, object, Allowed] | None = None
+        self._version: object = None
+        self._facts: Sequence[DocumentFacts] = ()
+        self._allowed = dict[Filters, Allowed]()  # in the order of their last use
 
     def allowed(self, filters: Filters) -> Allowed:
         """Return the chunks whose documents pass, None if there are no filters."""
         if not filters:
             return None
-        version = self._passages.version()
-        if self._last is None or self._last[:2] != (filters, version):
+        if self._version != (version := self._passages.version()):
+            self._version, self._facts = version, self._passages.facts()
+            self._allowed.clear()
+        if (allowed := self._allowed.pop(filters, None)) is None:
             passes = document_filter(filters, self._passages.roots())
-            if self._facts is None or self._facts[0] != version:
-                self._facts = version, self._passages.facts()
-            passing = [facts.id for facts in self._facts[1] if passes(facts)]
-            self._last = filters, version, self._passages.chunks_of(passing)
-        return self._last[2]
+            allowed = self._passages.chunks_of([facts.id for facts in self._facts if passes(facts)])
+        self._allowed[filters] = allowed
+        if len(self._allowed) > _REMEMBERED:
+            del self._allowed[next(iter(self._allowed))]
+        return allowed
 
 
 def document_filter(filters: Filters, roots: Sequence[Path]) -> Callable[[DocumentFacts], bool]:

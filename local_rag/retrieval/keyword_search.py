@@ -7,7 +7,7 @@ from local_rag.index.protocol import Index, PassageStore
 from local_rag.records import EVERYTHING, SITUATED, Filters, Hit, Passage
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.search import found_passage
-from local_rag.retrieval.whole_documents import asks_for_documents, without
+from local_rag.retrieval.whole_documents import asks_for_documents
 
 
 def search_keywords(
@@ -18,8 +18,7 @@ def search_keywords(
         raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
     situated = index.manifest.get("fingerprint", {}).get("context", "llm") in SITUATED
     terms, allowed = keyword_tokens(question), Filtering(passages).allowed(filters)
-    rows = () if asks_for_documents(question) else passages.document_rows()
-    ranking = without(rows, lambda count: index.keywords(terms, count, allowed), top)
+    ranking = index.keywords(terms, top, allowed, documents=asks_for_documents(question))
     stored = passages.chunks_by_id([chunk for chunk, _ in ranking])
     return [
         found_passage(stored[chunk], score, (Hit("keyword", rank, score),), situated=situated)

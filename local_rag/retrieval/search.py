@@ -14,7 +14,7 @@ from local_rag.records import EVERYTHING, SITUATED, Filters, Hit, Passage, Store
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
-from local_rag.retrieval.whole_documents import asks_for_documents, without
+from local_rag.retrieval.whole_documents import asks_for_documents
 from local_rag.settings import Settings
 
 # Passages that are scored at a time; measured in docs/speed.md.
@@ -74,7 +74,6 @@ class Searcher:
         self._store, self._settings, self._embedder = passages, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
         self._filtering = Filtering(passages)
-        self._document_rows = passages.document_rows()
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
     def load(self) -> None:
@@ -118,13 +117,11 @@ class Searcher:
         vector, terms, weights_of_terms = follow_up_query(self._embedder, question, earlier, self._follow_ups)
         watch.lap("embed")
         check()
-        rows = () if asks_for_documents(question) else self._document_rows
-        lists = {"dense": without(rows, lambda count: self.index.dense(vector, count, allowed), pool)}
+        documents = asks_for_documents(question)
+        lists = {"dense": self.index.dense(vector, pool, allowed, documents=documents)}
         watch.lap("dense")
         check()
-        lists["keyword"] = without(
-            rows, lambda count: self.index.keywords(terms, count, allowed, weights_of_terms), pool
-        )
+        lists["keyword"] = self.index.keywords(terms, pool, allowed, weights_of_terms, documents=documents)
         watch.lap("keyword")
         check()
         rankings = {name: [chunk for chunk, _ in ranking] for name, ranking in lists.items()}

@@ -18,6 +18,7 @@ import numpy as np
 
 from local_rag.errors import DamagedLibraryError
 from local_rag.files import FileStamp
+from local_rag.index.protocol import AllowedDocuments
 from local_rag.keys import key_of
 from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, StoredChunk
 from local_rag.store.connect import connect
@@ -240,6 +241,7 @@ class Store:
         update = "UPDATE documents SET modified_ns = ?2, changed_ns = ?3, inode = ?4 WHERE id = ?1"
         with self.transaction():
             self.connection.executemany(update, rows)
+            self._note_other_facts()
 
     def supersede(self, documents: Iterable[StoredDocument]) -> None:
         """Mark documents as superseded, so the next generation leaves them out."""
@@ -294,10 +296,15 @@ class Store:
                     f"UPDATE OR REPLACE {table} SET path = ?2 || substr(path, length(?1) + 1){device} WHERE {_BELOW}",  # noqa: S608
                     (str(old), str(new)),
                 )
+            self._note_other_facts()
 
-    def version(self) -> int:
-        """Return a number that changes when another connection has written to the store."""
-        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+    def version(self) -> object:
+        """Return a value that changes when filters may let other documents of the same index pass."""
+        number = self.connection.execute("SELECT number FROM facts_version").fetchone()[0]
+        return number, tuple(self.roots())
+
+    def _note_other_facts(self) -> None:
+        self.connection.execute("UPDATE facts_version SET number = number + 1")
 
     def facts(self) -> list[DocumentFacts]:
         """Return the facts of all documents, superseded ones too: the live index may still name their chunks."""
@@ -330,11 +337,9 @@ class Store:
                 found[row[0]] = _stored_chunk(row)
         return found
 
-    def chunks_of(self, documents: Collection[int]) -> np.ndarray:
-        """Return the ids of all chunks of some documents, int64."""
-        query = "SELECT id FROM chunks WHERE document_id = ?"
-        ids = [row[0] for document in documents for row in self.connection.execute(query, (document,))]
-        return np.asarray(ids, dtype=np.int64)
+    def chunks_of(self, documents: Collection[int]) -> AllowedDocuments:
+        """Return the documents themselves: the index knows their rows."""
+        return AllowedDocuments(np.fromiter(documents, dtype=np.int64))
 
     def positions(self, document_id: int) -> list[tuple[int, int]]:
         """Return the id and the position of each row of a document; that of the row of all of it is negative."""
@@ -363,11 +368,6 @@ class Store:
                 for document, chunk in chunks
             ],
         )  # fmt: skip
-
-    def document_rows(self) -> set[int]:
-        """Return the ids of all rows that stand for documents, superseded ones too."""
-        query = "SELECT id FROM chunks INDEXED BY document_rows WHERE kind = 'document'"
-        return {row[0] for row in self.connection.execute(query)}
 
     def paths_of_document_rows(self) -> dict[int, str]:
         """Return the path of the document that each such row stands for, superseded ones too."""

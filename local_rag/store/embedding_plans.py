@@ -74,14 +74,10 @@ def mark_none_embedded(store: Store) -> None:
 
 
 def embedded_versions(store: Store, plan: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids and versions of the live documents with chunks that are embedded under a plan; both int64.
-
-    The rows that stand for whole documents follow, with negated document ids: they are indexed apart from the chunks,
-    because a row is not a neighbour of its document's chunks.
-    """
+    """Return the ids and versions of the live documents with chunks that are embedded under a plan; both int64."""
     query = f"SELECT documents.id, version {_OF_LIVE} AND plan = ? AND chunks ORDER BY path"
     rows = np.array(store.connection.execute(query, (plan,)).fetchall(), dtype=np.int64).reshape(-1, 2)
-    return np.concatenate([rows[:, 0], -rows[:, 0]]), np.concatenate([rows[:, 1], rows[:, 1]])
+    return rows[:, 0], rows[:, 1]
 
 
 def count_embedded(store: Store, plan: str) -> tuple[int, int, int]:

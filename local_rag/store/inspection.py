@@ -81,7 +81,7 @@ def is_unfinished(store: Store, live: Index | None) -> bool:
     if live is None or not all_embedded(store):
         return True
     ids, versions = live.documents()
-    if dict(zip(ids[ids > 0].tolist(), versions[ids > 0].tolist(), strict=True)) != document_versions(store):
+    if dict(zip(ids.tolist(), versions.tolist(), strict=True)) != document_versions(store):
         return True
     if live.manifest["fingerprint"]["context"] not in SITUATED:
         return False

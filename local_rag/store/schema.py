@@ -50,6 +50,9 @@ CREATE INDEX superseded_paths ON documents (path) WHERE NOT live;
 CREATE INDEX documents_by_content ON documents (content_key);
 CREATE INDEX context_plans ON documents (context_plan) WHERE live;
 
+-- Counts the changes to paths and times of documents: to what they are filtered by. All else of a document is fixed.
+CREATE TABLE facts_version (number INTEGER NOT NULL);
+INSERT INTO facts_version VALUES (0);
 -- Apart from the documents: a long text would be written again with every change of its row.
 CREATE TABLE document_texts (
     document_id INTEGER PRIMARY KEY REFERENCES documents (id) ON DELETE CASCADE,

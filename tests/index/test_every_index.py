@@ -11,8 +11,8 @@ import pytest
 from local_rag.cluster.engines.choice import ENGINES
 from local_rag.index.generations import Generations
 from local_rag.index.keyword_index import keyword_tokens
-from local_rag.index.protocol import Allowed, Index, Indexes
-from local_rag.records import Chunk, DocumentFacts, StoredChunk
+from local_rag.index.protocol import Allowed, AllowedDocuments, Index, Indexes
+from local_rag.records import Chunk, DocumentFacts, RowKind, StoredChunk
 from tests.fakes import contents_of
 
 # The engines of `ENGINES` that this suite can start, with the module of their stand-in.
@@ -27,8 +27,10 @@ VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
 class Passages:
     """The passages of a library whose chunks are in these documents."""
 
-    def __init__(self, owners: Mapping[int, int], texts: Mapping[int, str]) -> None:
+    def __init__(self, owners: Mapping[int, int], texts: Mapping[int, str], described: Collection[int] = ()) -> None:
         self._owners, self._texts = dict(owners), dict(texts)
+        # The first row of each of these documents.
+        self._whole = {next(one for one, owner in owners.items() if owner == document) for document in described}
 
     def chunks_by_id(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
         return {one: self._stored(one) for one in ids if one in self._owners}
@@ -37,10 +39,10 @@ class Passages:
         text = self._texts[one]
         document = self._owners[one]
         chunk = Chunk(0, 0, len(text), text, ("Part",), None, 3, 4)
-        return StoredChunk(one, document, f"/docs/{document}.md", "Title", chunk, f"Context of {one}.", "llm")
-
-    def document_rows(self) -> set[int]:
-        return set()
+        kind: RowKind = "document" if one in self._whole else "chunk"
+        return StoredChunk(
+            one, document, f"/docs/{document}.md", "Title", chunk, f"Context of {one}.", "llm", kind=kind
+        )
 
     def version(self) -> int:
         return 1
@@ -72,10 +74,12 @@ class Engine:
         *,
         rebuild: bool = False,
         made: str = "",
+        described: Collection[int] = (),
     ) -> None:
         """Publish chunks; those of one document are consecutive."""
-        passages = Passages(dict(zip(ids, owners, strict=True)), dict(zip(ids, texts, strict=True)))
-        self._make().over(passages).publish(contents_of(ids, owners, vectors, texts), {"made": made}, rebuild=rebuild)
+        passages = Passages(dict(zip(ids, owners, strict=True)), dict(zip(ids, texts, strict=True)), described)
+        contents = contents_of(ids, owners, vectors, texts, described)
+        self._make().over(passages).publish(contents, {"made": made}, rebuild=rebuild)
 
     def publish_first(self, count: int = len(IDS), made: str = "") -> None:
         self.publish(IDS[:count], OWNERS[:count], TEXTS[:count], VECTORS[:count], made=made)
@@ -191,6 +195,24 @@ def test_the_documents_of_a_filter_are_all_that_is_found(engine: Engine) -> None
         assert {chunk for chunk, _ in live.keywords(["tide", "wind", "boat"], 9, allowed)} <= wanted
 
 
+def test_rows_that_stand_for_documents_are_found_if_asked_for(engine: Engine) -> None:
+    vectors = np.repeat(VECTORS[:1], len(IDS), axis=0)
+    engine.publish(IDS, OWNERS, TEXTS, vectors, described=[1, 3])
+    live, chunks = engine.live(), {12, 31, 9, 55}
+    assert set(live.chunk_ids()) == set(IDS)
+    for allowed in (None, IDS, AllowedDocuments(np.array([1, 2, 3]))):
+        assert {one for one, _ in live.dense(VECTORS[0], 9, allowed)} == chunks
+        assert {one for one, _ in live.dense(VECTORS[0], 9, allowed, documents=True)} == set(IDS)
+        assert {one for one, _ in live.keywords(["tide", "rises"], 9, allowed)} == chunks
+        assert {one for one, _ in live.keywords(["tide", "rises"], 9, allowed, documents=True)} == set(IDS)
+    (_, alone), *_ = live.keywords(keyword_tokens("rises"), 9, documents=True)
+    assert live.keywords(keyword_tokens("rises"), 9) == [], "the row of a document is not around its chunks"
+    assert alone > 0
+    some = AllowedDocuments(np.array([3, 99]))
+    assert [one for one, _ in live.dense(VECTORS[0], 9, some, documents=True)] == [8]
+    assert live.dense(VECTORS[0], 9, some) == live.dense(VECTORS[0], 9, AllowedDocuments(np.zeros(0, np.int64))) == []
+
+
 def test_an_index_of_nothing_finds_nothing(engine: Engine) -> None:
     engine.publish([], [], [], np.zeros((0, 1), dtype=np.float32))
     empty = engine.live()
@@ -295,7 +317,6 @@ def test_passages_are_those_that_were_published(engine: Engine) -> None:
     assert passages.chunks_by_id([70, 8, 99]) == wanted.chunks_by_id([70, 8])
     assert sorted(passages.facts(), key=lambda facts: facts.id) == wanted.facts()
     assert list(passages.roots()) == wanted.roots()
-    assert passages.document_rows() == set()
     version = passages.version()
     engine.publish_first(3)
     other = engine.live().passages()

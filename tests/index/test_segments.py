@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -39,7 +40,8 @@ def contents(documents: dict[int, list[str]], first_ids: dict[int, int]) -> Cont
     rows = [(document, place, text) for document in sorted(documents) for place, text in enumerate(documents[document])]
     vectors = np.stack([vector_of(text) for _, _, text in rows]) if rows else np.zeros((0, DIMENSION), np.float32)
     ids = [first_ids[document] + place for document, place, _ in rows]
-    return contents_of(ids, [document for document, _, _ in rows], vectors, [text for _, _, text in rows])
+    described = [document for document in documents if document % 2]
+    return contents_of(ids, [document for document, _, _ in rows], vectors, [text for _, _, text in rows], described)
 
 
 def opened(generations: Generations) -> Generation:
@@ -51,8 +53,13 @@ def opened(generations: Generations) -> Generation:
 
 def rankings(generation: Generation, top: int, allowed: np.ndarray | None) -> list[list[tuple[int, float]]]:
     return [
-        *(generation.keywords(keyword_tokens(question), top, allowed) for question in QUESTIONS),
-        *(generation.dense(vector_of(question), top, allowed) for question in QUESTIONS),
+        search(top, allowed, documents=documents)
+        for question in QUESTIONS
+        for documents in (False, True)
+        for search in (
+            partial(generation.keywords, keyword_tokens(question)),
+            partial(generation.dense, vector_of(question)),
+        )
     ]
 
 

@@ -164,9 +164,13 @@ def test_what_passes_is_found_out_again_once_somebody_writes(tmp_path: Path) -> 
         assert list(first) == [1]
         assert filtering.allowed(markdown) is first, "remembered"
         put(writer, "b.md")
+        assert filtering.allowed(markdown) is first, "no published index holds the new document"
+        assert filtering.allowed(Filters(types=("txt",))) is not first
+        assert filtering.allowed(markdown) is first, "remembered, too"
+        writer.move_paths(Path("/docs/a.md"), Path("/docs/a.txt"))
         again = filtering.allowed(markdown)
         assert again is not None
-        assert list(again) == [1, 2]
+        assert list(again) == [2]
 
 
 def test_the_zone_of_the_machine_decides_the_day_of_a_file(tmp_path: Path) -> None:

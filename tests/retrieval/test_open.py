@@ -24,9 +24,6 @@ class FakePassages:
     def chunks_by_id(self, ids: Sequence[int]) -> dict[int, Any]:
         return {}
 
-    def document_rows(self) -> set[int]:
-        return set()
-
     def version(self) -> int:
         return 1
 

@@ -28,9 +28,6 @@ class FakeStore:
         self._missing = missing
         self.asked: list[int] = []
 
-    def document_rows(self) -> set[int]:
-        return set()
-
     def chunks_by_id(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
         self.asked += ids
         return {one: stored(one) for one in ids if one not in self._missing}

@@ -1,10 +1,8 @@
 """Questions about whole documents are told from others by rule; others never see the rows of documents."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from local_rag.retrieval.whole_documents import asks_for_documents, without
+from local_rag.retrieval.whole_documents import asks_for_documents
 
 
 @pytest.mark.parametrize(
@@ -52,17 +50,3 @@ def test_other_questions_are_not(question: str) -> None:
 
 def test_a_question_made_to_take_long_does_not() -> None:
     assert not asks_for_documents("the that this " * 100_000)
-
-
-@given(st.lists(st.integers(0, 60), unique=True), st.sets(st.integers(0, 60)), st.integers(1, 40))
-def test_leaving_rows_out_is_searching_without_them(ids: list[int], rows: set[int], top: int) -> None:
-    ranking = [(one, -float(place)) for place, one in enumerate(ids)]
-    asked: list[int] = []
-
-    def search(count: int) -> list[tuple[int, float]]:
-        asked.append(count)
-        return ranking[:count]
-
-    assert without(rows, search, top) == [one for one in ranking if one[0] not in rows][:top]
-    assert asked[0] == (2 * top if rows else top)
-    assert without((), search, top) == ranking[:top]

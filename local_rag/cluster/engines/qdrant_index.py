@@ -15,7 +15,7 @@ import numpy as np
 from local_rag.cluster.engines.client import Client, NothingThereError
 from local_rag.cluster.engines.sparse_vectors import question_vector
 from local_rag.errors import DamagedLibraryError
-from local_rag.index.protocol import Allowed
+from local_rag.index.protocol import Allowed, AllowedDocuments
 from local_rag.index.scoring import Statistics, TextCounts, token_number
 from local_rag.records import UNKNOWN, Chunk, DocumentFacts, Provenance, StoredChunk
 
@@ -24,10 +24,6 @@ MANIFEST = str(uuid.uuid5(uuid.NAMESPACE_OID, "manifest"))
 _MORE = 64  # results than needed, so ties at the end of a list are decided by our order too
 _SCROLLED = 2048
 _KNOWN_TOKENS = 100_000
-
-
-class AllowedDocuments(frozenset[int]):
-    """The ids of documents whose chunks are allowed; the ids of all these chunks would not fit a request."""
 
 
 def facts_of(collection: str) -> str:
@@ -58,7 +54,7 @@ class QdrantIndex:
         return self
 
     def chunk_ids(self) -> list[int]:
-        """Return the ids of all chunks, in the order in which equal scores rank."""
+        """Return the ids of all rows, in the order in which equal scores rank."""
         points = self._scroll(self._collection, payload=["order"])
         return [int(point.id) for point in sorted(points, key=lambda point: int(point.payload["order"]))]
 
@@ -67,12 +63,20 @@ class QdrantIndex:
         rows = np.array([(said["id"], said["version"]) for said in self._documents()], dtype=np.int64).reshape(-1, 2)
         return rows[:, 0], rows[:, 1]
 
-    def dense(self, vector: np.ndarray, top: int, allowed: Allowed = None) -> list[tuple[int, float]]:
+    def dense(
+        self, vector: np.ndarray, top: int, allowed: Allowed = None, *, documents: bool = False
+    ) -> list[tuple[int, float]]:
         """Return chunk ids with cosine similarities, best first."""
-        return self._search(vector.astype(float).tolist(), DENSE, top, allowed)
+        return self._search(vector.astype(float).tolist(), DENSE, top, allowed, documents)
 
     def keywords(
-        self, terms: Sequence[str], top: int, allowed: Allowed = None, weights: Sequence[float] | None = None
+        self,
+        terms: Sequence[str],
+        top: int,
+        allowed: Allowed = None,
+        weights: Sequence[float] | None = None,
+        *,
+        documents: bool = False,
     ) -> list[tuple[int, float]]:
         """Return chunk ids with BM25 scores, best first: the scores of the index in a folder."""
         self._look_up({token_number(term): term for term in terms})
@@ -80,7 +84,7 @@ class QdrantIndex:
         if not asked:
             return []
         sparse = self._client.models.SparseVector(indices=list(asked), values=list(asked.values()))
-        return self._search(sparse, WORDS, top, allowed)
+        return self._search(sparse, WORDS, top, allowed, documents)
 
     def _look_up(self, tokens: Collection[int]) -> None:
         """Fetch how many chunks hold these tokens, unless that is already known."""
@@ -92,7 +96,7 @@ class QdrantIndex:
             points = self._client.call("retrieve", facts_of(self._collection), unknown, with_payload=True)
             self._holding |= {int(point.id): (point.payload["own"], point.payload["around"]) for point in points}
 
-    def _search(self, query: Any, using: str, top: int, allowed: Allowed) -> list[tuple[int, float]]:
+    def _search(self, query: Any, using: str, top: int, allowed: Allowed, documents: bool) -> list[tuple[int, float]]:
         if allowed is not None and not len(allowed):
             return []
         found = self._client.call(
@@ -101,21 +105,22 @@ class QdrantIndex:
             query=query,
             using=using,
             limit=top + _MORE,
-            query_filter=self._only(allowed),
+            query_filter=self._only(allowed, documents),
             with_payload=["order"],
         ).points
         found.sort(key=lambda point: (-point.score, point.payload["order"]))
         return [(int(point.id), float(point.score)) for point in found[:top] if using == DENSE or point.score > 0]
 
-    def _only(self, allowed: Allowed) -> Any:
-        """Return the filter of the engine for the allowed chunks."""
-        models = self._client.models
-        if allowed is None:
-            return None
-        ids = [int(one) for one in allowed]
-        if isinstance(allowed, AllowedDocuments):
-            return models.Filter(must=[models.FieldCondition(key="document", match=models.MatchAny(any=ids))])
-        return models.Filter(must=[models.HasIdCondition(has_id=ids)])
+    def _only(self, allowed: Allowed, documents: bool) -> Any:
+        """Return the filter of the engine for the allowed rows."""
+        models, must = self._client.models, list[Any]()
+        if isinstance(allowed, AllowedDocuments):  # the ids of all their rows would not fit a request
+            must = [models.FieldCondition(key="document", match=models.MatchAny(any=allowed.ids.tolist()))]
+        elif allowed is not None:
+            must = [models.HasIdCondition(has_id=[int(one) for one in allowed])]
+        if not documents:
+            must.append(models.FieldCondition(key="kind", match=models.MatchValue(value="chunk")))
+        return models.Filter(must=must) if must else None
 
     def damage(self, *, hash_all: bool = True) -> list[str]:
         """Count the chunks; the engine itself checks its files."""
@@ -132,12 +137,6 @@ class QdrantIndex:
         """Return the chunks with these ids."""
         points = self._client.call("retrieve", self._collection, list(ids), with_payload=True)
         return {int(point.id): _stored_chunk(int(point.id), point.payload) for point in points}
-
-    def document_rows(self) -> set[int]:
-        """Return the ids of all rows that stand for whole documents."""
-        models = self._client.models
-        rows = models.Filter(must=[models.FieldCondition(key="kind", match=models.MatchValue(value="document"))])
-        return {int(point.id) for point in self._scroll(self._collection, only=rows, payload=False)}
 
     def version(self) -> str:
         """Return the name of the collection, which changes with every publish."""
@@ -161,7 +160,7 @@ class QdrantIndex:
 
     def chunks_of(self, documents: Iterable[int]) -> Allowed:
         """Return the documents themselves: the engine filters chunks by document."""
-        return AllowedDocuments(documents)
+        return AllowedDocuments(np.fromiter(documents, dtype=np.int64))
 
     def _facts(self, ids: Sequence[str]) -> list[dict[str, Any]]:
         points = self._client.call("retrieve", facts_of(self._collection), list(ids), with_payload=True)

@@ -66,7 +66,8 @@ class QdrantIndexes:
         total, own, around = Statistics(), Counter[str](), Counter[str]()
         chunks = dimension = 0
         for document, words in _documents(contents):
-            total, chunks, dimension = total + statistics_of([words]), chunks + len(words), document.vectors.shape[1]
+            dimension, chunks = document.vectors.shape[1], chunks + len(words)
+            total += statistics_of(words[part] for part in document.parts)
             for row in words:
                 own.update(row.own.keys())
             for surroundings in {id(row.around): row.around for row in words}.values():
@@ -111,7 +112,8 @@ class QdrantIndexes:
         order_of = {int(document): position for position, document in enumerate(contents.documents)}
         for document, words in _documents(contents):
             stored = passages.chunks_by_id([int(one) for one in document.chunk_ids])
-            vectors = blend_neighbours(document.vectors, [document.document_id] * len(words))
+            parts = [number for number, part in enumerate(document.parts) for _ in words[part]]
+            vectors = blend_neighbours(document.vectors, parts)
             first = order_of[document.document_id] << _POSITION_BITS
             for order, (chunk, vector, row) in enumerate(zip(document.chunk_ids, vectors, words, strict=True), first):
                 named: dict[str, Any] = {DENSE: vector.astype(float).tolist()}
@@ -178,4 +180,5 @@ class QdrantIndexes:
 def _documents(contents: Contents) -> Iterator[tuple[DocumentRows, list[PostingRow]]]:
     """Yield the rows of each document, with their words."""
     for document in contents.rows(contents.documents.tolist()):
-        yield document, posting_rows([keyword_tokens(text) for text in document.texts])
+        tokens = [keyword_tokens(text) for text in document.texts]
+        yield document, [row for part in document.parts for row in posting_rows(tokens[part])]

@@ -194,7 +194,7 @@ class Trial:
                 "headings, page, line, end_line, context_key, vector_key, contexts.text, contexts.kind, vector "
                 "FROM chunks JOIN documents ON documents.id = document_id "
                 "LEFT JOIN contexts ON contexts.key = context_key "
-                "LEFT JOIN vectors ON vectors.key = vector_key WHERE live ORDER BY chunks.kind, path, position"
+                "LEFT JOIN vectors ON vectors.key = vector_key WHERE live ORDER BY path, position"
             ).fetchall()
         generation = Generations(library).live()
         assert generation is not None
