@@ -26,7 +26,7 @@ from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
 from local_rag.indexing.roots import roots_to_index
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.llama.generator import Vocabulary, never
-from local_rag.llama.open import open_engine, open_vocabulary
+from local_rag.llama.open import open_answer_engine, open_engine, open_vocabulary
 from local_rag.maintenance.clean import Cleaning, Removal, clean, find_documents, remove
 from local_rag.maintenance.contents import (
     Contents,
@@ -48,6 +48,7 @@ from local_rag.maintenance.roots import Root, list_roots, move_root
 from local_rag.maintenance.status import Status, collect_status
 from local_rag.models.choice import calibration_of, chosen, find, find_for_index, identity_of
 from local_rag.models.embedder import Embedder
+from local_rag.models.engines import open_engine_relay
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.reranker import Reranker
 from local_rag.offline import close, set_switches
@@ -113,7 +114,11 @@ class Library:
         self.folder = Path(folder).resolve()
         self._generations = Generations(self.folder)
         self.settings: Settings = resolve_settings(self.folder, remembered(self.folder, self._generations), **settings)
-        close(network_of(self.settings)) if sealed else set_switches()
+        if sealed:
+            open_engine_relay(self.settings)
+            close(network_of(self.settings))
+        else:
+            set_switches()
         self._indexes = indexes_of(self.settings, self._generations)
         self._given = explicit_settings(**settings)
         self._parts = parts
@@ -428,7 +433,10 @@ class Library:
         if self._answerer is not None:
             return len(self._answerer.generator.model.tokenize(text))
         if self._vocabulary is None:
-            opened = self._parts.open_vocabulary(find(self.settings, "answer").path)
+            model = find(self.settings, "answer")
+            if model.engine:  # it has no vocabulary of its own to load
+                return len(self._open_answerer().generator.model.tokenize(text))
+            opened = self._parts.open_vocabulary(model.path)
             self._vocabulary = self._open.enter_context(opened)
         return len(self._vocabulary.tokenize(text))
 
@@ -436,7 +444,8 @@ class Library:
         """Load the answer model unless it is loaded."""
         if self._answerer is None:
             model = find(self.settings, "answer")
-            generator = self._open.enter_context(self._parts.open_engine(model.path, context_tokens=answer_room))
+            opened = open_answer_engine(model, context_tokens=answer_room, open_engine=self._parts.open_engine)
+            generator = self._open.enter_context(opened)
             calibration = calibration_of(model, remembered(self.folder, self._generations))
             self._answerer = Answerer(generator, valid(calibration, identity_of(self.settings, "rerank")))
         return self._answerer

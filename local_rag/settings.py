@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -43,6 +44,11 @@ class Retention:
     audit: bool
 
 
+def _names(value: Any) -> Any:
+    """Split names that are separated by commas, as they stand in an environment variable."""
+    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+
 class Settings(BaseSettings):
     """Hold all settings; an empty model name stands for the model of the profile."""
 
@@ -53,7 +59,13 @@ class Settings(BaseSettings):
         default="", description="the model that writes contexts: a name from `local-rag models list` or a GGUF file"
     )
     answer_model: str = Field(
-        default="", description="the model that answers: a name from `local-rag models list` or a GGUF file"
+        default="",
+        description="the model that answers: a name from `local-rag models list`, a GGUF file, or an engine that "
+        "already runs, as `http://127.0.0.1:11434/v1#MODEL`",
+    )
+    answer_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
+        default=(),
+        description="the other machines whose engine `answer_model` may name; questions and passages are sent there",
     )
     embed_model: str = Field(
         default="", description="the embedder: a name from `local-rag models list` or a sentence-transformers folder"

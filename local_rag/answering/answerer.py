@@ -141,14 +141,18 @@ class Answerer:
         return " ".join(kept.values())
 
     def _log_odds(self, prefix: Sequence[int], request: str) -> float:
-        """Return the log odds that the model replies Yes to a request."""
+        """Return the log odds that the model replies Yes; not a number if the engine does not tell them."""
         model = self.generator.model
         log_probabilities = self.generator.log_probabilities(prefix, closing_prompt(request, model))
+        if log_probabilities is None:
+            return math.nan
 
         def chance(words: Sequence[str]) -> float:
             return sum(math.exp(log_probabilities[model.tokenize(word)[0]]) for word in words)
 
-        return math.log(chance(["Yes", "yes", " Yes", " yes"]) / chance(["No", "no", " No", " no"]))
+        yes, no = chance(["Yes", "yes", " Yes", " yes"]), chance(["No", "no", " No", " no"])
+        # An engine that tells only the most probable tokens gives all others the same odds.
+        return math.nan if yes == no else math.log(yes / no)
 
     def _likely(self, draft: Draft | None) -> float | None:
         return probability(draft.signals, self.calibration) if draft else 0.0 if self.calibration else None
@@ -160,7 +164,12 @@ class Answerer:
         if anyway and draft.sentences:
             return "answered"
         gate = self.calibration
-        good = likely >= gate.answer_from if gate and likely is not None else draft.signals.right >= 0
+        if gate and likely is not None:
+            good = likely >= gate.answer_from
+        elif not math.isnan(draft.signals.right):
+            good = draft.signals.right >= 0
+        else:  # nothing tells how sure the model is: its numbers and names decide
+            good = not any(one.missing for one in draft.sentences)
         if good and supported and not (strict and any(one.missing for one in draft.sentences)):
             return "answered"
         far = gate and likely is not None and likely < gate.quote_from
@@ -196,7 +205,7 @@ class Answerer:
             support=support,
             probability=likely,
             threshold=self.calibration.answer_from if self.calibration else None,
-            log_odds=draft.signals.right if draft else None,
+            log_odds=draft.signals.right if draft and not math.isnan(draft.signals.right) else None,
             tokens=draft.tokens if draft else 0,
             written=len(self.generator.model.tokenize(text)),
         )

@@ -25,9 +25,10 @@ _PENALTY, _STEPS = 1.0, 50
 class Signals:
     """What speaks for an answer.
 
-    `right` are the log odds of the model's Yes that the answer is right according to the sources. `fit` is the
-    cross-encoder's best logit of the units that the answer stands on, and `lead` what the best unit shown has less: the
-    model and the cross-encoder seldom agree on a wrong one. Both are None without a cross-encoder.
+    `right` are the log odds of the model's Yes that the answer is right according to the sources, not a number if an
+    engine does not tell them. `fit` is the cross-encoder's best logit of the units that the answer stands on, and
+    `lead` what the best unit shown has less: the model and the cross-encoder seldom agree on a wrong one. Both are None
+    without a cross-encoder.
 
     The probabilities of the answer's tokens, the share of its words in these units, and its agreement with an answer
     from more text were measured, too: beside these signals they say nothing.

@@ -41,6 +41,8 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Block the network before the command runs."""
         if has_own_process(ctx):
+            if self.network is Network.NONE:
+                open_answer_relay(ctx)
             close(self.allowed(ctx))
         return super().invoke(ctx)
 
@@ -50,6 +52,18 @@ class Command(click.Command):
         if self.network is Network.NONE and isinstance(folder, Path):
             return allowed_network(folder)
         return self.network
+
+
+def open_answer_relay(ctx: click.Context) -> None:
+    """Let the process reach the engine that answers, if the options, the environment or the settings name one."""
+    folder, named = ctx.params.get("library"), ctx.params.get("answer_model")
+    folder = folder if isinstance(folder, Path) else DEFAULT_FOLDER
+    if named or os.environ.get("LOCAL_RAG_ANSWER_MODEL") or (folder / SETTINGS_FILE).exists():
+        # Imported here because most commands do not need to read settings at this point.
+        from local_rag.models.engines import open_engine_relay
+        from local_rag.settings import resolve_settings
+
+        open_engine_relay(resolve_settings(folder, answer_model=named))
 
 
 def allowed_network(folder: Path) -> Network | Cluster:

@@ -7,6 +7,7 @@ says.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -98,10 +99,15 @@ def calibration_from(
         weights = {name: scale["right"] * weight for name, weight in base.weights.items()}
         bias += scale["right"] * base.bias
     else:
-        names = [name for name in _SIGNALS if all(getattr(one, name) is not None for one in signals)]
+        names = [name for name in _SIGNALS if not any(_is_missing(getattr(one, name)) for one in signals)]
         bias, weights = fit(signals, right, names)
     fitted = Calibration(recipe, bias, weights, 0.0, base.quote_from if base else 0.0)
     return replace(fitted, answer_from=threshold_for([_likely(without, fitted) for _, without in asked], wrong))
+
+
+def _is_missing(signal: float | None) -> bool:
+    """Return whether there is no cross-encoder for a signal, or an engine that does not tell it."""
+    return signal is None or math.isnan(signal)
 
 
 def _likely(readings: Readings, calibration: Calibration) -> float:

@@ -20,7 +20,7 @@ from local_rag.indexing.contextualize import WINDOW_TOKENS, context_room
 from local_rag.indexing.vectors import default_chunk_tokens
 from local_rag.indexing.work import OpenEngine
 from local_rag.llama.generator import Generator, Request
-from local_rag.llama.open import open_engine
+from local_rag.llama.open import open_answer_engine, open_engine
 from local_rag.models.embedder import TOKENIZER_FILE
 from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.split import Splitting
@@ -76,7 +76,7 @@ def draft_dataset(
     progress(Progress("draft", 0, len(chunks), f"loading {answer_model.name}"))
     questions: list[dict[str, Any]] = []
     try:
-        with open_engine(answer_model.path, context_tokens=_room) as generator:
+        with open_answer_engine(answer_model, context_tokens=_room, open_engine=open_engine) as generator:
             drafts = list(draft(chunks, generator, progress))
             answerer = Answerer(generator)
             for kept in _check(drafts, answerer, report.dropped, progress):

@@ -100,8 +100,11 @@ class Generator(Protocol):
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[str, list[int], bool]]:
         """Yield (key, tokens, ended by itself) for each request, in the order in which they end."""
 
-    def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray:
-        """Return the log probabilities of the next token after a prompt, shape (vocabulary,)."""
+    def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray | None:
+        """Return the log probabilities of the next token after a prompt, shape (vocabulary,).
+
+        None from an engine that does not tell them. One that tells some gives all others the least of these.
+        """
 
 
 def never() -> bool:

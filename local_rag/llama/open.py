@@ -1,12 +1,16 @@
 """Open a model to generate text: check that it works on this machine, load it, and free it at the end."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
+from local_rag.llama.external import ExternalEngine
+from local_rag.llama.generator import Generator
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.probe import require_working
+from local_rag.models.engines import parse_engine
+from local_rag.records import InstalledModel
 
 
 def default_settings(_model: LlamaModel) -> EngineSettings:
@@ -31,6 +35,18 @@ def open_engine(
         cells = context_tokens(model.context_length, chosen.sequences)
         with closing(SharedPrefixEngine(model, context_tokens=cells, settings=chosen)) as engine:
             yield engine
+
+
+def open_answer_engine(
+    model: InstalledModel,
+    *,
+    context_tokens: Callable[[int, int], int],
+    open_engine: Callable[..., AbstractContextManager[Generator]] = open_engine,
+) -> AbstractContextManager[Generator]:
+    """Open what generates with an answer model: an engine in this process, or the one that already runs elsewhere."""
+    if model.engine:
+        return nullcontext(ExternalEngine(parse_engine(model.engine), context_tokens=context_tokens))
+    return open_engine(model.path, context_tokens=context_tokens)
 
 
 def open_vocabulary(path: Path) -> LlamaModel:

@@ -147,6 +147,17 @@ def check_model(name: str, roles: Sequence[str], damage: str, remedy: str, *, ha
     return CheckResult(title, "ok", f"{name}, {verified}")
 
 
+def check_engine(name: str, problem: str, *, tells_odds: bool = False) -> CheckResult:
+    """Report whether an engine that already runs can be asked, and what it cannot do."""
+    if problem:
+        return CheckResult("answer engine", "failed", problem, "local-rag models list --found")
+    message = f"{name} answers; local-rag cannot let its prompts share their beginning, which costs time"
+    if tells_odds:
+        return CheckResult("answer engine", "ok", message)
+    message += ", and it does not tell how probable its words are, so numbers and names alone decide what is answered"
+    return CheckResult("answer engine", "warning", message, "local-rag models list")
+
+
 def check_decoding(name: str, problem: str | None) -> CheckResult:
     """Report whether llama.cpp decodes with a model on this processor."""
     if problem:

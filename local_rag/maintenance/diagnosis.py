@@ -8,11 +8,13 @@ from pathlib import Path
 from local_rag.errors import LibraryError, ModelError
 from local_rag.index.generations import Generations
 from local_rag.indexing.fingerprint import differences, make_fingerprint, obstacles
+from local_rag.llama.external import ExternalEngine
 from local_rag.llama.probe import probe_model, run_probe
 from local_rag.machine import file_system, free_bytes, is_network, memory, physical_cores, processor, processor_flags
 from local_rag.maintenance import checks
 from local_rag.maintenance.checks import CheckResult, memory_needed
 from local_rag.models.choice import chosen
+from local_rag.models.engines import is_engine, parse_engine, permitted_engine
 from local_rag.models.registry import (
     MODEL_FORMATS,
     ModelEntry,
@@ -51,6 +53,8 @@ def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str |
     needed = memory_needed({role: _weight(name, known) for role, name in names.items()})
     yield checks.check_memory(settings.profile, needed, *memory())
     installed: dict[Role, InstalledModel] = {}
+    if is_engine(names.get("answer", "")):
+        yield _check_engine(settings, names.pop("answer"))
     for name in dict.fromkeys(names.values()):
         yield from _check_model(name, [role for role in MODEL_FORMATS if names.get(role) == name], installed)
     absent = sum(_weight(name, known) for name in set(names.values()) - {model.name for model in installed.values()})
@@ -75,6 +79,19 @@ def _check_model(name: str, roles: Sequence[Role], installed: dict[Role, Install
         installed |= dict.fromkeys(roles, model)
         if model.path.is_file():
             yield checks.check_decoding(name, probe_model(model.path))
+
+
+def _check_engine(settings: Settings, name: str) -> CheckResult:
+    try:
+        permitted_engine(settings)
+        engine = ExternalEngine(parse_engine(name), context_tokens=lambda length, _sequences: length)
+        head, tail = engine.model.chat_frame("You answer with Yes or No.")
+        engine.log_probabilities(
+            engine.model.tokenize(f"{head}Is water wet?", special=True), engine.model.tokenize(tail, special=True)
+        )
+    except ModelError as error:
+        return checks.check_engine(name, str(error))
+    return checks.check_engine(name, "", tells_odds=bool(engine.tells_odds))
 
 
 def _check_library(folder: Path, settings: Settings, installed: Mapping[Role, InstalledModel]) -> Iterator[CheckResult]:

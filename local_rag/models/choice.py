@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from local_rag.errors import LibraryError
+from local_rag.models.engines import permitted_engine
 from local_rag.models.registry import MODEL_FORMATS, load_registry, resolve
 from local_rag.records import Calibration, InstalledModel, Role
 from local_rag.serialization import from_plain
@@ -28,6 +29,8 @@ def chosen(settings: Settings) -> dict[Role, str]:
 
 def find(settings: Settings, role: Role) -> InstalledModel:
     """Return the installed model for a role; raise ModelError with the command that pulls it if it is missing."""
+    if role == "answer":
+        permitted_engine(settings)
     return resolve(chosen(settings).get(role, ""), role)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256
+from local_rag.models.engines import is_engine, parse_engine
 from local_rag.models.hashes import sha256_of
 from local_rag.records import Calibration, InstalledModel, ModelUse, Role
 
@@ -144,6 +145,8 @@ def resolve(
     models_directory = models_directory or default_models_directory()
     if (entry := registry.models.get(name)) is not None:
         return _resolve_entry(entry, role, models_directory)
+    if is_engine(name):
+        return _resolve_engine(name, role)
     path = Path(name).expanduser()
     if name and path.exists():
         return _resolve_path(path.resolve(), role)
@@ -228,6 +231,16 @@ def _resolve_entry(entry: ModelEntry, role: Role, models_directory: Path) -> Ins
         identity=entry.weights.sha256,
         **{field.name: getattr(entry, field.name) for field in fields(ModelUse)},
     )
+
+
+def _resolve_engine(name: str, role: Role) -> InstalledModel:
+    """Describe a model that an engine runs; it is not asked."""
+    if role != "answer":
+        raise ModelError(f"An engine can only answer, so {name} cannot be the {role} model; name a model of your own.")
+    address = parse_engine(name)
+    identity = hashlib.sha256(f"{address}#{address.model}".encode()).hexdigest()
+    path = Path(address.model or address.host)
+    return InstalledModel(name=name, role=role, path=path, identity=identity, context_length=0, engine=name)
 
 
 def _resolve_path(path: Path, role: Role) -> InstalledModel:

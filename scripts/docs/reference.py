@@ -26,7 +26,11 @@ def settings_page() -> str:
         if not field.description:
             sys.exit(f"The setting {name} has no description; give its Field one in local_rag/settings.py.")
         default = (
-            f"`{field.default}`" if field.default != "" else "the profile's" if name.endswith("_model") else "none"
+            f"`{field.default}`"
+            if field.default not in ("", ())
+            else "the profile's"
+            if name.endswith("_model")
+            else "none"
         )
         rows.append([f"`{name}`", default, f"`LOCAL_RAG_{name.upper()}`", field.description + _limits(field)])
     return f"""# Settings
