@@ -201,15 +201,15 @@ class Library:
 
     def clean(self, *, dry_run: bool = False) -> Cleaning:
         """Delete what is no longer needed: old indexes, orphaned contexts and vectors, leftovers."""
-        with locked_store(self.folder) as store:
-            return clean(store, self._indexes, dry_run=dry_run)
+        with library_lock(self.folder), storage_errors(self.folder):
+            return clean(self.folder, self._indexes, dry_run=dry_run)
 
     def repair(self, *, progress: Callable[[Progress], None] = _ignore) -> list[str]:
         """Repair what a crash or a failing disk damaged; return one sentence for each repair."""
         with library_lock(self.folder):
             settings = remembered(self.folder, self._generations)
             done = repair_store(self.folder)
-            with closing(Store(self.folder)) as store:
+            with closing(Store(self.folder, write=True)) as store:
                 store.remember(settings)
                 return done + repair_index(store, self._indexes, self._indexer(store, progress))
 
@@ -303,10 +303,10 @@ class Library:
         """Search, and record the ranking and the time of every stage; see `Searcher.trace` for `how`."""
         with self._one_at_a_time, storage_errors(self.folder):
             while True:
-                searcher = self._open_searcher().searcher
-                trace = searcher.trace(question, top=top, **how)
+                opened = self._open_searcher()
+                trace = opened.searcher.trace(question, top=top, **how)
                 # The store keeps all chunks of the live generation, so if it is still live, no chunk was missing.
-                if self._indexes.live_stamp() == searcher.index.stamp:
+                if self._is_current(opened, self._indexes.live_stamp()):
                     return trace
 
     def ask(
@@ -450,11 +450,15 @@ class Library:
             self._answerer = Answerer(generator, valid(calibration, identity_of(self.settings, "rerank")))
         return self._answerer
 
+    @staticmethod
+    def _is_current(opened: OpenSearcher, stamp: str) -> bool:
+        return opened.searcher.index.stamp == stamp and not opened.is_overtaken()
+
     def _open_searcher(self) -> OpenSearcher:
         """Open the live index, unless it is open already; an index published since the last question replaces it."""
         while True:
             stamp = self._indexes.live_stamp()
-            if self._searcher is not None and stamp and self._searcher.searcher.index.stamp == stamp:
+            if self._searcher is not None and stamp and self._is_current(self._searcher, stamp):
                 return self._searcher
             try:
                 opened = open_searcher(

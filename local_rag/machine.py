@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+_ROOM_TO_OPEN = 128 * 1024
 _SAMPLE_SECONDS = 0.5  # between two samples: the system counts in hundredths of a second
 _SMOOTHING = 0.5  # weight of the latest sample
 _WORTH_A_CORE = 0.6  # the load by other programs that counts as a busy core
@@ -85,6 +86,21 @@ def free_bytes(folder: Path) -> int:
     """Return the free bytes on the disk of a folder, which need not exist yet."""
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     return shutil.disk_usage(existing).free
+
+
+def is_full(folder: Path) -> bool:
+    """Return whether the disk of a folder has less room than SQLite needs to open a file."""
+    with suppress(OSError):
+        disk = os.statvfs(folder)
+        return disk.f_bavail * disk.f_frsize < _ROOM_TO_OPEN
+    return False
+
+
+def is_read_only(folder: Path) -> bool:
+    """Return whether the disk of a folder is mounted read-only."""
+    with suppress(OSError):
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    return False
 
 
 def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:

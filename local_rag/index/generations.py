@@ -259,11 +259,12 @@ class Generations:
     def unused(self, *kept: str) -> list[Path]:
         """Return the folders of all generations except those kept, and of the segments that these do not list."""
         numbered = [folder for folder in self._generations.glob("*") if NUMBERED.fullmatch(folder.name)]
-        named = set[str]()
-        for name in kept:
-            with suppress(DamagedLibraryError):
-                named |= set(read_manifest(self._generations / name).get("segments", ()))
-        return sorted(one for one in numbered if one.name not in kept) + self._segments.unused(named)
+        unlisted = sorted(one for one in numbered if one.name not in kept)
+        try:
+            manifests = [read_manifest(self._generations / name) for name in kept if name]
+        except DamagedLibraryError:  # perhaps it cannot be read just now; nobody knows which segments it lists
+            return unlisted
+        return unlisted + self._segments.unused({name for one in manifests for name in one.get("segments", ())})
 
     def sizes(self) -> dict[str, int]:
         """Return the size of each generation in bytes, with its segments, by name."""

@@ -8,7 +8,9 @@ file.
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from local_rag.index.vector_index import VectorPart, blend_neighbours, open_near
 
 _PIECE = 8192  # vectors that are copied at a time
 _CODES = "codes.faiss"
+_COARSEST_CLOCK_NS = 2_000_000_000  # FAT stores even seconds
 
 
 class Segment:
@@ -169,7 +172,8 @@ def _checksum(manifest: Mapping[str, Any]) -> str:
 def damaged_files(folder: Path, manifest: Mapping[str, Any], *, hash_all: bool) -> list[str]:
     """Compare every file with the manifest; describe those that are missing, truncated or changed.
 
-    Without `hash_all`, files whose modification time is unchanged are not hashed.
+    Without `hash_all`, files whose modification time is unchanged are not hashed. One that was copied without its time
+    gets it back, so it is hashed once.
     """
     problems = []
     for name, wanted in manifest.get("files", {}).items():
@@ -178,8 +182,11 @@ def damaged_files(folder: Path, manifest: Mapping[str, Any], *, hash_all: bool) 
             problems.append(f"{path} is missing")
         elif path.stat().st_size != wanted["bytes"]:
             problems.append(f"{path} has {path.stat().st_size:,} bytes instead of {wanted['bytes']:,}")
-        elif not hash_all and path.stat().st_mtime_ns == wanted["modified_ns"]:
+        elif not hash_all and abs(path.stat().st_mtime_ns - wanted["modified_ns"]) <= _COARSEST_CLOCK_NS:
             continue
         elif file_sha256(path) != wanted["sha256"]:
             problems.append(f"{path} has changed since it was written")
+        else:
+            with suppress(OSError):  # perhaps it may not be written
+                os.utime(path, ns=(path.stat().st_atime_ns, wanted["modified_ns"]))
     return problems

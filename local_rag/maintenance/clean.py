@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from local_rag.store.inspection import (
     orphaned_contexts,
     orphaned_vectors,
     purge_superseded,
+    shrink,
 )
 
 # Only files with names that this program gives are deleted.
@@ -103,26 +105,32 @@ def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Rem
         compact(store)
 
 
-def clean(store: Store, indexes: Indexes, *, dry_run: bool) -> Cleaning:
-    """Delete older generations, orphaned contexts and vectors, superseded documents and leftovers."""
-    folder = store.folder
+def clean(folder: Path, indexes: Indexes, *, dry_run: bool) -> Cleaning:
+    """Delete older generations, orphaned contexts and vectors, superseded documents and leftovers.
+
+    Files are deleted first: on a full disk, SQLite needs their space to delete rows. The caller holds the lock.
+    """
+    with closing(Store(folder)):  # raises for a folder that is no library of this version
+        pass
     folders, leftovers = indexes.unused(indexes.live_name()), _leftovers(folder)
-    before = folder_bytes(folder)
-    superseded = count_rows(store)["superseded_documents"]
-    turns = count_missing(store)
+    before, freed = folder_bytes(folder), sum(folder_bytes(path) for path in (*folders, *leftovers))
     if not dry_run:
+        _delete(folders, leftovers)
+    with closing(Store(folder, write=True)) as store, store.transaction(keep=not dry_run):
+        superseded = count_rows(store)["superseded_documents"]
         purge_superseded(store, indexes)
-        forget_missing_in_file(store, indexes)
-    kept = is_unfinished(store, indexes.live())
-    contexts, vectors = ({}, {}) if kept else (orphaned_contexts(store), orphaned_vectors(store))
-    freed = sum(folder_bytes(path) for path in (*folders, *leftovers)) + sum((contexts | vectors).values())
-    if not dry_run:
+        turns = count_missing(store)
+        kept = is_unfinished(store, indexes.live())
+        contexts, vectors = ({}, {}) if kept else (orphaned_contexts(store), orphaned_vectors(store))
         drop(store, {"contexts": list(contexts), "vectors": list(vectors)}, wanted=False)
         if not kept:
             drop_unused_distinctions(store)
-        _delete(folders, leftovers)
-        compact(store)
         superseded -= count_rows(store)["superseded_documents"]
+        freed += sum((contexts | vectors).values())
+    if not dry_run:
+        with closing(Store(folder, write=True)) as store:
+            forget_missing_in_file(store, indexes)
+            shrink(store)
         freed = before - folder_bytes(folder)
     unfinished = [path for path in folders if path.suffix == ".tmp" or path.parent.name == SEGMENTS]
     return Cleaning(

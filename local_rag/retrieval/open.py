@@ -21,10 +21,11 @@ from local_rag.store.database import Store
 
 @dataclass(frozen=True, slots=True)
 class OpenSearcher:
-    """A searcher, and what must be closed after it."""
+    """A searcher, and what must be closed after it; `is_overtaken` says that its passages may be written meanwhile."""
 
     searcher: Searcher
     close: Callable[[], None]
+    is_overtaken: Callable[[], bool]
 
 
 def open_searcher(
@@ -50,7 +51,11 @@ def open_searcher(
         raise DamagedLibraryError(f"The index is damaged: {damage[0]}", "run `local-rag repair` to build it again")
     index.open()
     with ExitStack() as stack:
-        passages: PassageStore = index.passages() or stack.enter_context(closing(Store(folder)))
+        passages: PassageStore | None = index.passages()
+        is_overtaken = lambda: False  # noqa: E731
+        if passages is None:
+            passages = store = stack.enter_context(closing(Store(folder)))
+            is_overtaken = lambda: store.is_overtaken  # noqa: E731
         rerank_model = find(used, "rerank") if "rerank" in chosen(used) else None
         searcher = Searcher(
             index,
@@ -61,7 +66,7 @@ def open_searcher(
             rerank_model.weak_below if rerank_model else None,
             FollowUpTuning(new_subject_below=embed_model.new_subject_below),
         )
-        return OpenSearcher(searcher, stack.pop_all().close)
+        return OpenSearcher(searcher, stack.pop_all().close, is_overtaken)
 
 
 def live_index(indexes: Indexes, settings: Settings, folder: Path) -> Index:

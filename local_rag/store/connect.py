@@ -1,18 +1,19 @@
-"""Open the SQLite file of a library for writing, or for reading only if it may not be written."""
+"""Open the SQLite file of a library for writing, or for reading only if it cannot be written."""
 
 import json
 import os
 import shutil
 import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from local_rag.errors import LibraryError
 from local_rag.files import SETTINGS_FILE
 from local_rag.index.protocol import Indexes
-from local_rag.machine import file_system, is_network
+from local_rag.machine import file_system, is_full, is_network, is_read_only
 from local_rag.store.schema import create_tables, require_version, schema_version
 from local_rag.store.storage_errors import storage_errors
 
@@ -31,11 +32,31 @@ OWN_FILES = frozenset(
     }
 )
 
-Copy = TemporaryDirectory[str]
+# What SQLite raises if a file cannot be opened in some way; another way may do.
+_CANNOT_OPEN = {
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+}
+_SHARED_BYTES = 32 * 1024  # of the index of a log in use; without room, SQLite leaves a shorter file
+_COPIES = 3  # attempts to copy a store that somebody is writing
 
 
-def connect(folder: Path, *, create: bool) -> tuple[sqlite3.Connection, Copy | None]:
-    """Open the store in a folder; return the connection, and the temporary copy if a copy is read instead.
+class Opened(NamedTuple):
+    """An open store: its connection, the copy that is read instead, and whether its file is read without locks."""
+
+    connection: sqlite3.Connection
+    copy: "TemporaryDirectory[str] | None" = None
+    unlocked: bool = False
+
+
+def connect(folder: Path, *, create: bool = False, write: bool = False) -> Opened:
+    """Open the store in a folder, for reading at least; with `create` or `write`, for writing or not at all.
+
+    A store that cannot be written, because of its permissions, its disk or because the disk is full, is read: with
+    SQLite's locks, which works beside a writer; without locks if nobody can write; from a copy otherwise.
 
     Raises LibraryError if the store is missing, of another schema version, or left by an interrupted repair.
     """
@@ -46,39 +67,103 @@ def connect(folder: Path, *, create: bool) -> tuple[sqlite3.Connection, Copy | N
     if not path.exists() and not create:
         raise LibraryError(missing)
     with storage_errors(folder):
-        writable = create or all(os.access(one, os.W_OK) for one in (folder, path))
-        connection, copy = (_open(path), None) if writable else _open_to_read(path)
-        try:
-            require_version(connection, path)
-            if not create and not schema_version(connection):
-                raise LibraryError(missing)
-            if writable or copy:
-                # On a network file system processes cannot share the memory that a write-ahead log needs.
-                journal = "DELETE" if is_network(file_system(folder)) else "WAL"
-                connection.execute(f"PRAGMA journal_mode = {journal}")
-            # A published generation must never name a chunk that a power cut can undo.
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA secure_delete = FAST")
-            create_tables(connection)
-        except BaseException:
-            connection.close()
-            if copy:
-                copy.cleanup()
-            raise
-    return connection, copy
+        first: sqlite3.OperationalError | None = None
+        for way in _ways(folder, write=create or write):
+            try:
+                opened = way(path)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _CANNOT_OPEN:
+                    raise
+                first = first or error
+                continue
+            first = None  # it refers to this frame, and would keep what is open in it
+            try:
+                require_version(opened.connection, path)
+                if not create and not schema_version(opened.connection):
+                    raise LibraryError(missing)
+                if way is _to_write:
+                    _prepare_to_write(opened.connection, folder)
+                create_tables(opened.connection)
+            except BaseException:
+                opened.connection.close()
+                if opened.copy:
+                    opened.copy.cleanup()
+                raise
+            return opened
+        assert first is not None
+        raise first
 
 
-def _open_to_read(path: Path) -> tuple[sqlite3.Connection, Copy | None]:
-    """Open a file that may not be written: in place, or as a copy if changes in its log are still to be applied."""
-    log = path.with_name(f"{STORE_FILE}-wal")
-    if not (log.exists() and log.stat().st_size):
-        return _open(f"{path.resolve().as_uri()}?mode=ro&immutable=1"), None
-    copy = TemporaryDirectory(prefix="local-rag-")
-    for file in (path, log):
-        if file.exists():
-            shutil.copyfile(file, Path(copy.name) / file.name)
-    return _open(Path(copy.name) / path.name), copy
+def _ways(folder: Path, *, write: bool) -> Iterator[Callable[[Path], Opened]]:
+    """Yield the ways to open a store, the best first."""
+    if write or all(os.access(one, os.W_OK) for one in (folder, folder / STORE_FILE)):
+        yield _to_write
+    if not write:
+        yield lambda path: Opened(_checked(_open(f"{path.resolve().as_uri()}?mode=ro")))
+        if (is_read_only(folder) or is_full(folder)) and not in_use(folder):
+            yield lambda path: Opened(_checked(_open(f"{path.resolve().as_uri()}?mode=ro&immutable=1")), unlocked=True)
+        yield _copied
+
+
+def _to_write(path: Path) -> Opened:
+    return Opened(_checked(_open(path)))
+
+
+def _prepare_to_write(connection: sqlite3.Connection, folder: Path) -> None:
+    # On a network file system processes cannot share the memory that a write-ahead log needs.
+    connection.execute(f"PRAGMA journal_mode = {'DELETE' if is_network(file_system(folder)) else 'WAL'}")
+    # A published generation must never name a chunk that a power cut can undo.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS keeps writes in the disk's cache otherwise
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA secure_delete = FAST")
+
+
+def _copied(path: Path) -> Opened:
+    """Open a copy of a store and its log that is certainly of one moment: neither changed while it was copied."""
+    files = [path, path.with_name(f"{STORE_FILE}-wal")]
+    copy = TemporaryDirectory[str](prefix="local-rag-")
+    try:
+        for _ in range(_COPIES):
+            before = list(map(_state, files))
+            for file, state in zip(files, before, strict=True):
+                if state:
+                    shutil.copyfile(file, Path(copy.name) / file.name)
+            if list(map(_state, files)) == before and _size(path.with_name(f"{STORE_FILE}-shm")) < _SHARED_BYTES:
+                return Opened(_checked(_open(Path(copy.name) / path.name)), copy)
+            with suppress(sqlite3.OperationalError):  # somebody writes, so it can be read with locks by now
+                return Opened(_checked(_open(f"{path.resolve().as_uri()}?mode=ro")))
+        raise LibraryError(f"The library in {path.parent} is being written; run the same command again.")
+    except BaseException:
+        copy.cleanup()
+        raise
+
+
+def _state(file: Path) -> tuple[int, int, int] | None:
+    with suppress(FileNotFoundError):
+        status = file.stat()
+        return status.st_size, status.st_mtime_ns, status.st_ino
+    return None
+
+
+def _size(file: Path) -> int:
+    state = _state(file)
+    return state[0] if state else 0
+
+
+def in_use(folder: Path) -> bool:
+    """Say whether a log or its index lies beside a store: somebody has it open, or was killed and left changes."""
+    return bool(_size(folder / f"{STORE_FILE}-wal")) or _size(folder / f"{STORE_FILE}-shm") >= _SHARED_BYTES
+
+
+def _checked(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Return a connection that can be read."""
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _open(path: Path | str) -> sqlite3.Connection:
@@ -93,11 +178,11 @@ def is_library(folder: Path) -> bool:
 
 def remembered_settings(folder: Path) -> dict[str, Any]:
     """Return the settings that a library was last indexed with, none if no library can be read."""
-    try:
-        with closing(sqlite3.connect(f"{(folder / STORE_FILE).resolve().as_uri()}?mode=ro", uri=True)) as connection:
+    uri = f"{(folder / STORE_FILE).resolve().as_uri()}?mode=ro"
+    for way in (uri,) if in_use(folder) else (uri, f"{uri}&immutable=1"):
+        with suppress(sqlite3.Error, ValueError), closing(sqlite3.connect(way, uri=True)) as connection:
             return {name: json.loads(value) for name, value in connection.execute("SELECT * FROM remembered")}
-    except (sqlite3.Error, ValueError):
-        return {}
+    return {}
 
 
 def remembered(folder: Path, indexes: Indexes) -> dict[str, Any]:

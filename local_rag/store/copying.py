@@ -4,6 +4,7 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
+from local_rag.errors import LibraryError
 from local_rag.files import SETTINGS_FILE
 from local_rag.index.generations import SEGMENTS, Generations
 from local_rag.index.segment import read_manifest
@@ -17,10 +18,26 @@ def copy_store(store: Store, folder: Path) -> None:
 
 
 def copy_library(folder: Path, target: Path) -> None:
-    """Write a copy of a library into an empty folder; the same library gives the same bytes."""
+    """Write a copy of a library into an empty folder; the same library gives the same bytes.
+
+    `index` may run meanwhile. If it replaces the index and deletes the one that is being copied, the copy starts again.
+    """
+    indexes = Generations(folder)
+    while True:
+        live = indexes.live_name()  # before the store is copied, so it names no chunk that the copy lacks
+        try:
+            _copy(folder, target, live)
+            break
+        except (OSError, LibraryError):
+            if indexes.live_name() == live:
+                raise
+            shutil.rmtree(target, ignore_errors=True)
+
+
+def _copy(folder: Path, target: Path, live: str) -> None:
+    """Copy the store, this generation and the settings."""
     target.mkdir(parents=True, exist_ok=True)
     with closing(Store(folder)) as store:
-        live = Generations(folder).live_name()  # before the store is copied, so it names no chunk that the copy lacks
         copy_store(store, target)
     if live:
         shutil.copytree(folder / "generations" / live, target / "generations" / live)

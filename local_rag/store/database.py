@@ -21,7 +21,7 @@ from local_rag.files import FileStamp
 from local_rag.index.protocol import AllowedDocuments
 from local_rag.keys import key_of
 from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, StoredChunk
-from local_rag.store.connect import connect
+from local_rag.store.connect import connect, in_use
 from local_rag.store.schema import crc32
 
 
@@ -72,12 +72,17 @@ LEFT JOIN provenance USING (document_id)
 class Store:
     """The SQLite file in a library's folder; `create` makes it if it is missing.
 
-    A file that may not be written (read-only drive, another owner) is read in place, or from a copy if that fails.
+    Unless it is opened to `write`, a file that cannot be written (read-only or full disk, another owner) is read.
     """
 
-    def __init__(self, folder: Path, *, create: bool = False) -> None:
+    def __init__(self, folder: Path, *, create: bool = False, write: bool = False) -> None:
         self.folder = folder
-        self.connection, self._copy = connect(folder, create=create)
+        self.connection, self._copy, self._unlocked = connect(folder, create=create, write=write)
+
+    @property
+    def is_overtaken(self) -> bool:
+        """Whether the file is read without locks, because nobody could write, and somebody writes now."""
+        return self._unlocked and in_use(self.folder)
 
     def close(self) -> None:
         """Close the file."""
@@ -86,15 +91,15 @@ class Store:
             self._copy.cleanup()
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Write all or nothing; inside another transaction, join it."""
+    def transaction(self, *, keep: bool = True) -> Iterator[None]:
+        """Write all or nothing; inside another transaction, join it. Without `keep`, nothing is written in the end."""
         if bool(self.connection.in_transaction):
             yield
             return
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self.connection.execute("COMMIT")
+            self.connection.execute("COMMIT" if keep else "ROLLBACK")
         except BaseException:
             # SQLite itself rolls back when the disk is full or fails.
             if self.connection.in_transaction:

@@ -5,10 +5,13 @@ import sqlite3
 from dataclasses import dataclass
 
 from local_rag.index.protocol import Index, Indexes
+from local_rag.machine import free_bytes
 from local_rag.records import SITUATED
 from local_rag.store.database import DOCUMENT_COLUMNS, Store, StoredDocument, stored_document
 from local_rag.store.embedding_plans import all_embedded, document_versions, mark_none_embedded
 
+_WORTH_FREEING = 0.1  # of the pages of a file
+_COPIES_OF_VACUUM = 2  # of what is kept, in a temporary file and in the log
 _COUNTS = {
     "documents": "SELECT count(*) FROM documents WHERE live",
     "superseded_documents": "SELECT count(*) FROM documents WHERE NOT live",
@@ -177,6 +180,17 @@ def check_pages(store: Store) -> list[str]:
     except sqlite3.DatabaseError as error:
         return [str(error)]
     return [] if found == ["ok"] else found
+
+
+def shrink(store: Store) -> None:
+    """Give the space of deleted rows back to the disk if that is worth it: SQLite writes the whole file again."""
+    size, pages, free = (
+        int(store.connection.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_size", "page_count", "freelist_count")
+    )
+    if free > pages * _WORTH_FREEING and free_bytes(store.folder) > _COPIES_OF_VACUUM * (pages - free) * size:
+        store.connection.execute("VACUUM")
+    store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def compact(store: Store) -> None:

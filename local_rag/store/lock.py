@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -43,7 +43,8 @@ def library_lock(folder: Path, *, create: bool = False) -> Iterator[None]:
                 f"Another local-rag (process {pid or 'unknown'}) is writing to {folder}; wait for it or stop it."
             ) from None
         try:
-            owner.write_text(str(os.getpid()))
+            with suppress(OSError):  # on a full disk `clean` must work
+                owner.write_text(str(os.getpid()))
             yield
         finally:
             lock.release()
@@ -52,5 +53,5 @@ def library_lock(folder: Path, *, create: bool = False) -> Iterator[None]:
 @contextmanager
 def locked_store(folder: Path, *, create: bool = False) -> Iterator[Store]:
     """Hold a library's lock and yield its store, opened for writing; `create` makes both if they are missing."""
-    with library_lock(folder, create=create), closing(Store(folder, create=create)) as store:
+    with library_lock(folder, create=create), closing(Store(folder, create=create, write=True)) as store:
         yield store

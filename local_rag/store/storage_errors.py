@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from local_rag.errors import DamagedLibraryError, LibraryError, LocalRagError
+from local_rag.machine import is_full
 
-_FULL, _FAILING = "free some space on its disk", "check the disk, which may be failing,"
+_FULL, _FAILING = "its disk is full: free some space", "check the disk, which may be failing,"
 _FORBIDDEN, _BUSY = "make the folder writable for you", "end the other programs that use it"
 _SQLITE_ADVICE = {
     sqlite3.SQLITE_FULL: _FULL,
@@ -19,6 +20,8 @@ _SQLITE_ADVICE = {
     sqlite3.SQLITE_BUSY: _BUSY,
     sqlite3.SQLITE_LOCKED: _BUSY,
 }
+_SAID_OF_FULL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+_ELSEWHERE = {_FORBIDDEN: "give yourself access to it"}  # of a file that is not the library's
 _SYSTEM_ADVICE = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
@@ -44,15 +47,18 @@ def storage_errors(folder: Path) -> Iterator[None]:
             raise DamagedLibraryError(
                 f"The library in {folder} is damaged ({error})", "run `local-rag repair`"
             ) from error
-        raise _unusable(folder, str(error), _SQLITE_ADVICE[code]) from error
+        # On a full disk, SQLite also says that it cannot open or read a file.
+        advice = _FULL if code in _SAID_OF_FULL and is_full(folder) else _SQLITE_ADVICE[code]
+        raise _unusable(f"The library in {folder}", str(error), advice) from error
     except OSError as error:
-        location = f" at {error.filename}" if error.filename else ""
+        where = str(error.filename or "")
         advice = _SYSTEM_ADVICE.get(error.errno or 0, _FAILING)
-        raise _unusable(folder, f"{error.strerror or error}{location}", advice) from error
+        if where.startswith("/") and not Path(where).is_relative_to(folder):
+            raise _unusable(where, str(error.strerror), _ELSEWHERE.get(advice, advice)) from error
+        location = f" at {where}" if where else ""
+        raise _unusable(f"The library in {folder}", f"{error.strerror or error}{location}", advice) from error
 
 
-def _unusable(folder: Path, reason: str, advice: str) -> LibraryError:
-    return LibraryError(
-        f"The library in {folder} cannot be used ({reason}); {advice} and run the same command again: "
-        "everything finished so far is kept."
-    )
+def _unusable(what: str, reason: str, advice: str) -> LibraryError:
+    again = "run the same command again: everything finished so far is kept."
+    return LibraryError(f"{what} cannot be used ({reason}); {advice} and {again}")

@@ -264,7 +264,7 @@ def test_a_full_store_says_so_and_keeps_what_was_finished(store: Store, tmp_path
 @pytest.mark.parametrize(
     ("error", "advice"),
     [
-        (OSError(errno.ENOSPC, "No space left on device", "/x/y"), "No space left on device at /x/y.*free some space"),
+        (OSError(errno.ENOSPC, "No space left on device", "/library/x"), "device at /library/x.*full: free some space"),
         (OSError(errno.EACCES, "Permission denied"), "make the folder writable"),
         (OSError(errno.EIO, "Input/output error"), "check the disk"),
         (sqlite3.DatabaseError("database disk image is malformed"), "damaged.*local-rag repair"),

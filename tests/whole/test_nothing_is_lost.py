@@ -1,7 +1,10 @@
 """What a user made or waited for stays: settings, contexts that a repair saved, files that are not ours."""
 
 import json
+import os
+import shutil
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,9 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import LibraryError
+from local_rag.index.generations import Generations
 from local_rag.records import Progress
+from local_rag.store.copying import copy_library
 from local_rag.store.database import Store
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, QUICK
@@ -140,3 +145,84 @@ def test_erase_leaves_nothing_of_a_document_in_any_file(documents: Path, run: Ru
     assert all(text.encode() not in left for text in contexts if text)
     with Library("lib", parts=EMBEDS_QUICKLY) as library:
         assert len(library.search("boat leave", top=50)) == library.status().chunks > 0
+
+
+def test_a_preview_of_clean_says_what_clean_does(documents: Path) -> None:
+    make(context="headings").index([documents])
+    for path in documents.rglob("*.md"):
+        path.write_text(path.read_text() + "\n\n## More\n\nAnd more of it.\n")
+    make(context="headings").index()
+    preview, done = make().clean(dry_run=True), make().clean()
+    assert preview.vectors > 0
+    assert preview.documents > 0
+    assert replace(preview, bytes=0) == replace(done, bytes=0)
+    assert make().clean(dry_run=True).documents == 0
+
+
+def test_clean_rewrites_no_store_in_which_little_is_free(documents: Path) -> None:
+    make(context="headings").index([documents])
+    with closing(Store(Path("lib"))) as store:
+        put = store.connection.execute("CREATE TABLE more AS SELECT randomblob(4000) AS x FROM chunks a, chunks b")
+        put.fetchall()
+    store_file = Path("lib/library.sqlite3")
+    make().clean()
+    inode, size = store_file.stat().st_ino, store_file.stat().st_size
+    with closing(Store(Path("lib"))) as store:
+        changes = store.connection.execute("PRAGMA schema_version").fetchone()
+    make().clean()
+    with closing(Store(Path("lib"))) as store:
+        assert store.connection.execute("PRAGMA schema_version").fetchone() == changes, "VACUUM would change it"
+        store.connection.execute("DROP TABLE more")
+    make().clean()
+    assert store_file.stat().st_size < size
+    assert store_file.stat().st_ino == inode
+
+
+def test_a_manifest_that_cannot_be_read_costs_no_segment(documents: Path) -> None:
+    make(context="headings").index([documents])
+    indexes = Generations(Path("lib").resolve())
+    manifest = Path("lib/generations") / indexes.live_name() / "manifest.json"
+    content = manifest.read_bytes()
+    manifest.unlink()
+    indexes.prune()
+    manifest.write_bytes(content)
+    live = indexes.live()
+    assert live is not None
+    assert live.damage() == []
+
+
+def test_a_library_that_was_copied_without_times_is_hashed_once(documents: Path) -> None:
+    make(context="headings").index([documents])
+    shutil.copytree("lib", "copy", copy_function=shutil.copyfile)
+    files = [path for path in Path("copy/segments").rglob("*") if path.is_file() and path.name != "manifest.json"]
+    for path in files:
+        os.utime(path, (1_000_000, 1_000_000))
+    live = Generations(Path("copy").resolve()).live()
+    assert live is not None
+    assert live.damage(hash_all=False) == []
+    assert all(path.stat().st_mtime > 1_000_000 for path in files), "so the next opening need not hash them"
+    files[0].write_bytes(b"x" * files[0].stat().st_size)
+    os.utime(files[0], (1_000_000, 1_000_000))
+    assert len(live.damage(hash_all=False)) == 1
+    assert files[0].stat().st_mtime == 1_000_000
+
+
+def test_a_library_is_copied_again_if_its_index_is_replaced_meanwhile(
+    documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(context="headings").index([documents])
+    (documents / "boat.txt").write_text("The boat leaves at nine.\n")
+    copied, whole = shutil.copytree, list[str]()
+
+    def copy_while_two_are_published(source: Path, target: Path, **how: Any) -> Any:
+        if not whole:
+            for text in ("ten", "eleven"):
+                (documents / "boat.txt").write_text(f"The boat leaves at {text}.\n")
+                make(context="headings").index()
+        whole.append(str(source))
+        return copied(source, target, **how)
+
+    monkeypatch.setattr(shutil, "copytree", copy_while_two_are_published)
+    copy_library(Path("lib").resolve(), tmp_path / "copy")
+    with Library(tmp_path / "copy", parts=EMBEDS_QUICKLY) as library:
+        assert "eleven" in library.search("boat leaves at", top=1)[0].text

@@ -1,18 +1,25 @@
 """A library that may not be written can be searched and asked."""
 
+import json
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from local_rag import Library
+from local_rag.files import FileStamp
 from local_rag.library import Parts
 from local_rag.machine import file_system, is_network
+from local_rag.records import Chunk, Document
 from local_rag.store.database import Store
 from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, FakeGenerator, generating
 from tests.whole.crash.harness import small_disk
@@ -70,3 +77,68 @@ def test_the_file_system_is_told_by_the_longest_mount(tmp_path: Path) -> None:
     assert file_system(tmp_path / "with space" / "lib", mounts) == "nfs4"
     assert file_system(tmp_path, tmp_path / "none") == ""
     assert [is_network(kind) for kind in ("nfs4", "fuse.sshfs", "ext4", "")] == [True, True, False, False]
+
+
+def store_of_another_user(count: int) -> tuple[Path, Store]:
+    """Return a store that others may read, and the store opened by its owner."""
+    folder = Path(tempfile.mkdtemp(prefix="local-rag-test-"))
+    folder.chmod(0o755)
+    store = Store(folder, create=True)
+    put(store, range(count))
+    (folder / "library.sqlite3").chmod(0o644)
+    return folder, store
+
+
+def put(store: Store, numbers: Iterable[int]) -> None:
+    text = "word " * 200
+    documents = [Document(Path(f"/x/{number}.md"), "T", text, "text") for number in numbers]
+    chunks = [Chunk(position, 0, 100, text[:100]) for position in range(5)]
+    store.put_documents([(one, chunks, (FileStamp(1), "s", "k")) for one in documents])
+
+
+def read_as_nobody(folder: Path, seconds: float) -> dict[str, int]:
+    """Count what another user finds in a store, opened again and again."""
+    code = (
+        "import os, sys, time, json; from pathlib import Path; from collections import Counter\n"
+        "from local_rag.store.database import Store\n"
+        "os.setgid(65534); os.setuid(65534)\n"
+        "seen, ends = Counter(), time.monotonic() + float(sys.argv[2])\n"
+        "while not seen or time.monotonic() < ends:\n"
+        "    store = Store(Path(sys.argv[1]))\n"
+        "    whole = store.connection.execute('PRAGMA integrity_check').fetchall() == [('ok',)]\n"
+        "    seen[f'{whole} {len(store.documents())}'] += 1\n"
+        "    store.close()\n"
+        "print(json.dumps(seen))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder), str(seconds)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
+def test_a_library_of_another_user_is_read_right_while_it_is_written(tmp_path: Path) -> None:
+    folder, store = store_of_another_user(100)
+    stop = threading.Event()
+
+    def write() -> None:
+        numbers = random.Random(1)
+        while not stop.is_set():
+            put(store, [numbers.randrange(100) for _ in range(10)])
+            store.purge(())
+            if numbers.random() < 0.3:
+                store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert read_as_nobody(folder, 2.0).keys() == {"True 100"}
+    finally:
+        stop.set()
+        writer.join()
+    store.close()
+    before = {path.name for path in folder.iterdir()}
+    assert read_as_nobody(folder, 0).keys() == {"True 100"}, "nobody has it open: a copy is read"
+    assert {path.name for path in folder.iterdir()} == before
+    shutil.rmtree(folder)
