@@ -27,7 +27,7 @@ from local_rag.index.vector_index import VectorPart, blend_neighbours, open_near
 
 _PIECE = 8192  # vectors that are copied at a time
 _CODES = "codes.faiss"
-_COARSEST_CLOCK_NS = 2_000_000_000  # FAT stores even seconds
+_SECOND_NS = 1_000_000_000
 
 
 class Segment:
@@ -182,7 +182,7 @@ def damaged_files(folder: Path, manifest: Mapping[str, Any], *, hash_all: bool) 
             problems.append(f"{path} is missing")
         elif path.stat().st_size != wanted["bytes"]:
             problems.append(f"{path} has {path.stat().st_size:,} bytes instead of {wanted['bytes']:,}")
-        elif not hash_all and abs(path.stat().st_mtime_ns - wanted["modified_ns"]) <= _COARSEST_CLOCK_NS:
+        elif not hash_all and _is_time(path.stat().st_mtime_ns, wanted["modified_ns"]):
             continue
         elif file_sha256(path) != wanted["sha256"]:
             problems.append(f"{path} has changed since it was written")
@@ -190,3 +190,10 @@ def damaged_files(folder: Path, manifest: Mapping[str, Any], *, hash_all: bool) 
             with suppress(OSError):  # perhaps it may not be written
                 os.utime(path, ns=(path.stat().st_atime_ns, wanted["modified_ns"]))
     return problems
+
+
+def _is_time(modified_ns: int, wanted_ns: int) -> bool:
+    """Say whether a file still has its time, or that time in the even seconds that FAT stores."""
+    return modified_ns == wanted_ns or (
+        modified_ns % _SECOND_NS == 0 and abs(modified_ns - wanted_ns) <= 2 * _SECOND_NS
+    )
