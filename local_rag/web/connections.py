@@ -1,0 +1,163 @@
+"""Connections over HTTP, none of which is kept for a client that sends nothing, or reads nothing."""
+
+import asyncio
+import resource
+from collections import Counter, OrderedDict
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from local_rag.serving.http import client_key
+
+_REQUEST_SECONDS = 10.0
+_RESERVED = 128  # descriptors for files, models and the library
+_MOST_DESCRIPTORS = 65_536
+
+
+class Connections:
+    """The open connections: at most `most_of_one` of an address and `most` in all.
+
+    A new one takes the place of the one that has waited longest without a request; where all are at work, it is closed.
+    A whole request must arrive within `seconds`, and a client must read within `read_seconds` what is sent to it.
+    """
+
+    def __init__(
+        self,
+        *,
+        most: int = 4096,
+        most_of_one: int = 256,
+        seconds: float = _REQUEST_SECONDS,
+        read_seconds: float = 60.0,
+    ) -> None:
+        self.seconds, self.read_seconds = seconds, read_seconds
+        self._most, self._most_of_one = most, most_of_one
+        self._open = Counter[str]()
+        self._waiting: OrderedDict[Connection, str] = OrderedDict()
+
+    def admit(self, connection: "Connection", address: str) -> bool:
+        """Add a connection, perhaps in the place of another; return whether there is room."""
+        if self._open[address] >= self._most_of_one:
+            self._close_oldest(address)
+        if self._open.total() >= self._most:
+            self._close_oldest(None)
+        if self._open[address] >= self._most_of_one or self._open.total() >= self._most:
+            return False
+        self._open[address] += 1
+        return True
+
+    def leave(self, connection: "Connection", address: str) -> None:
+        """Remove a connection."""
+        self._waiting.pop(connection, None)
+        self._open[address] -= 1
+        if not self._open[address]:
+            del self._open[address]
+
+    def waits(self, connection: "Connection", address: str) -> None:
+        """Note that a connection has no request from now on."""
+        self._waiting[connection] = address
+
+    def works(self, connection: "Connection") -> None:
+        """Note that a connection has a request."""
+        self._waiting.pop(connection, None)
+
+    def _close_oldest(self, address: str | None) -> None:
+        oldest = next((one for one, its in self._waiting.items() if address in (None, its)), None)
+        if oldest:
+            oldest.drop()
+
+
+class Connection(H11Protocol):
+    """A connection of uvicorn's that is closed where nothing comes, or nothing goes."""
+
+    def __init__(self, connections: Connections, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._connections = connections
+        self._address: str | None = None
+        self._waiting: asyncio.TimerHandle | None = None
+        self._writing: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a place, or end where there is none."""
+        super().connection_made(transport)
+        address = client_key(self.client[0] if self.client else "")
+        if self._connections.admit(self, address):
+            self._address = address
+            self._wait()
+        else:
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Give the place back."""
+        self._leave()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read; a request that is whole ends the waiting."""
+        super().data_received(data)
+        self._note()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._note()
+
+    def pause_writing(self) -> None:
+        """Wait for a client that does not read."""
+        super().pause_writing()
+        self._writing = self._writing or self.loop.call_later(self._connections.read_seconds, self.drop)
+
+    def resume_writing(self) -> None:
+        """Go on with a client that reads again."""
+        super().resume_writing()
+        if self._writing:
+            self._writing.cancel()
+            self._writing = None
+
+    def drop(self) -> None:
+        """End the connection at once."""
+        self._leave()
+        self.transport.abort()
+
+    def _note(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._connections.works(self)
+            self._stop_waiting()
+        elif self._waiting is None and self._address is not None:
+            self._wait()
+
+    def _wait(self) -> None:
+        assert self._address is not None
+        self._connections.waits(self, self._address)
+        self._waiting = self.loop.call_later(self._connections.seconds, self.drop)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _leave(self) -> None:
+        self._stop_waiting()
+        if self._writing:
+            self._writing.cancel()
+            self._writing = None
+        if self._address is not None:
+            self._connections.leave(self, self._address)
+            self._address = None
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop whose servers wait for the beginning of TLS no longer than for a request."""
+
+    async def create_server(self, *args: Any, **options: Any) -> Any:
+        """Create a server."""
+        if options.get("ssl"):
+            options["ssl_handshake_timeout"] = _REQUEST_SECONDS
+        return await super().create_server(*args, **options)
+
+
+def most_connections() -> int:
+    """Allow as many open files as the system does; return how many connections leave enough of them."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return max(16, min(4096, most - _RESERVED))
