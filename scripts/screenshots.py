@@ -41,7 +41,16 @@ def main() -> None:
     if arguments.address:
         take_all(arguments.address.rstrip("/"))
         return
-    command = [sys.executable, "-P", "-c", "from local_rag.cli.main import main; main()", "serve", "--port", "0"]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        "from local_rag.cli.main import main; main()",
+        "serve",
+        "--no-token",
+        "--port",
+        "0",
+    ]
     with subprocess.Popen([*command, "--library", arguments.library], stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import secrets
 import socket
+import stat
 import subprocess
 import sys
 from functools import partial
@@ -44,8 +46,14 @@ class ListeningCommand(Command):
     show_default=True,
     help="Port to listen on; 0 takes one that is free.",
 )
-@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
+@click.option("--open", "opens", is_flag=True, help="Open the page in the browser, logged in.")
+@click.option("--no-token", is_flag=True, help="Let every user and program of this machine in.")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="A name that others reach this server by.")
+@click.option(
+    "--public-url",
+    metavar="URL",
+    help="The address at which a proxy on this machine serves it, as https://notes.example.",
+)
 @click.option("--openai", is_flag=True, help="Answer under /v1 too, as programs for OpenAI's models expect it.")
 @click.option("--with-ask", is_flag=True, help="Let hosts of MCP have answers written, as `local-rag mcp` does.")
 @click.option("--tls-cert", type=click.Path(dir_okay=False, path_type=Path), help="Certificate, in a PEM file.")
@@ -55,7 +63,9 @@ def command(
     host: str,
     port: int,
     opens: bool,
+    no_token: bool,
     allow_host: tuple[str, ...],
+    public_url: str | None,
     openai: bool,
     with_ask: bool,
     tls_cert: Path | None,
@@ -64,22 +74,18 @@ def command(
 ) -> None:
     """Serve a page that answers questions and shows the evidence; the models stay loaded.
 
-    Other machines can reach it only with a token, in LOCAL_RAG_TOKEN or in the file named by LOCAL_RAG_TOKEN_FILE, and
-    under the names given with --allow-host. Ctrl-C stops it.
+    A token is needed: the one in LOCAL_RAG_TOKEN or in the file named by LOCAL_RAG_TOKEN_FILE, else a new one, which is
+    printed. Other machines reach the server only under the names given with --allow-host or --public-url. Ctrl-C stops
+    it.
     """
-    token, parts = _token(), current_parts()
-    if not is_loopback(host):
-        if not token:
-            raise click.UsageError(
-                f"{host} can be reached from other machines; set a token in LOCAL_RAG_TOKEN or in a file named by "
-                "LOCAL_RAG_TOKEN_FILE."
-            )
-        if not allow_host:
-            raise click.UsageError(
-                f"{host} can be reached from other machines; name it as they address it with --allow-host."
-            )
-        if not tls_cert:
-            click.echo("Without --tls-cert and --tls-key the traffic is unencrypted.", err=True)
+    given, parts = _given_token(), current_parts()
+    beyond = not is_loopback(host)
+    if no_token and (beyond or public_url):
+        raise click.UsageError("A server that can be reached from other machines needs a token; leave out --no-token.")
+    if beyond and not (allow_host or public_url):
+        raise click.UsageError(
+            f"{host} can be reached from other machines; name it as they address it with --allow-host or --public-url."
+        )
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("A certificate needs its key and a key its certificate: give --tls-cert and --tls-key.")
     for path in (tls_cert, tls_key):
@@ -89,48 +95,80 @@ def command(
         from local_rag.mcp.server import http_interface
         from local_rag.openai.endpoint import chat_interface
         from local_rag.serving.question_vectors import open_library
-        from local_rag.web.serve import Tls, serve
+        from local_rag.web.access import require_good
+        from local_rag.web.serve import PublicUrl, Tls, serve
     except ModuleNotFoundError as error:  # an optional dependency
         raise LocalRagError(
             f"`local-rag serve` needs {error.name}, which is not installed; run `pip install 'local-rag[serve]'`."
         ) from None
+    try:
+        public = PublicUrl.parse(public_url) if public_url else None
+    except ValueError as error:
+        raise click.UsageError(f"--public-url {public_url} cannot be used: {error}.") from None
+    if beyond and not tls_cert:
+        click.echo("Without --tls-cert and --tls-key the traffic is unencrypted.", err=True)
+    token = "" if no_token else require_good(*given) if given else secrets.token_urlsafe(24)
+    tls = Tls(tls_cert, tls_key) if tls_cert and tls_key else None
+    if tls:
+        tls.require()
     listener = _listen(host, port)
     with contextlib.closing(listener):
-        shown = f"[{host}]" if ":" in host else host
-        address = f"{'https' if tls_cert else 'http'}://{shown}:{listener.getsockname()[1]}/"
+        port = listener.getsockname()[1]
+        scheme = "https" if tls else "http"
+        address = f"{public.origin}/" if public else f"{scheme}://{_reached(host, port, allow_host)}/"
+        invitation = secrets.token_urlsafe(24) if opens and token else ""
         if opens:  # before the network is closed, also to child processes
-            browser = [sys.executable, "-m", "webbrowser", address]
+            page = f"{address}login?once={invitation}" if invitation else address
+            browser = [sys.executable, "-m", "webbrowser", page]
             subprocess.Popen(browser, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         if has_own_process(click.get_current_context()):
             close(allowed_network(library))
         click.echo(f"Answering on {address}")
-        tls = Tls(tls_cert, tls_key) if tls_cert and tls_key else None
+        if token and not given:
+            click.echo(
+                f"The token of this run is {token}\nLOCAL_RAG_TOKEN sets a lasting one; --no-token does without."
+            )
         interfaces: list[Any] = [partial(http_interface, with_ask=with_ask), *([chat_interface] if openai else [])]
         serve(
             partial(open_library, library, parts, **settings),
             listener,
             host=host,
             token=token,
+            invitation=invitation,
             allowed=allow_host,
+            public=public,
             tls=tls,
             interfaces=interfaces,
         )
 
 
-def _token() -> str:
-    """Return the token, empty if there is none; raise LibraryError if its file cannot be read."""
-    if token := os.environ.get("LOCAL_RAG_TOKEN", "").strip():
-        return token
+def _given_token() -> tuple[str, str] | None:
+    """Return the token that the user has set and where, None if there is none; raise LibraryError if it cannot be read.
+
+    It leaves the environment, which child processes inherit.
+    """
+    if token := os.environ.pop("LOCAL_RAG_TOKEN", "").strip():
+        return token, "LOCAL_RAG_TOKEN"
     named = os.environ.get("LOCAL_RAG_TOKEN_FILE", "")
     if not named:
-        return ""
+        return None
     try:
-        token = Path(named).expanduser().read_text(encoding="utf-8").strip()
+        path = Path(named).expanduser()
+        token, mode = path.read_text(encoding="utf-8").strip(), path.stat().st_mode
     except (OSError, ValueError) as error:
         raise LibraryError(f"The token file {named} cannot be read ({error}); correct LOCAL_RAG_TOKEN_FILE.") from None
     if not token:
         raise LibraryError(f"The token file {named} is empty; write a token into it.")
-    return token
+    if mode & (stat.S_IRGRP | stat.S_IROTH):
+        click.echo(f"Other users of this machine can read the token file {named}; run `chmod 600 {named}`.", err=True)
+    return token, named
+
+
+def _reached(host: str, port: int, allowed: tuple[str, ...]) -> str:
+    """Return host and port as this server is reached: by the first name that is allowed, beyond this machine."""
+    name = host if is_loopback(host) or not allowed else allowed[0].lower()
+    bare = f"[{name}]" if ":" in name and is_loopback(name) else name
+    return bare if ":" in name and not is_loopback(name) else f"{bare}:{port}"
 
 
 def _listen(host: str, port: int) -> socket.socket:

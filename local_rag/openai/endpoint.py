@@ -19,7 +19,7 @@ from local_rag.openai.client_tasks import reply_to_client_task
 from local_rag.openai.markdown import answer_as_markdown
 from local_rag.openai.requests import ChatRequest, read_request
 from local_rag.records import Answer
-from local_rag.serving.http import LateBodyError, client_of, read_body, unless_gone
+from local_rag.serving.http import LateBodyError, client_of, unless_gone
 from local_rag.serving.job import Failure, Job, Ping, Result, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import LibraryService
@@ -48,7 +48,7 @@ def chat_interface(
 
     async def completions(request: Request) -> Response:
         try:
-            asked = read_request(await read_body(request))
+            asked = read_request(await request.body())
             name = model_name(service.library)
             if asked.model not in ("", name):
                 raise UnknownModelError(f"There is no model {asked.model[:60]!r} here; the library is {name!r}.")

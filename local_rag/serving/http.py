@@ -1,11 +1,11 @@
-"""What the interfaces over HTTP share: bodies, streams of events, the status of an error, and who has gone."""
+"""What the interfaces over HTTP share: streams of events, the status of an error, and who has gone."""
 
 import asyncio
+import ipaddress
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeAlias, TypeVar
 
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
@@ -13,8 +13,6 @@ from starlette.types import Receive, Scope, Send
 from local_rag.errors import BusyError, LocalRagError, MissingError, QuestionError, StoppedError
 from local_rag.serving.job import Job
 from local_rag.serving.service import LibraryService
-
-_BODY_SECONDS = 20.0
 
 T = TypeVar("T")
 # An interface beside the page: its routes, and what is entered while they are served.
@@ -45,18 +43,20 @@ def status_of(error: BaseException) -> int:
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 503)
 
 
-async def read_body(request: Request) -> bytes:
-    """Return the body of a request, whose size the guard limits; raise LateBodyError if it does not arrive in time."""
-    try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            return await request.body()
-    except TimeoutError:
-        raise LateBodyError("The request did not arrive in time; send it again.") from None
-
-
 def client_of(scope: Mapping[str, Any]) -> str:
     """Return the address of the client."""
     return str((scope.get("client") or ("unknown", 0))[0])
+
+
+def client_key(address: str) -> str:
+    """Return what limits count a client by: its address, or the /64 network of one of IPv6, which one client owns."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address) or parsed.ipv4_mapped:
+        return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+    return str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
 async def unless_gone(receive: Callable[[], Any], outcome: Awaitable[T]) -> T:

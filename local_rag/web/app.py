@@ -19,6 +19,7 @@ from local_rag.serving.threads import LateError
 from local_rag.serving.unix_socket import SocketServer
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web import own_files
+from local_rag.web.access import Access
 from local_rag.web.checkup import Check, Checkup, check_as_served
 from local_rag.web.guard import Guard, Limits
 from local_rag.web.pages import ask, documents, history, inspect, library
@@ -29,8 +30,9 @@ def make_app(
     worker: LibraryWorker,
     *,
     hosts: Collection[str],
-    token: str = "",
-    tls: bool = False,
+    origins: Collection[str] | None = None,
+    access: Access | None = None,
+    behind_proxy: bool = False,
     port: int | None = None,
     with_socket: bool = False,
     limits: Limits = Limits(),  # noqa: B008
@@ -39,6 +41,7 @@ def make_app(
 ) -> Guard:
     """Return the whole application; it starts the worker and closes it at the end.
 
+    `origins` are those of its pages, by default over HTTP at the `hosts`. Without `access` everyone may come in.
     `with_socket` answers the command line of the same user, `interfaces` are those beside the page, and `check` is the
     health check.
     """
@@ -69,7 +72,14 @@ def make_app(
     )
     app.state.site, app.state.pace, app.state.checkup = Site(service, port=port), library.Pace(), Checkup(check)
     app.state.drawing = asyncio.Semaphore(documents.DRAWN_AT_ONCE)
-    return Guard(app, hosts=hosts, token=token, tls=tls, limits=limits)
+    return Guard(
+        app,
+        hosts=hosts,
+        origins={f"http://{host}" for host in hosts} if origins is None else origins,
+        access=access or Access(),
+        behind_proxy=behind_proxy,
+        limits=limits,
+    )
 
 
 def _waiting(route: Route) -> Route:

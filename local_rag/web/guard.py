@@ -1,20 +1,22 @@
 """The checks before every route: who may ask, from which page, how much and how often."""
 
-import hmac
-import secrets
-import time
-from collections import OrderedDict
+import asyncio
+import html
+import ipaddress
+import json
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
+from urllib.parse import quote
 
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from local_rag.serving.http import TooLargeError, client_of
+from local_rag.offline import is_loopback
+from local_rag.serving.http import LateBodyError, TooLargeError, client_key, client_of
+from local_rag.web.access import Access, Buckets
 
-COOKIE = "local_rag_session"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -28,8 +30,10 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _OPEN_TO_ALL = ("/healthz", "/login", "/static/")
-_CONVERSATIONS = "/v1/"
-_MOST_SESSIONS, _MOST_CLIENTS, _LONGEST_TOKEN = 1000, 10_000, 1000
+_PROGRAMS = "/v1/"
+# Pages that only show something, to which pages of other sites may link.
+_LINKED = re.compile(r"/|/document/[0-9]{1,18}")
+_LINK_FOLLOWED = "linked=1"
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -40,9 +44,10 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one client may send: bytes of a body, requests per second and at once, and logins per minute.
+    """How much one client may send: bytes of a body, requests per second and at once.
 
-    The body of a chat completion, which holds the whole `conversation`, may be longer.
+    The body of a chat completion, which holds the whole `conversation`, may be longer. A body must arrive within
+    `body_seconds`.
     """
 
     body: int = 64 * 1024
@@ -50,40 +55,30 @@ class Limits:
     target: int = 16 * 1024
     rate: float = 100.0
     burst: float = 300.0
-    logins: float = 5.0
-
-
-class Buckets:
-    """Count the actions of each client: `rate` per second, and up to `burst` at once."""
-
-    def __init__(self, rate: float, burst: float) -> None:
-        self._rate, self._burst = rate, burst
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, client: str) -> bool:
-        """Return whether this client may do one more."""
-        now = time.monotonic()
-        left, then = self._left.pop(client, (self._burst, now))
-        left = min(self._burst, left + (now - then) * self._rate)
-        self._left[client] = (left - 1 if left >= 1 else left, now)
-        if len(self._left) > _MOST_CLIENTS:
-            self._left.popitem(last=False)
-        return left >= 1
+    body_seconds: float = 20.0
 
 
 class Guard:
     """Pass on requests with an allowed host, origin and token, within the limits.
 
-    `hosts` are the values of the header Host that are allowed, in lower case with their ports. A browser
-    names the site of the page that sends a request as Origin; every route refuses other sites.
+    `hosts` are the values of the header Host that are allowed, in lower case with their ports. A browser names the site
+    of the page that sends a request as Origin, which must be one of `origins`; every route refuses other sites. With
+    `behind_proxy`, a proxy on this machine tells the address of the client.
     """
 
-    def __init__(self, app: App, *, hosts: Collection[str], token: str = "", tls: bool = False, limits: Limits) -> None:
-        self._app, self._hosts, self._token, self._tls, self._limits = app, frozenset(hosts), token, tls, limits
-        self._origins = frozenset(f"{'https' if tls else 'http'}://{host}" for host in hosts)
-        self._sessions: OrderedDict[str, None] = OrderedDict()
+    def __init__(
+        self,
+        app: App,
+        *,
+        hosts: Collection[str],
+        origins: Collection[str],
+        access: Access,
+        behind_proxy: bool = False,
+        limits: Limits = Limits(),
+    ) -> None:
+        self._app, self._hosts, self._origins = app, frozenset(hosts), frozenset(origins)
+        self._access, self._behind_proxy, self._limits = access, behind_proxy, limits
         self._requests = Buckets(limits.rate, limits.burst)
-        self._logins = Buckets(limits.logins / 60, limits.logins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request or pass it on."""
@@ -101,102 +96,137 @@ class Guard:
                 message["headers"] = kept + [(name, value) for name, value in added if name not in present]
             await send(message)
 
-        received, most = 0, self._most(scope)
+        received, most, whole, ends = 0, self._most(scope), False, asyncio.get_running_loop().time()
+        ends += self._limits.body_seconds
 
         async def receiving() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
+            nonlocal received, whole
+            try:
+                async with asyncio.timeout_at(None if whole else ends):
+                    message = await receive()
+            except TimeoutError:
+                raise LateBodyError("The request did not arrive in time; send it again.") from None
+            received, whole = received + len(message.get("body", b"")), not message.get("more_body", False)
             if received > most:
                 raise TooLargeError(f"The request is larger than {most:,} bytes.")
             return message
 
         headers = _headers(scope)
-        scope["local_rag"] = {
-            "login": self.log_in,
-            "logout": self.log_out,
-            "needs_token": bool(self._token),
-            "status": HTTPStatus.OK,
-        }
+        if self._behind_proxy and is_loopback(client_of(scope)):
+            scope["client"] = _forwarded(headers) or scope.get("client")
+        scope["local_rag"] = Visit(self._access, client_key(client_of(scope)), headers)
         await (self._refusal(scope, headers) or self._app)(scope, receiving, sending)
 
     def _most(self, scope: Scope) -> int:
         """Return the most bytes that a body may have."""
-        return self._limits.conversation if scope["path"].startswith(_CONVERSATIONS) else self._limits.body
+        return self._limits.conversation if scope["path"].startswith(_PROGRAMS) else self._limits.body
 
     def _refusal(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
         """Return the response that refuses a request, None if the request may pass."""
-        if not self._requests.take(client_of(scope)):
-            return _refuse(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait a moment.", {"retry-after": "1"})
+        if not self._requests.take(client_key(client_of(scope))):
+            return _refuse(scope, HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait a moment.")
         hosts = headers.get("host", [])
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _refuse(HTTPStatus.BAD_REQUEST, "This host is not served here; allow it with --allow-host.")
-        if not self._same_site(scope, headers):
-            return _refuse(HTTPStatus.FORBIDDEN, "Pages of other sites may not ask here.")
-        return self._too_much(scope, headers) or self._unknown(scope, headers)
+            reason = "This host is not served here; allow it with --allow-host, or name it with --public-url."
+            return _refuse(scope, HTTPStatus.BAD_REQUEST, reason)
+        linked = _is_link(scope, headers)
+        if not linked and not self._same_site(headers):
+            return _refuse(scope, HTTPStatus.FORBIDDEN, "Pages of other sites may not ask here.")
+        return self._too_much(scope, headers) or self._unknown(scope, headers, linked=linked)
 
     def _too_much(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
         """Refuse a request whose address or declared body is too large."""
         if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > self._limits.target:
-            return _refuse(HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
+            return _refuse(scope, HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
         lengths, most = headers.get("content-length", ["0"]), self._most(scope)
         if not lengths[0].isascii() or not lengths[0].isdigit() or int(lengths[0][:20]) > most:
-            return _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The request is larger than {most:,} bytes.")
+            reason = f"The request is larger than {most:,} bytes."
+            return _refuse(scope, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
         return None
 
-    def _unknown(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+    def _unknown(self, scope: Scope, headers: Mapping[str, list[str]], *, linked: bool) -> Response | None:
         """Refuse a request without the token, except for the form to log in."""
-        if self._token and not scope["path"].startswith(_OPEN_TO_ALL) and not self._knows(headers):
-            if scope["method"] == "GET" and "text/html" in "".join(headers.get("accept", [])):
-                scope["path"], scope["raw_path"], scope["query_string"] = "/login", b"/login", b""
-                scope["local_rag"]["status"] = HTTPStatus.UNAUTHORIZED
-                return None
-            return _refuse(
-                HTTPStatus.UNAUTHORIZED,
-                "A token is needed: log in, or send it as `Authorization: Bearer TOKEN`.",
-                {"www-authenticate": "Bearer"},
-            )
-        return None
+        if scope["path"].startswith(_OPEN_TO_ALL):
+            return None
+        visit: Visit = scope["local_rag"]
+        if (status := self._access.entry(visit.client, headers)) is HTTPStatus.OK:
+            visit.known = True
+            return None
+        query = scope.get("query_string", b"").decode("latin-1")
+        wanted = quote(scope["path"]) + (f"?{query}" if query else "")
+        if linked and _LINK_FOLLOWED not in query:
+            return _follow(wanted)
+        if status is HTTPStatus.TOO_MANY_REQUESTS:
+            return _refuse(scope, status, "Too many wrong tokens; wait a minute.")
+        if scope["method"] == "GET" and "text/html" in "".join(headers.get("accept", [])):
+            visit.status, visit.wanted = HTTPStatus.UNAUTHORIZED, wanted
+            scope["path"], scope["raw_path"], scope["query_string"] = "/login", b"/login", b""
+            return None
+        return _refuse(scope, status, "A token is needed: log in, or send it as `Authorization: Bearer TOKEN`.")
 
-    def _same_site(self, scope: Scope, headers: Mapping[str, list[str]]) -> bool:
+    def _same_site(self, headers: Mapping[str, list[str]]) -> bool:
         """Return whether a request comes from a page of this server, or from no page."""
-        origins = headers.get("origin", [])
-        if any(origin.lower() not in self._origins for origin in origins):
+        if any(origin.lower() not in self._origins for origin in headers.get("origin", [])):
             return False
-        if headers.get("sec-fetch-site", ["none"])[0] in {"same-origin", "none"}:
-            return True
-        # A link on another site may lead to the empty form, but may not ask or embed anything.
-        return scope["method"] == "GET" and scope["path"] == "/" and headers.get("sec-fetch-mode") == ["navigate"]
+        return headers.get("sec-fetch-site", ["none"])[0] in {"same-origin", "none"}
 
-    def _knows(self, headers: Mapping[str, list[str]]) -> bool:
-        """Return whether a request carries the token or the cookie of a session."""
-        for value in headers.get("authorization", []):
-            scheme, _, token = value.partition(" ")
-            if scheme.lower() == "bearer" and self._is_token(token.strip()):
-                return True
-        session = _cookie(headers)
-        return any(hmac.compare_digest(session.encode(), known.encode()) for known in self._sessions)
 
-    def _is_token(self, token: str) -> bool:
-        return hmac.compare_digest(token[:_LONGEST_TOKEN].encode(), self._token.encode())
+class Visit:
+    """A request as the pages see it: whether its client is `known`, and how one logs in and out.
 
-    def log_in(self, scope: Scope, token: str, response: Response) -> HTTPStatus:
+    `status` is that of the form to log in, behind which is what was `wanted`.
+    """
+
+    def __init__(self, access: Access, client: str, headers: Mapping[str, list[str]]) -> None:
+        self._access, self.client, self._headers = access, client, headers
+        self.known, self.status, self.wanted = not access.needed, HTTPStatus.OK, "/"
+
+    @property
+    def can_log_out(self) -> bool:
+        """Whether the client has logged in."""
+        return self.known and self._access.needed
+
+    def log_in(self, token: str, response: Response) -> HTTPStatus:
         """Check a token from the form, and set the cookie of a new session."""
-        if not self._logins.take(client_of(scope)):
-            return HTTPStatus.TOO_MANY_REQUESTS
-        if not self._token or not self._is_token(token):
-            return HTTPStatus.UNAUTHORIZED
-        session = secrets.token_urlsafe(32)
-        self._sessions[session] = None
-        if len(self._sessions) > _MOST_SESSIONS:
-            self._sessions.popitem(last=False)
-        response.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=self._tls, path="/")
-        return HTTPStatus.OK
+        return self._access.log_in(self.client, token, response)
 
-    def log_out(self, scope: Scope, response: Response) -> None:
+    def log_in_once(self, invitation: str, response: Response) -> HTTPStatus:
+        """Begin a session with an invitation."""
+        return self._access.log_in_once(self.client, invitation, response)
+
+    def log_out(self, response: Response) -> None:
         """End the session of the client."""
-        self._sessions.pop(_cookie(_headers(scope)), None)
-        response.delete_cookie(COOKIE, path="/")
+        self._access.log_out(self._headers, response)
+
+
+def _is_link(scope: Scope, headers: Mapping[str, list[str]]) -> bool:
+    """Return whether a person follows a link of another site, in a tab of its own, to a page that only shows."""
+    return (
+        scope["method"] == "GET"
+        and "origin" not in headers
+        and headers.get("sec-fetch-site", ["none"])[0] in {"cross-site", "same-site"}
+        and headers.get("sec-fetch-mode") == ["navigate"]
+        and headers.get("sec-fetch-dest", ["document"]) == ["document"]
+        and bool(_LINKED.fullmatch(scope["path"]))
+    )
+
+
+def _follow(wanted: str) -> Response:
+    """Return a page that leads on at once: browsers send the cookie only with what a page of ours asks for."""
+    there = html.escape(f"{wanted}{'&' if '?' in wanted else '?'}{_LINK_FOLLOWED}")
+    return HTMLResponse(
+        f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={there}">'
+        f'<title>local-rag</title><a href="{there}">Go on</a>\n'
+    )
+
+
+def _forwarded(headers: Mapping[str, list[str]]) -> tuple[str, int] | None:
+    """Return the client of which the nearest proxy tells; those before it may have told anything."""
+    told = ",".join(headers.get("x-forwarded-for", [])).rpartition(",")[2].strip()
+    try:
+        return str(ipaddress.ip_address(told)), 0
+    except ValueError:
+        return None
 
 
 def _headers(scope: Scope) -> dict[str, list[str]]:
@@ -206,14 +236,11 @@ def _headers(scope: Scope) -> dict[str, list[str]]:
     return found
 
 
-def _cookie(headers: Mapping[str, list[str]]) -> str:
-    jar: SimpleCookie = SimpleCookie()
-    try:
-        jar.load("; ".join(headers.get("cookie", [])))
-    except CookieError:
-        return ""
-    return jar[COOKIE].value if COOKIE in jar else ""
+_SAID = {HTTPStatus.TOO_MANY_REQUESTS: {"retry-after": "1"}, HTTPStatus.UNAUTHORIZED: {"www-authenticate": "Bearer"}}
 
 
-def _refuse(status: HTTPStatus, reason: str, headers: Mapping[str, str] | None = None) -> Response:
-    return PlainTextResponse(reason + "\n", status, dict(headers or {}))
+def _refuse(scope: Scope, status: HTTPStatus, reason: str) -> Response:
+    if not scope["path"].startswith(_PROGRAMS):
+        return PlainTextResponse(reason + "\n", status, _SAID.get(status))
+    error = {"message": reason, "type": "invalid_request_error", "param": None, "code": None}
+    return Response(json.dumps({"error": error}) + "\n", status, _SAID.get(status), media_type="application/json")

@@ -4,7 +4,10 @@ import socket
 import ssl
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, Self, cast
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -13,9 +16,13 @@ from local_rag.library import Library
 from local_rag.offline import is_loopback
 from local_rag.serving.http import Interface
 from local_rag.serving.worker import LibraryWorker
+from local_rag.web.access import Access
 from local_rag.web.app import make_app
+from local_rag.web.connections import Connection, Connections, most_connections
 
 _GRACE_SECONDS = 3
+_BACKLOG = 128
+_USUAL_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +34,48 @@ class Tls:
 
     def require(self) -> None:
         """Raise LocalRagError if the files cannot be used."""
+
+        def refuse() -> str:  # else OpenSSL asks on the terminal
+            raise ValueError("the key has a password")
+
         try:
-            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.certificate, self.key)
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(self.certificate, self.key, password=refuse)
         except (OSError, ValueError) as error:  # SSLError is an OSError
             raise LocalRagError(
                 f"{self.certificate} and {self.key} cannot be used ({error}); name a certificate and its own key, "
                 "without a password, with `--tls-cert` and `--tls-key`."
             ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicUrl:
+    """The address under which a proxy on this machine serves this server to others, such as https://notes.example."""
+
+    scheme: str
+    host: str  # as in the header Host: in lower case, with a port unless it is the usual one
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read an address; raise ValueError with what is wrong."""
+        parts = urlsplit(text)
+        if parts.scheme not in _USUAL_PORTS or not parts.hostname:
+            raise ValueError("give an address such as https://notes.example")
+        if parts.path not in ("", "/") or parts.query or parts.fragment or parts.username:
+            raise ValueError("give an address without a path; the proxy must pass on a whole host")
+        name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        usual = parts.port in (None, _USUAL_PORTS[parts.scheme])
+        return cls(parts.scheme, name if usual else f"{name}:{parts.port}")
+
+    @property
+    def hosts(self) -> set[str]:
+        """Return the values of the header Host that name it."""
+        return {self.host, f"{self.host}:{_USUAL_PORTS[self.scheme]}"} if ":" not in self.host else {self.host}
+
+    @property
+    def origin(self) -> str:
+        """Return the value of the header Origin of its pages."""
+        return f"{self.scheme}://{self.host}"
 
 
 def serve(
@@ -42,36 +84,51 @@ def serve(
     *,
     host: str,
     token: str = "",
+    invitation: str = "",
     allowed: Iterable[str] = (),
+    public: PublicUrl | None = None,
     tls: Tls | None = None,
     interfaces: Sequence[Interface] = (),
 ) -> None:
-    """Answer on a listening socket until Ctrl-C; `interfaces` are those beside the page."""
-    if tls:
-        tls.require()
+    """Answer on a listening socket until Ctrl-C; `interfaces` are those beside the page.
+
+    With an `invitation` one browser comes in without the token. `public` is the address of a proxy.
+    """
     port = int(listener.getsockname()[1])
+    hosts, scheme = allowed_hosts(host, port, allowed), "https" if tls else "http"
+    origins = {f"{scheme}://{name}" for name in hosts}
+    secure = (public.scheme if public else scheme) == "https"
     app = make_app(
         LibraryWorker(open_library),
-        hosts=allowed_hosts(host, port, allowed),
-        token=token,
-        tls=tls is not None,
+        hosts=hosts | (public.hosts if public else set()),
+        origins=origins | ({public.origin} if public else set()),
+        access=Access(token, cookie=f"local_rag_session_{port}", secure=secure, invitation=invitation),
+        behind_proxy=public is not None,
         port=port,
         with_socket=True,
         interfaces=interfaces,
     )
-    config = uvicorn.Config(
+    options: dict[str, Any] = {"ssl_certfile": tls.certificate, "ssl_keyfile": tls.key} if tls else {}
+    config = server_config(app, Connections(most=most_connections()), **options)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def server_config(app: Any, connections: Connections, **options: Any) -> uvicorn.Config:
+    """Return how uvicorn runs an application."""
+    return uvicorn.Config(
         app,
-        log_level="warning",
+        http=cast(Any, partial(Connection, connections)),
+        loop="local_rag.web.connections:Loop",
+        log_level="error",
         access_log=False,
         server_header=False,
         proxy_headers=False,
         lifespan="on",
         ws="none",
+        backlog=_BACKLOG,
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        ssl_certfile=tls.certificate if tls else None,
-        ssl_keyfile=tls.key if tls else None,
+        **options,
     )
-    uvicorn.Server(config).run(sockets=[listener])
 
 
 def allowed_hosts(host: str, port: int, allowed: Iterable[str]) -> set[str]:

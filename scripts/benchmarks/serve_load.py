@@ -52,7 +52,18 @@ def main() -> None:
     cold = [str(arguments.baseline or sys.executable), "-P", "-c", MAIN]
     report["cold"] = command_line(cold, arguments.library, runs, environment)
     print(json.dumps(report), file=sys.stderr)
-    command = [sys.executable, "-P", "-c", MAIN, "serve", "--port", "0", "--library", str(arguments.library)]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        MAIN,
+        "serve",
+        "--no-token",
+        "--port",
+        "0",
+        "--library",
+        str(arguments.library),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
         try:
             assert server.stdout is not None

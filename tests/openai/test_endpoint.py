@@ -20,6 +20,7 @@ from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import WorkerService
 from local_rag.serving.worker import LibraryWorker
+from local_rag.web.access import Access
 from local_rag.web.app import make_app
 from tests.fakes import FakeGenerator, generating
 from tests.openai.conftest import INTERFACES
@@ -34,7 +35,7 @@ SECRET = "a-token-of-the-owner"
 def real_client(folder: Path, *, token: str = "") -> Iterator[openai.OpenAI]:
     """Serve on a port of this machine, and yield the client that people use."""
     allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}  # the port is not known before it is taken
-    app = make_app(served.worker(folder), hosts=allowed, token=token, interfaces=INTERFACES)
+    app = make_app(served.worker(folder), hosts=allowed, access=Access(token), interfaces=INTERFACES)
     with (
         served.server(app) as address,
         openai.OpenAI(base_url=f"{address}/v1", api_key=token or "none", max_retries=0) as client,

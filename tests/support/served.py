@@ -17,9 +17,11 @@ from local_rag.llama.generator import Request, Token
 from local_rag.serving.http import Interface
 from local_rag.serving.question_vectors import open_library
 from local_rag.serving.worker import LibraryWorker
+from local_rag.web.access import Access
 from local_rag.web.app import make_app
+from local_rag.web.connections import Connections
 from local_rag.web.guard import App, Limits
-from local_rag.web.serve import allowed_hosts
+from local_rag.web.serve import allowed_hosts, server_config
 from tests.fakes import QUICK, FakeGenerator, generating
 
 PORT = 8000
@@ -87,7 +89,7 @@ def client(
     app = make_app(
         worker(folder, made_of, **settings),
         hosts=allowed_hosts("127.0.0.1", PORT, ()),
-        token=token,
+        access=Access(token),
         limits=limits or Limits(),
         interfaces=interfaces,
     )
@@ -97,10 +99,9 @@ def client(
 
 
 @contextmanager
-def server(app: App) -> Iterator[str]:
+def server(app: App, connections: Connections | None = None) -> Iterator[str]:
     """Run an application on a port of its own; yield its address. The hosts must allow every port of this machine."""
-    config = uvicorn.Config(app, port=0, log_level="error", lifespan="on", ws="none")
-    running = uvicorn.Server(config)
+    running = uvicorn.Server(server_config(app, connections or Connections(), port=0))
     thread = threading.Thread(target=running.run)
     thread.start()
     try:

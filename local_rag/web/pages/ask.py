@@ -22,6 +22,7 @@ from local_rag.web.pages.base import (
     caller_of,
     form_of,
     json_response,
+    local_address,
     number_field,
     site_of,
     text_field,
@@ -101,32 +102,40 @@ async def search(request: Request) -> Response:
 
 
 async def log_in(request: Request) -> Response:
-    """Show the form for the token, or check the token."""
-    site, guard = site_of(request), request.scope["local_rag"]
+    """Show the form for the token, or check the token, or the link that `--open` has opened."""
+    site, visit, status, wrong = site_of(request), request.scope["local_rag"], HTTPStatus.OK, ""
     if request.method == "GET":
-        return await site.show(request, "login.html", status=guard["status"], wrong="")
-    fields = await form_of(request)
-    response = RedirectResponse("/", 303)
-    status = guard["login"](request.scope, text_field(fields, "token"), response)
-    if status is HTTPStatus.OK:
-        return response
-    wrong = "Too many tries; wait a minute." if status is HTTPStatus.TOO_MANY_REQUESTS else "That is not the token."
-    return await site.show(request, "login.html", status=int(status), wrong=wrong)
+        status, wanted = visit.status, visit.wanted
+        if "once" in request.query_params:
+            response = RedirectResponse("/", 303)
+            status = visit.log_in_once(request.query_params["once"], response)
+            if status is HTTPStatus.OK:
+                return response
+            wrong = "This link counts once, and no longer than a few minutes; log in with the token."
+    else:
+        fields = await form_of(request)
+        wanted = local_address(text_field(fields, "next"))
+        response = RedirectResponse(wanted, 303)
+        status = visit.log_in(text_field(fields, "token"), response)
+        if status is HTTPStatus.OK:
+            return response
+        late = status is HTTPStatus.TOO_MANY_REQUESTS
+        wrong = "Too many tries; wait a minute." if late else "That is not the token."
+    return await site.show(request, "login.html", status=int(status), wrong=wrong, wanted=wanted)
 
 
 async def log_out(request: Request) -> Response:
     """Forget the client's session."""
     response = RedirectResponse("/", 303)
-    request.scope["local_rag"]["logout"](request.scope, response)
+    request.scope["local_rag"].log_out(response)
     return response
 
 
 async def theme(request: Request) -> Response:
     """Choose between the light and the dark page."""
     fields = await form_of(request)
-    chosen, back = text_field(fields, "theme"), text_field(fields, "back")
-    # Only a path on this server: a browser takes `//name` and `/\name` for another host.
-    response = RedirectResponse(back if back.startswith("/") and back[1:2] not in ("/", "\\") else "/", 303)
+    chosen = text_field(fields, "theme")
+    response = RedirectResponse(local_address(text_field(fields, "back")), 303)
     if chosen in THEMES:
         response.set_cookie(THEME_COOKIE, chosen, max_age=_YEAR, httponly=True, samesite="strict", path="/")
     return response

@@ -5,7 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import parse_qsl
@@ -19,7 +19,7 @@ from local_rag.display import display_path, one_line, printable_json
 from local_rag.errors import QuestionError
 from local_rag.library import Library
 from local_rag.offline import can_filter, left_open, open_ways
-from local_rag.serving.http import client_of, read_body
+from local_rag.serving.http import client_of
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import WorkerService
 from local_rag.serving.threads import Threads
@@ -89,14 +89,14 @@ class Site:
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         """Render a whole page; this blocks, because it checks the seal."""
-        theme = request.cookies.get(THEME_COOKIE, "auto")
+        theme, visit = request.cookies.get(THEME_COOKIE, "auto"), request.scope["local_rag"]
         shared = {
-            "badge": self.seal.badge(),
-            "problem": self.service.worker.problem,
+            "badge": self.seal.badge() if visit.known else replace(self.seal.badge(), notes=(), ways=()),
+            "problem": self.service.worker.problem if visit.known else "",
             "theme": theme if theme in THEMES else "auto",
             "here": request.url.path,
             "back": f"{request.url.path}?{request.url.query}".rstrip("?") if request.method == "GET" else "/",
-            "logged_in": request.scope.get("local_rag", {}).get("needs_token", False),
+            "logged_in": visit.can_log_out,
             "library_name": self.library.folder.parent.name or "library",
         }
         return HTMLResponse(self.fragment(template, **shared | values), status)
@@ -144,7 +144,7 @@ def json_response(value: object, status: int = 200) -> Response:
 
 async def form_of(request: Request) -> dict[str, Any]:
     """Return the fields of a form or of a JSON object."""
-    body = await read_body(request)
+    body = await request.body()
     try:
         if request.headers.get("content-type", "").startswith("application/json"):
             fields = json.loads(body or b"{}")
@@ -154,6 +154,11 @@ async def form_of(request: Request) -> dict[str, Any]:
         return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
     except (ValueError, RecursionError) as error:
         raise QuestionError("The form cannot be read; send UTF-8 as a form or as JSON.") from error
+
+
+def local_address(text: str) -> str:
+    """Return an address to go to if it lies on this server: a browser takes two slashes for another host."""
+    return text if text.startswith("/") and text[1:2] not in ("/", "\\") and text.isprintable() else "/"
 
 
 def text_field(fields: Mapping[str, Any], name: str) -> str:

@@ -1,0 +1,171 @@
+"""Who may come in: with the token, with the cookie of a session, or once through the link that `--open` opens."""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.responses import Response
+
+from local_rag.errors import LibraryError
+
+FEWEST, MOST = 20, 1000  # characters of a token
+_MOST_SESSIONS, _MOST_CLIENTS, _MOST_WRONG = 1000, 10_000, 10_000
+_INVITATION_SECONDS = 300.0
+
+Headers = Mapping[str, list[str]]
+
+
+class Buckets:
+    """Count the actions of each client: `rate` per second, and up to `burst` at once."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate, self._burst = rate, burst
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def has(self, client: str) -> bool:
+        """Return whether this client may do one more."""
+        return self._count(client) >= 1
+
+    def take(self, client: str) -> bool:
+        """Return whether this client may do one more, and count it."""
+        left = self._count(client)
+        self._left.pop(client, None)
+        self._left[client] = (left - 1 if left >= 1 else left, time.monotonic())
+        if len(self._left) > _MOST_CLIENTS:
+            self._left.popitem(last=False)
+        return left >= 1
+
+    def _count(self, client: str) -> float:
+        left, then = self._left.get(client, (self._burst, time.monotonic()))
+        return min(self._burst, left + (time.monotonic() - then) * self._rate)
+
+
+class Access:
+    """Check tokens and cookies; without a `token` all may come in.
+
+    However a wrong token arrives, a client may try `tries` different ones a minute. `invitation` lets in once.
+    """
+
+    def __init__(
+        self, token: str = "", *, cookie: str = "local_rag_session", secure: bool = False, tries: float = 5.0,
+        invitation: str = "",
+    ) -> None:  # fmt: skip
+        self._token, self._secure, self._invitation = token, secure, invitation
+        # Browsers send a cookie to every port of a host; with the prefix they keep it to this one over TLS.
+        self.cookie = f"__Host-{cookie}" if secure else cookie
+        self._invited, self._invited_until = "", time.monotonic() + _INVITATION_SECONDS
+        self._sessions: OrderedDict[str, None] = OrderedDict()
+        self._wrong: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        self._tries = Buckets(tries / 60, tries)
+        self._key = hashlib.sha256(b"session" + token.encode("utf-8", "surrogatepass")).digest()
+
+    @property
+    def needed(self) -> bool:
+        """Whether a token is needed."""
+        return bool(self._token)
+
+    def entry(self, client: str, headers: Headers) -> HTTPStatus:
+        """Return OK where a request carries the cookie of a session or the token, and else why it may not come in."""
+        if not self._token:
+            return HTTPStatus.OK
+        session = self._session(headers)
+        if session and any(hmac.compare_digest(session, known) for known in self._sessions):
+            return HTTPStatus.OK
+        for value in headers.get("authorization", []):
+            scheme, _, token = value.partition(" ")
+            if scheme.lower() == "bearer":
+                return self._try(client, token.strip())
+        if session and not self._is_ours(session):
+            return self._try(client, session)
+        return HTTPStatus.UNAUTHORIZED
+
+    def log_in(self, client: str, token: str, response: Response) -> HTTPStatus:
+        """Check a token from the form, and set the cookie of a new session."""
+        status = self._try(client, token) if self._token else HTTPStatus.UNAUTHORIZED
+        if status is HTTPStatus.OK:
+            self._begin(response)
+        return status
+
+    def log_in_once(self, client: str, invitation: str, response: Response) -> HTTPStatus:
+        """Begin a session with the invitation; where it comes a second time, end the session of the first.
+
+        Other users of the machine see the command line of a browser that is started with it.
+        """
+        if not self._invitation or not self._same(invitation, self._invitation):
+            self._try(client, invitation)
+            return HTTPStatus.UNAUTHORIZED
+        if self._invited or time.monotonic() > self._invited_until:
+            self._sessions.pop(self._invited, None)
+            return HTTPStatus.UNAUTHORIZED
+        self._invited = self._begin(response)
+        return HTTPStatus.OK
+
+    def log_out(self, headers: Headers, response: Response) -> None:
+        """End the session of a client."""
+        self._sessions.pop(self._session(headers), None)
+        response.delete_cookie(self.cookie, path="/", secure=self._secure, httponly=True, samesite="strict")
+
+    def _begin(self, response: Response) -> str:
+        name = secrets.token_urlsafe(32)
+        session = f"{name}.{self._signed(name)}"
+        self._sessions[session] = None
+        if len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        response.set_cookie(self.cookie, session, httponly=True, samesite="strict", secure=self._secure, path="/")
+        return session
+
+    def _try(self, client: str, token: str) -> HTTPStatus:
+        """Compare a token, unless the client has tried too many; the same wrong one again tells nobody anything."""
+        if not self._tries.has(client):
+            return HTTPStatus.TOO_MANY_REQUESTS
+        if self._same(token, self._token):
+            return HTTPStatus.OK
+        wrong = client, hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        if wrong not in self._wrong:
+            self._tries.take(client)
+            self._wrong[wrong] = None
+            if len(self._wrong) > _MOST_WRONG:
+                self._wrong.popitem(last=False)
+        return HTTPStatus.UNAUTHORIZED
+
+    @staticmethod
+    def _same(given: str, wanted: str) -> bool:
+        cut = given[: MOST + 1].encode("utf-8", "surrogatepass")
+        return hmac.compare_digest(cut, wanted.encode("utf-8", "surrogatepass"))
+
+    def _signed(self, name: str) -> str:
+        return hmac.new(self._key, name.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
+
+    def _is_ours(self, session: str) -> bool:
+        """Whether a cookie was made with this token, perhaps before a restart: then it is old, and no guess."""
+        name, _, signed = session.partition(".")
+        return signed.isascii() and hmac.compare_digest(self._signed(name), signed)
+
+    def _session(self, headers: Headers) -> str:
+        jar: SimpleCookie = SimpleCookie()
+        try:
+            jar.load("; ".join(headers.get("cookie", [])))
+        except CookieError:
+            return ""
+        session = jar[self.cookie].value if self.cookie in jar else ""
+        return session if session.isascii() else ""
+
+
+def require_good(token: str, place: str) -> str:
+    """Return a token; raise LibraryError where it is too short to be safe, or cannot be sent in a header."""
+    problem = ""
+    if not FEWEST <= len(token) <= MOST:
+        problem = f"has {len(token):,} characters, which must be {FEWEST} to {MOST:,}"
+    elif not token.isascii() or not token.isprintable() or " " in token:
+        problem = "holds other signs than ASCII letters, digits and punctuation"
+    if problem:
+        raise LibraryError(
+            f"The token in {place} {problem}; make one with "
+            "`python3 -c 'import secrets; print(secrets.token_urlsafe(24))'`."
+        )
+    return token
