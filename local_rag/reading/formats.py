@@ -14,10 +14,12 @@ from local_rag.reading.converters.html_pages import convert_html
 from local_rag.reading.converters.mail import convert_mail, convert_web_archive
 from local_rag.reading.converters.notebooks import convert_notebook
 from local_rag.reading.converters.office import convert_docx, convert_pptx
+from local_rag.reading.converters.open_document import convert_odp, convert_ods, convert_odt
 from local_rag.reading.converters.outlook import convert_msg
 from local_rag.reading.converters.pdf import convert_pdf
 from local_rag.reading.converters.rich_text import convert_rtf
 from local_rag.reading.converters.sheets import convert_csv, convert_xlsx
+from local_rag.reading.converters.subtitles import convert_subtitles
 from local_rag.records import DocumentKind
 
 
@@ -39,6 +41,7 @@ _CONVERTERS: dict[str, Callable[[bytes], Converted]] = {
     ".mht .mhtml": convert_web_archive,
     ".msg": convert_msg,
     ".rtf": convert_rtf,
+    ".srt .vtt": convert_subtitles,
     ".htm .html .xhtml": convert_html,
     ".ipynb": convert_notebook,
     ".pdf": convert_pdf,
@@ -46,6 +49,9 @@ _CONVERTERS: dict[str, Callable[[bytes], Converted]] = {
 _ARCHIVES: dict[str, Callable[[bytes], Converted]] = {
     ".docx": convert_docx,
     ".epub": convert_epub,
+    ".odp": convert_odp,
+    ".ods": convert_ods,
+    ".odt": convert_odt,
     ".pptx": convert_pptx,
     ".xlsx": convert_xlsx,
 }
@@ -96,7 +102,7 @@ _UNSUPPORTED = {
     "font, not a document": ".ttf .otf .woff .woff2 .eot",
     "data file, not a document": ".jsonl .ndjson .parquet .arrow .feather .avro .npy .npz .pkl .pickle .h5 .hdf5 .mat "
     ".rds .sqlite .sqlite3 .db .mdb .dat .gguf .safetensors .pt .pth .onnx .ckpt .map",
-    "unsupported document format": ".doc .xls .ppt .xlsb .odt .ods .odp .pages .numbers .key .mobi .azw .azw3 "
+    "unsupported document format": ".doc .xls .ppt .xlsb .pages .numbers .key .mobi .azw .azw3 "
     ".djvu .ps .one .vsd .vsdx",
 }
 

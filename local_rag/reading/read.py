@@ -14,10 +14,11 @@ from local_rag.reading.converters.sections import Sections
 from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
 from local_rag.reading.formats import Format, format_of
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, find_tables, title_of
+from local_rag.reading.outlines import find_outline
 from local_rag.reading.provenance import provenance_of_fields, scraped_from
 from local_rag.reading.source_code import find_definitions
 from local_rag.reading.walk import MAX_BYTES
-from local_rag.records import Document, DocumentKind, Skipped
+from local_rag.records import Document, DocumentKind, Heading, Skipped
 
 MAX_TITLE = 200  # characters of a title or heading
 _PRIVATE_KEY = re.compile(
@@ -141,11 +142,16 @@ def make_document(
     text, kind = converted.text, converted.kind
     headings = converted.headings
     if headings is None:
-        headings = find_headings(text) if kind == "markdown" else find_definitions(text) if language == "python" else ()
+        headings = _find_headings(path, text, kind, language)
     tables = converted.tables
     if tables is None:
         tables = find_tables(text) if kind == "markdown" else ()
-    first = headings[0].title if headings and kind == "markdown" else path.name if kind == "code" else _title_of(path)
+    if kind == "code":
+        first = path.name
+    elif headings and (kind == "markdown" or converted.headings is None):
+        first = headings[0].title
+    else:
+        first = _title_of(path)
     return Document(
         path=path,
         title=_cut(converted.title or "") or _cut(first),
@@ -159,6 +165,14 @@ def make_document(
         notes=_limit_notes(converted.notes),
         provenance=converted.provenance,
     )
+
+
+def _find_headings(path: Path, text: str, kind: DocumentKind, language: str | None) -> tuple[Heading, ...]:
+    if kind == "markdown":
+        return find_headings(text)
+    if kind == "code":
+        return find_definitions(text) if language == "python" else ()
+    return find_outline(text, path.suffix.lower())
 
 
 def _limit_notes(notes: Iterable[str]) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ _TINY = 1 / 8
 # Each chunk is stored with as many of the innermost headings above it as fit.
 _PATH_HEADINGS, _PATH_CHARACTERS = 8, 600
 
-_HEADING_ALONE = re.compile(r".+|.+\n[ ]{0,3}(?:=+|-+)")
+_HEADING_ALONE = re.compile(r".+|(?:([!-/:-@\[-`{-~])\1+\n)?.+\n[ ]{0,3}([!-/:-@\[-`{-~])\2*[ \t]*")
 
 
 # Increase it whenever the reader or the splitter would return another document or other chunks for the same file.

@@ -77,6 +77,6 @@ def _extract(page: "BeautifulSoup", body: "Tag", total: int) -> str:
     if page.find("th"):
         return ""
     text = trafilatura.extract(str(page), output_format="markdown", favor_recall=True, include_comments=False) or ""
-    # It reduces short pages to bare lines.
-    keeps_headings = re.search(r"^#", text, re.MULTILINE) or not body.select("h1, h2, h3")
+    # It reduces short pages to bare lines, and some headings to bold text.
+    keeps_headings = len(re.findall(r"^#", text, re.MULTILINE)) >= len(body.select("h1, h2, h3"))
     return text if keeps_headings and len(re.findall(r"\w+", text)) >= _MOST_EXTRACTED * total else ""

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _NOISE = "script, style, noscript, template, a.headerlink"
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
+_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+_INLINE = {"a", "b", "big", "em", "font", "i", "small", "span", "strong", "u"}
 _WORD = re.compile(r"\w+")
 
 
@@ -55,6 +57,9 @@ def count_images(tag: "Tag") -> int:
 
 def to_markdown(tag: "Tag") -> str:
     """Write an element as Markdown: links as their text and images as their description."""
+    for heading in tag.find_all(_HEADINGS):  # a heading within bold text would be bold text
+        while heading.parent is not None and heading.parent.name in _INLINE:
+            heading.parent.unwrap()
     try:
         return str(_converter().convert_soup(tag)).strip()
     except RecursionError:  # nested too deeply: the text alone

@@ -7,7 +7,7 @@ import re
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -101,6 +101,20 @@ def convert_csv(data: bytes) -> Converted:
     for table in _tables_of(_Sheet({number: row for number, row in cells if any(row)})):
         text.add_table(table)
     return Converted(title=None, text="".join(text.pieces), kind="text", tables=tuple(text.tables))
+
+
+def sections_of_sheets(
+    sheets: Iterable[tuple[str, Mapping[int, Sequence[str]]]],
+) -> tuple[str, tuple[Table, ...]]:
+    """Write the cells of sheets, given by name and row number, as `convert_xlsx` does."""
+    text = _Text()
+    for name, rows in sheets:
+        tables = list(_tables_of(_Sheet({number: list(row) for number, row in rows.items() if any(row)})))
+        if tables:
+            text.add([f"## {_cell(name)}"])
+        for table in tables:
+            text.add_table(table)
+    return "".join(text.pieces), tuple(text.tables)
 
 
 def _beginning(text: str) -> str:

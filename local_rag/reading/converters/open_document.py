@@ -1,0 +1,240 @@
+"""Convert files of LibreOffice and the like: text (ODT), sheets (ODS) and slides (ODP)."""
+
+import io
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from local_rag.errors import ReadError
+from local_rag.reading.converters.converted import Converted, notes_of
+from local_rag.reading.converters.sheets import sections_of_sheets
+from local_rag.reading.converters.tables import pipe_table
+from local_rag.reading.converters.xml_parts import parse_xml, text_of
+from local_rag.reading.decode import clean
+from local_rag.reading.provenance import make_provenance
+from local_rag.records import Provenance
+
+_TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+_OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+# What a program made of the rest, what was deleted, and what a document only declares.
+_NOT_WRITTEN = {
+    "table-of-content",
+    "alphabetical-index",
+    "tracked-changes",
+    "forms",
+    "sequence-decls",
+    "variable-decls",
+}
+_CONTAINERS = {"section", "text-box", "frame", "g", "custom-shape", "list-header", "index-body", "bibliography"}
+_MOST_REPEATED = 1000  # copies of a cell or row that are written; a sheet repeats its empty ones a million times
+
+
+def convert_odt(data: bytes) -> Converted:
+    """Convert a text document; headers and footers of its pages stand around the text."""
+    package = _Package(data)
+    head, foot = (package.frame_lines(name) for name in ("header", "footer"))
+    text = "\n\n".join(filter(None, [head, *package.blocks(package.body("text")), foot]))
+    return package.converted(text)
+
+
+def convert_odp(data: bytes) -> Converted:
+    """Convert slides with their notes; each slide counts as a page."""
+    package = _Package(data)
+    pages, texts, start = list[int](), list[str](), 0
+    for slide in package.body("presentation").iterfind("{*}page"):
+        text = clean("\n\n".join(package.slide(slide)))
+        pages.append(start)
+        texts.append(text)
+        start += len(text) + len("\n\n")
+    return package.converted("\n\n".join(texts), pages=tuple(pages))
+
+
+def convert_ods(data: bytes) -> Converted:
+    """Convert sheets: each row becomes a line that names its columns."""
+    package = _Package(data)
+    sheets = [
+        (sheet.get(f"{_TABLE}name", ""), dict(enumerate(package.rows(sheet), start=1)))
+        for sheet in package.body("spreadsheet").iterfind(f"{_TABLE}table")
+    ]
+    text, tables = sections_of_sheets(sheets)
+    return package.converted(text, tables=tables)
+
+
+class _Package:
+    """An open file with what is left out of it."""
+
+    def __init__(self, data: bytes) -> None:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = set(archive.namelist())
+            if "META-INF/manifest.xml" in names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
+                raise ReadError("encrypted")
+            self._content = parse_xml(archive.read("content.xml"))
+            self._styles = parse_xml(archive.read("styles.xml")) if "styles.xml" in names else None
+            self._meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
+        self._left_out = Counter[str]()
+
+    def body(self, kind: str) -> Any:
+        """Return the element that contains the document."""
+        found = self._content.find(f"{_OFFICE}body/{_OFFICE}{kind}")
+        if found is None:
+            raise ReadError(f"its kind is not {kind}")
+        return found
+
+    def converted(self, text: str, **more: Any) -> Converted:
+        """Return the document with its title, origin and notes."""
+        title = (
+            text_of(found) if self._meta is not None and (found := self._meta.find(".//{*}title")) is not None else ""
+        )
+        notes = notes_of(self._left_out)
+        return Converted(title or None, clean(text), "markdown", notes=notes, provenance=self._provenance(), **more)
+
+    def _provenance(self) -> Provenance:
+        if self._meta is None:
+            return make_provenance()
+        named = {
+            name: self._meta.find(f".//{{*}}{name}") for name in ("creation-date", "date", "initial-creator", "creator")
+        }
+        text = {name: text_of(found) for name, found in named.items() if found is not None}
+        return make_provenance(
+            date=text.get("creation-date") or text.get("date"),
+            author=text.get("initial-creator") or text.get("creator"),
+            tags=[text_of(word) for word in self._meta.iterfind(".//{*}keyword")],
+        )
+
+    def frame_lines(self, name: str) -> str:
+        """Return the different lines of the headers or footers of pages."""
+        found = self._styles.iterfind(f".//{{*}}master-page/{{*}}{name}") if self._styles is not None else ()
+        lines = (self._line(paragraph) for frame in found for paragraph in frame.iter(f"{_TEXT}p"))
+        return "\n".join(dict.fromkeys(line for line in lines if any(map(str.isalpha, line))))
+
+    def slide(self, slide: Any) -> Iterator[str]:
+        """Yield the blocks of a slide, its title first, and its notes."""
+        classes = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}class"
+        frames = [one for one in slide if not one.tag.endswith("}notes")]
+        for frame in sorted(frames, key=lambda one: one.get(classes) != "title"):
+            text = "\n\n".join(self.blocks([frame]))
+            yield f"# {' '.join(text.split())}" if frame.get(classes) == "title" and text.strip() else text
+        for notes in slide.iterfind("{*}notes"):
+            if text := "\n\n".join(self.blocks(notes)):
+                yield f"### Notes:\n{text}"
+
+    def blocks(self, parent: Any, indent: str = "") -> Iterator[str]:
+        """Yield headings, paragraphs, lists and tables as Markdown."""
+        for element in parent:
+            name = element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+            if name == "h":
+                level = int(element.get(f"{_TEXT}outline-level") or 1)
+                yield f"{'#' * max(1, min(6, level))} {self._line(element)}"
+                yield from self._boxes(element)
+            elif name == "p":
+                yield self._line(element)
+                yield from self._boxes(element)
+            elif name == "list":
+                yield "\n".join(self._items(element, indent))
+            elif name == "table":
+                yield self._table(element)
+            elif name in _CONTAINERS:
+                yield from self.blocks(element, indent)
+            elif name in {"image", "object", "object-ole"} and not _description(parent):
+                self._left_out["image* without a description" if name == "image" else "embedded object*"] += 1
+            elif name in {"image", "object"}:
+                yield _description(parent)
+            elif name not in _NOT_WRITTEN and len(element):
+                yield from self.blocks(element, indent)
+
+    def _items(self, items: Any, indent: str) -> Iterator[str]:
+        for item in items:
+            blocks = [block for block in self.blocks(item, f"{indent}  ") if block.strip()]
+            for number, block in enumerate(blocks):
+                yield block if block.startswith(f"{indent}  - ") else f"{indent}{'  ' if number else '- '}{block}"
+
+    def _boxes(self, paragraph: Any) -> Iterator[str]:
+        """Yield what is anchored in a paragraph: text boxes and images."""
+        for frame in paragraph.iter("{*}frame", "{*}custom-shape"):
+            if not any(above.tag.endswith("}frame") for above in frame.iterancestors() if above is not paragraph):
+                yield from self.blocks([frame])
+
+    def _line(self, paragraph: Any) -> str:
+        return "".join(self._inline(paragraph)).strip()
+
+    def _inline(self, element: Any) -> Iterator[str]:
+        """Yield the text of a paragraph; notes and comments stand in brackets."""
+        yield _collapsed(element.text)
+        for child in element:
+            name = child.tag.rpartition("}")[2] if isinstance(child.tag, str) else "frame"
+            if name == "s":
+                yield " " * min(80, int(child.get(f"{_TEXT}c") or 1))
+            elif name == "tab":
+                yield "\t"
+            elif name == "line-break":
+                yield "\n"
+            elif name in {"note", "annotation"}:
+                body = [one for one in child if not one.tag.endswith(("}note-citation", "}creator", "}date"))]
+                yield f" ({' '.join(' '.join(self.blocks(body if name == 'annotation' else body[0])).split())})"
+            elif name not in {"frame", "custom-shape", *_NOT_WRITTEN}:
+                yield from self._inline(child)
+            yield _collapsed(child.tail)
+
+    def _table(self, table: Any) -> str:
+        marked = [self._row(row) for head in table.iterfind(f"{_TABLE}table-header-rows") for row in head]
+        rows = [row for row in self.rows(table) if any(row)]
+        names = marked[0] if marked else rows[0] if rows else []
+        return pipe_table(names, rows[len(marked) or 1 :]) if rows else ""
+
+    def rows(self, table: Any) -> Iterator[list[str]]:
+        """Yield the rows of a table; a merged cell repeats its text where it covers others."""
+        below: dict[int, tuple[int, str]] = {}
+        waiting = 0
+        for row in table.iter(f"{_TABLE}table-row"):
+            if next(row.iterancestors(f"{_TABLE}table")) is not table:
+                continue
+            repeated = int(row.get(f"{_TABLE}number-rows-repeated") or 1)
+            cells = self._row(row, below)
+            if not any(cells):
+                waiting += repeated
+                continue
+            yield from ([] for _ in range(min(waiting, _MOST_REPEATED)))
+            waiting = 0
+            if repeated > _MOST_REPEATED:
+                self._left_out["repeated row*"] += repeated - _MOST_REPEATED
+            yield from (list(cells) for _ in range(min(repeated, _MOST_REPEATED)))
+
+    def _row(self, row: Any, below: dict[int, tuple[int, str]] | None = None) -> list[str]:
+        cells: list[str] = []
+        for cell in row.iter(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
+            if next(cell.iterancestors(f"{_TABLE}table-row")) is not row:
+                continue
+            text = "; ".join(" ".join(block.split()) for block in self.blocks(cell) if block.strip())
+            formula, value = cell.get(f"{_TABLE}formula"), cell.get(f"{_OFFICE}value-type")
+            if formula and not text and not value:
+                self._left_out["formula* without a value"] += 1
+            repeated = int(cell.get(f"{_TABLE}number-columns-repeated") or 1)
+            if below is not None and cell.tag == f"{_TABLE}covered-table-cell" and len(cells) in below:
+                left, covering = below[len(cells)]
+                text = text or covering
+                below[len(cells)] = (left - 1, covering)
+                if left <= 1:
+                    del below[len(cells)]
+            wide = int(cell.get(f"{_TABLE}number-columns-spanned") or 1)
+            tall = int(cell.get(f"{_TABLE}number-rows-spanned") or 1)
+            if below is not None and tall > 1 and text:
+                below |= {len(cells) + step: (tall - 1, text) for step in range(min(wide, _MOST_REPEATED))}
+            cells += [text] * min(repeated, _MOST_REPEATED)
+        while cells and not cells[-1]:
+            cells.pop()
+        return cells
+
+
+def _collapsed(text: str | None) -> str:
+    return re.sub(r"[ \t\r\n]+", " ", text or "")
+
+
+def _description(frame: Any) -> str:
+    if not hasattr(frame, "iterfind"):
+        return ""
+    return " ".join(
+        text for name in ("title", "desc") for one in frame.iterfind(f"{{*}}{name}") if (text := text_of(one))
+    )

@@ -1,0 +1,53 @@
+"""Convert subtitles and transcripts (.vtt, .srt): what was said, in paragraphs with their time."""
+
+import re
+from html import unescape
+
+from local_rag.reading.converters.converted import Converted
+from local_rag.reading.decode import clean, decode_with_notes
+
+_TIMES = re.compile(r"(?:(\d+):)?(\d\d):(\d\d)[.,]\d{1,3}[ \t]*-->[ \t]*(?:(\d+):)?(\d\d):(\d\d)[.,]\d{1,3}.*")
+_SPEAKER = re.compile(r"<v(?:\.[^ \t>]*)?[ \t]+([^>]*)>", re.IGNORECASE)
+_MARKUP = re.compile(r"</?[a-z][^>\n]{0,200}>|<\d[\d:.]*>|\{\\[^}\n]{0,80}\}", re.IGNORECASE)
+_PAUSE, _LONGEST = 4, 60  # seconds: a pause begins a paragraph, and so does the time that the last one has taken
+_NOT_SPOKEN = ("NOTE", "STYLE", "REGION", "WEBVTT")
+
+
+def convert_subtitles(data: bytes) -> Converted:
+    """Join cues; a paragraph begins with its time, and with the name of its speaker if it is known."""
+    text, notes = decode_with_notes(data)
+    paragraphs: list[str] = []
+    begun = ended = 0
+    speaker, last = "", ""
+    for block in re.split(r"\n[ \t]*\n", clean(text).strip("\ufeff\n")):
+        lines = block.strip("\n").split("\n")
+        at = next((number for number, line in enumerate(lines[:2]) if _TIMES.fullmatch(line.strip())), None)
+        if at is None:
+            if not lines[0].startswith(_NOT_SPOKEN) and any(map(str.isalpha, block)):
+                paragraphs.append(block)  # not in the format, but perhaps text
+            elif lines[0].startswith("NOTE") and (remark := block.removeprefix("NOTE").strip()):
+                paragraphs.append(remark)
+            continue
+        found = _TIMES.fullmatch(lines[at].strip())
+        assert found is not None
+        start, end = (
+            60 * (60 * int(hour or 0) + int(minute)) + int(second) for hour, minute, second in _by_three(found)
+        )
+        spoken = "\n".join(lines[at + 1 :])
+        named = next(iter(_SPEAKER.findall(spoken)), "").strip()
+        said = " ".join(unescape(_MARKUP.sub("", _SPEAKER.sub("", spoken))).split())
+        if not said or said == last:  # captions that roll repeat the line above
+            ended = end
+            continue
+        if not paragraphs or named != speaker or start - ended >= _PAUSE or start - begun >= _LONGEST:
+            begun = start
+            name = f"{named}: " if named else ""
+            paragraphs.append(f"[{start // 3600:02}:{start // 60 % 60:02}:{start % 60:02}] {name}{said}")
+        else:
+            paragraphs[-1] += f" {said}"
+        speaker, last, ended = named, said, end
+    return Converted(None, "\n\n".join(paragraphs), "text", notes=notes)
+
+
+def _by_three(found: re.Match[str]) -> tuple[tuple[str | None, str, str], tuple[str | None, str, str]]:
+    return (found[1], found[2], found[3]), (found[4], found[5], found[6])
