@@ -1,7 +1,8 @@
 """Publish generations of an index in a folder. A generation lists its segments, and the documents removed from them.
 
 The cost of a publish is proportional to what changed: it writes a segment for the new documents, and a generation that
-lists this segment and the earlier ones. Segments of similar sizes are merged, so there are never many. Segments and
+lists this segment and the earlier ones. Then a few segments of similar sizes are merged into another generation, so
+there are never many; one change merges at most a tenth of all rows. Segments and
 generations are complete before they get their names, and never change afterwards. `CURRENT` holds the name of the live
 generation and is replaced by an atomic rename, so a reader sees either the old or the new generation, whole. A killed
 publish leaves only folders that no generation lists; the next publish removes them.
@@ -44,12 +45,22 @@ class Generation:
 
     def segments(self) -> list[tuple[Segment, np.ndarray]]:
         """Open the segments, each with a mask of the documents that are still in the index."""
+        return self._open_segments(self.manifest["segments"])
+
+    def _open_segments(self, names: Sequence[str]) -> list[tuple[Segment, np.ndarray]]:
         gone = open_array(self.folder / "gone.npy", mapped=False)
         folder, found = self.folder.parent.parent / SEGMENTS, []
-        for name in self.manifest["segments"]:
+        for name in names:
             segment = Segment(folder / name)
             found.append((segment, ~np.isin(segment.documents, gone[gone[:, 0] == int(name), 1])))
         return found
+
+    def whole_segments(self) -> list[tuple[Segment, np.ndarray]]:
+        """Open the segments that are not damaged, none if the generation itself is."""
+        if damaged_files(self.folder, self.manifest, hash_all=True):
+            return []
+        names = [name for name in self.manifest["segments"] if not self._segment_damage(name)]
+        return self._open_segments(names)
 
     def open(self) -> None:
         """Open both indexes, memory-mapped."""
@@ -159,12 +170,15 @@ class Generation:
         """Compare every file with the manifests; describe those that are missing, truncated or changed."""
         problems = damaged_files(self.folder, self.manifest, hash_all=hash_all)
         for name in self.manifest["segments"]:
-            folder = self.folder.parent.parent / SEGMENTS / name
-            try:
-                problems += damaged_files(folder, read_manifest(folder), hash_all=hash_all)
-            except DamagedLibraryError as error:
-                problems.append(error.reason)
+            problems += self._segment_damage(name, hash_all=hash_all)
         return problems
+
+    def _segment_damage(self, name: str, *, hash_all: bool = True) -> list[str]:
+        folder = self.folder.parent.parent / SEGMENTS / name
+        try:
+            return damaged_files(folder, read_manifest(folder), hash_all=hash_all)
+        except DamagedLibraryError as error:
+            return [error.reason]
 
     def passages(self) -> None:
         """Return None: the passages are in the store of the library."""
@@ -212,27 +226,47 @@ class Generations:
         return self
 
     def publish(self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False) -> None:
-        """Write a segment of what is new and a generation that lists it; remove generations before the previous one."""
+        """Publish a segment of what is new beside those there are; then merge, which changes nothing that is found.
+
+        To `rebuild`, write the documents of damaged segments again, and of those that hold removed documents.
+        """
         self._generations.mkdir(exist_ok=True)
         before = self.live_name()
-        live = None if rebuild else self.live()
-        self._remove_all_but(before)
-        self._segments.keep(live.manifest["segments"] if live else ())
         by_id = np.argsort(contents.documents)
         ids, versions = contents.documents[by_id], contents.versions[by_id]
         parts, missing = list[SegmentPart](), np.ones(len(ids), dtype=bool)
-        for segment, alive in live.segments() if live else ():
+        for segment, alive in self._whole_segments() if rebuild else self._live_segments():
             positions = np.minimum(np.searchsorted(ids, segment.documents), max(0, len(ids) - 1))
             same = alive & (versions[positions] == segment.versions) if len(ids) else np.zeros_like(alive)
             same &= (ids[positions] == segment.documents) if len(ids) else False
-            missing[positions[same]] = False
-            if same.any():
+            if same.any() and (same.all() or not rebuild):
+                missing[positions[same]] = False
                 parts.append((segment, same))
+        self._remove_all_but(before)
         wanted = dict(zip(ids[missing].tolist(), versions[missing].tolist(), strict=True))
         new = [one for one in contents.documents.tolist() if one in wanted] if wanted else []
-        parts += self._segments.write(contents.rows(new) if new else (), wanted)
-        self._switch(contents, self._segments.merge(parts), manifest)
+        written = self._segments.write(contents.rows(new) if new else (), wanted)
+        parts += written
+        self._switch(contents, parts, manifest)
         self._remove_all_but(before, self.live_name())  # the previous one stays for readers that are opening it
+        for _ in range(max(1, len(written))):
+            if (merged := self._segments.merge(parts)) is None:
+                return
+            parts = merged
+            self._switch(contents, parts, manifest)
+            self._remove_all_but(before, self.live_name())
+
+    def _live_segments(self) -> list[SegmentPart]:
+        live = self.live()
+        return live.segments() if live else []
+
+    def _whole_segments(self) -> list[SegmentPart]:
+        """Return the segments of the live generation that are not damaged."""
+        try:
+            live = self.live()
+            return live.whole_segments() if live else []
+        except DamagedLibraryError:
+            return []
 
     def _switch(self, contents: Contents, parts: Sequence[SegmentPart], manifest: Mapping[str, Any]) -> None:
         """Write a generation that lists these segments, and make it the live one."""

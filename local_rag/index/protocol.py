@@ -156,7 +156,8 @@ class Indexes(Protocol):
     def publish(self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False) -> None:
         """Make an index of these contents the live one, all or nothing.
 
-        Reuse what the live index already holds, unless the index is to be built from nothing (`rebuild`).
+        Reuse what the live index already holds, but to `rebuild` nothing that is damaged or stored beside what was
+        removed.
         """
 
     def prune(self) -> None:

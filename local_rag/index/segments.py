@@ -1,7 +1,9 @@
-"""The folder of all segments: write them, merge them by size, find those that are no longer needed."""
+"""The folder of all segments: write them, merge them by size, find those that are no longer needed.
+
+Merges are planned as in Lucene: segments of similar size are merged, so there are never many, up to a largest size.
+"""
 
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +19,8 @@ BATCH_ROWS = 16_384  # of a segment built in memory; larger segments are merged 
 NUMBERED = re.compile(r"\d{6,}(?:\.tmp)?")  # names of generations and segments, including unfinished ones
 _TIER = 4  # this many segments of a tier are merged; each tier is this many times as large as the one below
 _FIRST_TIER = 64  # rows
+# A merge writes at most this share of all rows, so one change never costs more; but at least and at most so many rows.
+_SHARE, _LEAST_ROWS, _MOST_ROWS = 10, 256, 1 << 18
 
 # A segment and a mask of its documents that are still in the index.
 SegmentPart: TypeAlias = tuple[Segment, np.ndarray]
@@ -27,11 +31,6 @@ class Segments:
 
     def __init__(self, folder: Path, batch_rows: int = BATCH_ROWS) -> None:
         self._folder, self._batch_rows = folder, batch_rows
-        self._kept = set[str]()
-
-    def keep(self, names: Iterable[str]) -> None:
-        """Keep the segments that the live index lists; others are removed as soon as they are merged."""
-        self._kept = set(names)
 
     def write(self, documents: Iterable[DocumentRows], versions: Mapping[int, int]) -> list[SegmentPart]:
         """Write documents to segments, each with as many as fit in memory."""
@@ -39,7 +38,6 @@ class Segments:
         for document in documents:
             if batch and rows + len(document.chunk_ids) > self._batch_rows:
                 parts.append(self._write_batch(batch, versions))
-                parts = self.merge(parts)
                 batch, rows = [], 0
             batch.append(document)
             rows += len(document.chunk_ids)
@@ -49,19 +47,23 @@ class Segments:
         of_batch = [versions[one.document_id] for one in batch]
         return self._make(lambda folder: write_segment(folder, batch, of_batch))
 
-    def merge(self, parts: Iterable[SegmentPart]) -> list[SegmentPart]:
-        """Merge segments of similar size until there are few; rewrite a segment that has lost half of its rows."""
-        left = list(parts)
-        while chosen := _to_merge(left):
-            sources = [left[position] for position in chosen]
-            for segment, _ in sources:
-                segment.require_whole()  # once copied, damage would go unnoticed
-            left = [part for position, part in enumerate(left) if position not in chosen]
-            left.append(self._make(partial(merge_segments, sources=sources)))
-            for segment, _ in sources:
-                if segment.folder.name not in self._kept:
-                    shutil.rmtree(segment.folder, ignore_errors=True)
-        return left
+    def merge(self, parts: Sequence[SegmentPart]) -> list[SegmentPart] | None:
+        """Merge once: some segments of similar size, or what is left of a segment that has lost half of its rows.
+
+        Return all segments then, None if they are few and full. The sources stay, for readers that have opened them.
+        """
+        chosen = merge_plan([(segment.sizes, alive) for segment, alive in parts])
+        if not chosen:
+            return None
+        sources = [(parts[position][0], copied) for position, copied in chosen.items()]
+        for segment, _ in sources:
+            segment.require_whole()  # once copied, damage would go unnoticed
+        left = [
+            (segment, alive & ~chosen[position] if position in chosen else alive)
+            for position, (segment, alive) in enumerate(parts)
+        ]
+        merged = self._make(partial(merge_segments, sources=sources))
+        return [*((segment, alive) for segment, alive in left if alive.any()), merged]
 
     def _make(self, write: Callable[[Path], None]) -> SegmentPart:
         """Write a segment under a temporary name, check that it can be read, and rename it."""
@@ -86,15 +88,27 @@ def _is_numbered(path: Path) -> bool:
     return NUMBERED.fullmatch(path.name) is not None
 
 
-def _to_merge(parts: Sequence[SegmentPart]) -> list[int]:
-    """Return the positions of the segments to merge next, none if they are few and full."""
+def merge_plan(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[int, np.ndarray]:
+    """Return which documents of which segments to write to one segment next, none if segments are few and full.
+
+    Each segment is given as the sizes of its documents and a mask of those that are alive; so is each result.
+    """
+    rows = [int(sizes[alive].sum()) for sizes, alive in parts]
+    most = min(_MOST_ROWS, max(_LEAST_ROWS, sum(rows) // _SHARE))
     tiers: dict[int, list[int]] = {}
-    for position, (segment, alive) in enumerate(parts):
-        rows = int(segment.sizes[alive].sum())
-        if rows * 2 < segment.rows:
-            return [position]
+    for position, (sizes, alive) in enumerate(parts):
+        if rows[position] * 2 < sizes.sum():
+            fits = alive & (sizes <= most)
+            copied = fits & (np.cumsum(np.where(fits, sizes, 0)) <= most)  # the rest is left for the next merges
+            if copied.any():
+                return {position: copied}
         tier = 0
-        while rows > _FIRST_TIER * _TIER**tier:
+        while rows[position] > _FIRST_TIER * _TIER**tier:
             tier += 1
         tiers.setdefault(tier, []).append(position)
-    return next((positions for _, positions in sorted(tiers.items()) if len(positions) >= _TIER), [])
+    for _, positions in sorted(tiers.items()):
+        positions.sort(key=rows.__getitem__)
+        fitting = int(np.searchsorted(np.cumsum([rows[one] for one in positions]), most, side="right"))
+        if len(positions) >= _TIER and fitting > 1:
+            return {one: parts[one][1] for one in sorted(positions[:fitting])}
+    return {}

@@ -16,7 +16,7 @@ from local_rag.index.generations import Generation, Generations
 from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
 from local_rag.index.postings import Postings, merge_postings
 from local_rag.index.protocol import Contents, DocumentRows
-from local_rag.index.segments import Segments
+from local_rag.index.segments import SegmentPart, Segments, merge_plan
 from local_rag.index.vector_index import NearTuning, VectorIndex, VectorPart, open_near, write_near
 from tests.fakes import contents_of
 
@@ -236,19 +236,58 @@ def test_codes_that_are_cut_short_are_damage(tmp_path: Path) -> None:
         open_near(tmp_path / "codes.faiss")
 
 
-def test_segments_are_merged_by_size(tmp_path: Path) -> None:
-    segments, made = (
-        Segments(tmp_path, batch_rows=2),
-        contents({n: ["tide", "wind"] for n in range(9)}, {n: n for n in range(9)}),
-    )
-    versions = dict(zip(made.documents.tolist(), made.versions.tolist(), strict=True))
-    parts = segments.write(made.rows(made.documents.tolist()), versions)
-    assert sum(segment.rows for segment, _ in parts) == 18
-    assert len(parts) < 4, "four of a size are merged"
-    assert len(list(tmp_path.iterdir())) == len(parts), "what was merged is removed"
+def test_a_change_of_one_document_merges_at_most_a_tenth_of_the_library() -> None:
+    chance = np.random.default_rng(2)
+    parts = [(np.full(1818, 11), np.ones(1818, dtype=bool)), (np.full(64, 11), np.ones(64, dtype=bool))]
+    written, most_segments = list[int](), 0
+    for _ in range(4000):
+        rows = [int(sizes[alive].sum()) for sizes, alive in parts]
+        _, alive = parts[int(chance.choice(len(parts), p=np.array(rows) / sum(rows)))]
+        alive[chance.choice(np.flatnonzero(alive))] = False
+        parts = [(sizes, alive) for sizes, alive in parts if alive.any()]
+        parts.append((np.array([11]), np.ones(1, dtype=bool)))
+        plan = merge_plan(parts)
+        written.append(sum(int(parts[position][0][copied].sum()) for position, copied in plan.items()))
+        assert written[-1] <= sum(int(sizes[alive].sum()) for sizes, alive in parts) / 10
+        if plan:
+            merged = np.concatenate([parts[position][0][copied] for position, copied in plan.items()])
+            parts = [
+                (sizes, alive & ~plan[position] if position in plan else alive)
+                for position, (sizes, alive) in enumerate(parts)
+            ]
+            parts = [(sizes, alive) for sizes, alive in parts if alive.any()] + [(merged, np.ones(len(merged), bool))]
+        most_segments = max(most_segments, len(parts))
+    assert most_segments < 50
+    assert np.mean(written) < 11 * 12, "what is written is merged a few times"
+    assert sum(int(sizes.sum()) for sizes, _ in parts) < 2 * 11 * 1882, "removed rows are written off"
 
 
-def test_damage_is_not_merged(tmp_path: Path) -> None:
+def test_a_large_library_has_segments_of_limited_size() -> None:
+    parts = [(np.full(1, 1 << 17), np.ones(1, dtype=bool)) for _ in range(100)]
+    assert [len(copied) for copied in merge_plan(parts).values()] == [1, 1]
+
+
+def test_segments_of_a_size_are_merged_after_they_are_published(tmp_path: Path) -> None:
+    generations = Generations(tmp_path, batch_rows=2)
+    published = list[str]()
+
+    class Watching(Segments):
+        def merge(self, parts: Sequence[SegmentPart]) -> list[SegmentPart] | None:
+            published.append(generations.live_name())
+            return super().merge(parts)
+
+    generations._segments = Watching(tmp_path / "segments", 2)
+    made = contents({n: ["tide", "wind"] for n in range(9)}, {n: 10 * n for n in range(9)})
+    generations.publish(made, {})
+    assert published[0] == "000001", "all that is new is live before the first merge"
+    live = opened(generations)
+    assert live.folder.name == published[-1] != "000001"
+    assert len(live.manifest["segments"]) < 4
+    assert len(live.chunk_ids()) == 18
+    assert {path.name for path in (tmp_path / "segments").iterdir()} == set(live.manifest["segments"])
+
+
+def test_damage_is_not_merged_and_a_damaged_segment_is_written_again_alone(tmp_path: Path) -> None:
     generations = Generations(tmp_path)
     documents = {number: ["tide", "wind"] for number in range(3)}
     ids = {number: 10 * number for number in range(10)}
@@ -258,8 +297,29 @@ def test_damage_is_not_merged(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
+    whole, asked = contents(documents | {3: ["boat"]}, ids), list[int]()
+
+    def rows(some: Sequence[int]) -> Iterator[DocumentRows]:
+        asked.extend(some)
+        return whole.rows(some)
+
     with pytest.raises(DamagedLibraryError, match=rf"^{path} has changed .*local-rag repair"):
-        generations.publish(contents(documents | {3: ["boat"]}, ids), {})
-    assert opened(generations).chunk_ids() == [0, 1, 10, 11, 20, 21]
-    generations.publish(contents(documents | {3: ["boat"]}, ids), {}, rebuild=True)
+        generations.publish(whole, {})
+    assert opened(generations).chunk_ids() == [0, 1, 10, 11, 20, 21, 30], "the change is live, only the merge failed"
+    generations.publish(Contents(whole.documents, whole.versions, rows), {}, rebuild=True)
+    assert asked == [1]
     assert opened(generations).damage() == []
+    assert opened(generations).chunk_ids() == [0, 1, 10, 11, 20, 21, 30]
+
+
+def test_a_rebuild_leaves_no_segment_that_holds_what_was_removed(tmp_path: Path) -> None:
+    generations = Generations(tmp_path)
+    documents, ids = {number: ["tide", "wind"] for number in range(10)}, {number: 10 * number for number in range(20)}
+    generations.publish(contents(documents, ids), {})
+    generations.publish(contents(documents | {10: ["kite"]}, ids), {})
+    del documents[4]
+    generations.publish(contents(documents | {10: ["kite"]}, ids), {}, rebuild=True)
+    generations.prune()
+    assert [path.name for path in (tmp_path / "segments").iterdir() if path.name in {"000001", "000002"}] == ["000002"]
+    for path in (tmp_path / "segments").glob("*/chunk_ids.npy"):
+        assert not {40, 41} & set(np.load(path).tolist())
