@@ -8,8 +8,9 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Literal, NamedTuple
 
-from local_rag.files import GONE, LOCAL_DISK, Disk, FileStamp, document_sha256, stamp_of
+from local_rag.files import GONE, LOCAL_DISK, Disk, FileStamp, stamp_of
 from local_rag.indexing.roots import Roots
+from local_rag.reading.mailbox import content_sha256, mailbox_of
 from local_rag.reading.walk import Walk
 from local_rag.records import Skipped
 from local_rag.store.database import Store, StoredDocument
@@ -151,7 +152,7 @@ def compare_folders(
                 continue
             stored = known.get(item.path)
             key = split_key if split_key is not None else stored.split_key if stored else ""
-            yield ScannedFile(item.path, item.stamp, key, partial(document_sha256, item.path))
+            yield ScannedFile(item.path, item.stamp, key, partial(content_sha256, item.path))
 
     def may_be_gone(stored: StoredDocument) -> bool:
         if not roots.is_looked_at(stored.path) or _is_below(stored.path, unseen):
@@ -196,13 +197,21 @@ def file_state(document: StoredDocument) -> FileState:
     A file of the same size with another stamp is hashed: only its content counts. A file that the system does not let
     us look at counts as the same.
     """
+    mailbox = None
     try:
-        status = Path(document.path).stat()
+        try:
+            status = Path(document.path).stat()
+        except NotADirectoryError:
+            if (mailbox := mailbox_of(document.path)) is None:
+                raise
+            status = Path(mailbox).stat()
     except OSError as error:
         return "missing" if error.errno in GONE else "same"
     if not S_ISREG(status.st_mode):
         return "missing"
     now = stamp_of(status, 0)
+    if mailbox is not None:  # the size is that of the message
+        now = now._replace(size=document.size)
     if document.stamp.matches(now):
         return "same"
     with suppress(OSError):  # vanished or no longer readable
@@ -213,4 +222,4 @@ def file_state(document: StoredDocument) -> FileState:
 
 @lru_cache(maxsize=1000)
 def _sha256(path: str, _stamp: FileStamp) -> str:
-    return document_sha256(path)
+    return content_sha256(path)

@@ -11,7 +11,7 @@ from pathlib import Path
 from local_rag.reading.converters.books import convert_epub
 from local_rag.reading.converters.converted import Converted
 from local_rag.reading.converters.html_pages import convert_html
-from local_rag.reading.converters.mail import convert_mail, convert_web_archive
+from local_rag.reading.converters.mail import convert_mail, convert_mailbox, convert_web_archive
 from local_rag.reading.converters.notebooks import convert_notebook
 from local_rag.reading.converters.office import convert_docx, convert_pptx
 from local_rag.reading.converters.open_document import convert_odp, convert_ods, convert_odt
@@ -38,6 +38,7 @@ _MARKDOWN = ".md .markdown .mdown .mkd .mdx .qmd .rmd"
 _CONVERTERS: dict[str, Callable[[bytes], Converted]] = {
     ".csv .tsv": convert_csv,
     ".eml": convert_mail,
+    ".mbox": convert_mailbox,
     ".mht .mhtml": convert_web_archive,
     ".msg": convert_msg,
     ".rtf": convert_rtf,

@@ -8,11 +8,12 @@ from itertools import islice
 from pathlib import Path
 
 from local_rag.errors import ReadError
-from local_rag.files import FileStamp, read_stamped
+from local_rag.files import FileStamp
 from local_rag.reading.converters.converted import Converted, check_archive
 from local_rag.reading.converters.sections import Sections
 from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
 from local_rag.reading.formats import Format, format_of
+from local_rag.reading.mailbox import read_content
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, find_tables, title_of
 from local_rag.reading.outlines import find_outline
 from local_rag.reading.provenance import provenance_of_fields, scraped_from
@@ -49,9 +50,9 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_file(path: Path) -> tuple[bytes, FileStamp]:
-    """Read a regular file of at most MAX_BYTES; return its content and its stamp."""
+    """Read a regular file, or a message of a mailbox, of at most MAX_BYTES; return its content and its stamp."""
     try:
-        data, stamp = read_stamped(path, MAX_BYTES + 1)
+        data, stamp = read_content(path, MAX_BYTES + 1)
     except OSError as error:
         raise ReadError(f"cannot be opened ({error.strerror})", lasting=False) from error
     if len(data) > MAX_BYTES:

@@ -12,6 +12,7 @@ from local_rag.errors import LocalRagError
 from local_rag.files import GONE, LOCAL_DISK, Disk, FileStamp, is_utf8, open_regular, stamp_of
 from local_rag.reading.formats import format_named
 from local_rag.reading.ignore import IgnorePattern, parse_pattern
+from local_rag.reading.mailbox import is_mailbox, messages
 from local_rag.records import Skipped
 
 MAX_BYTES = 50 * 1024 * 1024
@@ -19,6 +20,7 @@ _MAX_RULES_BYTES = 128 * 1024  # of a .gitignore, because each line is compared 
 
 # What opening a .gitignore gives that is missing, a link, or something else than a file.
 _NO_RULES = GONE | {errno.ELOOP, errno.EMLINK, errno.EINVAL, errno.ENXIO}
+_MOST_MESSAGES = 1_000_000  # of a mailbox, which may consist of beginnings of messages
 _NEVER_ENTERED = {"node_modules", "__pycache__"}
 
 # The .gitignore files that apply to a folder, outermost first: each with the depth of its folder and its patterns, last
@@ -80,7 +82,7 @@ class Walk:
         if is_folder:
             yield from self._below(root, waiting)
         else:
-            yield self._found(path, root.name, status, looked_ns)
+            yield from self._found(path, root.name, status, looked_ns)
 
     def _below(self, root: Path, waiting: list[tuple[str, str, _Rules, int]]) -> Iterator[Found | Skipped]:
         """Yield the files in a folder, depth first, sorted by name; `waiting` is what it contains."""
@@ -107,7 +109,7 @@ class Walk:
             if stat.S_ISLNK(status.st_mode):
                 yield Skipped(Path(path), _reason_of_link(Path(path), root))
             else:
-                yield self._found(path, name, status, looked_ns)
+                yield from self._found(path, name, status, looked_ns)
 
     def _contents(self, folder: str, rules: _Rules, device: int) -> list[tuple[str, str, _Rules, int]]:
         """Return what is in a folder, the last name first: its path with a slash, name, rules and device."""
@@ -121,16 +123,39 @@ class Walk:
             if not name.startswith(".") and name not in _NEVER_ENTERED and f"{start}{name}" not in self._excluded
         ]
 
-    def _found(self, path: str, name: str, status: stat_result, looked_ns: int) -> Found | Skipped:
-        """Return a file, or why it is skipped without being read."""
+    def _found(self, path: str, name: str, status: stat_result, looked_ns: int) -> Iterator[Found | Skipped]:
+        """Yield a file or the messages of a mailbox, or why they are skipped without being read."""
         if not stat.S_ISREG(status.st_mode):
-            return Skipped(Path(path), "not a regular file")
-        if reason := format_named(name).unsupported:
-            return Skipped(Path(path), reason)
-        if status.st_size > self._max_bytes:
-            sizes = f"{status.st_size / 2**20:.1f} MiB, larger than the limit of {self._max_bytes / 2**20:.1f} MiB"
-            return Skipped(Path(path), sizes, kept=True)
-        return Found(path, stamp_of(status, looked_ns))
+            yield Skipped(Path(path), "not a regular file")
+        elif reason := format_named(name).unsupported:
+            yield Skipped(Path(path), reason)
+        elif is_mailbox(name):
+            yield from self._messages(path, stamp_of(status, looked_ns))
+        else:
+            yield self._within_limit(path, stamp_of(status, looked_ns))
+
+    def _messages(self, mailbox: str, stamp: FileStamp) -> Iterator[Found | Skipped]:
+        """Yield the messages of a mailbox as files below it, each with its own size."""
+        empty = True
+        try:
+            for number, (path, size) in enumerate(messages(mailbox)):
+                if number == _MOST_MESSAGES:
+                    yield Skipped(Path(mailbox), f"the messages after the first {_MOST_MESSAGES:,} are left out")
+                    return
+                empty = False
+                if path not in self._excluded:
+                    yield self._within_limit(path, stamp._replace(size=size))
+        except OSError as error:
+            yield from _not_seen(mailbox, error)
+        else:
+            if empty:
+                yield Skipped(Path(mailbox), "a mailbox without messages")
+
+    def _within_limit(self, path: str, stamp: FileStamp) -> Found | Skipped:
+        if stamp.size <= self._max_bytes:
+            return Found(path, stamp)
+        sizes = f"{stamp.size / 2**20:.1f} MiB, larger than the limit of {self._max_bytes / 2**20:.1f} MiB"
+        return Skipped(Path(path), sizes, kept=True)
 
 
 def _not_seen(path: str, error: OSError) -> Iterator[Skipped]:

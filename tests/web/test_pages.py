@@ -334,6 +334,18 @@ def test_a_question_becomes_a_line_of_a_dataset(client: TestClient, folder: Path
         assert client.post("/inspect/question", data={"question": "q", "chunk": wrong}).status_code == status
 
 
+def test_a_message_of_a_mailbox_is_downloaded_by_itself(documents: Path) -> None:
+    message = "From a@x.org Mon Jan  1 10:00:00 2024\nSubject: {}\n\nThe {} boat.\n\n"
+    (documents / "all.mbox").write_text(message.format("One", "first") + message.format("Two", "second"))
+    library = documents.parent / "boxes"
+    index(documents, library)
+    with client(library) as opened:
+        found = re.findall(r'href="/document/(\d+)">Two', opened.get("/library").text)
+        assert opened.get(f"/document/{found[0]}/file").text == "Subject: Two\n\nThe second boat.\n\n"
+        (documents / "all.mbox").unlink()
+        assert opened.get(f"/document/{found[0]}/file").status_code == 404
+
+
 def test_the_library_shows_state_skipped_files_models_and_what_to_do(client: TestClient, documents: Path) -> None:
     (documents / "empty.md").write_text("")
     (documents / "boat.txt").write_text("The boat leaves at eight.")

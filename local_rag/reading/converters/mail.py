@@ -15,6 +15,7 @@ from local_rag.reading.converters.converted import Attachment, Converted, notes_
 from local_rag.reading.converters.html_pages import convert_html, convert_whole_page
 from local_rag.reading.converters.sections import Sections
 from local_rag.reading.decode import decode, decode_with_notes
+from local_rag.reading.mailbox import split_mailbox
 from local_rag.reading.provenance import make_provenance
 
 _MAX_HEADER = 2000  # characters, because the time to parse a header grows with the square of its length
@@ -53,6 +54,16 @@ def convert_mail(data: bytes) -> Converted:
         attachments=tuple(reader.attachments),
         provenance=provenance,
     )
+
+
+def convert_mailbox(data: bytes) -> Converted:
+    """Convert a mailbox that is attached to something, each message below its subject."""
+    reader = _Reader()
+    for message in map(email.message_from_bytes, split_mailbox(data)):
+        reader.sections.heading(_headers(message).get("Subject") or "Message")
+        reader.read(message)
+    notes = (*reader.notes, *notes_of(reader.left_out))
+    return reader.sections.converted(None, notes=notes, attachments=tuple(reader.attachments))
 
 
 def convert_web_archive(data: bytes) -> Converted:

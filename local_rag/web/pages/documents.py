@@ -11,12 +11,15 @@ from starlette.routing import Route
 
 from local_rag.errors import LibraryError, MissingError, QuestionError, ReadError
 from local_rag.files import open_regular
+from local_rag.reading.mailbox import mailbox_of
 from local_rag.reading.page_image import draw_page
+from local_rag.reading.read import read_bytes
 from local_rag.web.document import view_document
 from local_rag.web.evidence import STATES
 from local_rag.web.pages.base import Site, parse_number, site_of
 
 _BLOCK = 256 * 1024
+_MOVED = "The file was moved or deleted after indexing; its text is in the library."
 DRAWN_AT_ONCE = 2
 
 
@@ -67,13 +70,18 @@ async def page_image(request: Request) -> Response:
 def original(request: Request) -> Response:
     """Return the file itself, to be saved."""
     path = Path(site_of(request).library.document(request.path_params["document"], with_text=False).path)
+    name = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in path.name)
+    headers = {"content-disposition": f'attachment; filename="{name}"', "content-security-policy": "sandbox"}
+    if mailbox_of(path) is not None and not path.parent.is_dir():
+        try:
+            return Response(read_bytes(path), media_type="application/octet-stream", headers=headers)
+        except ReadError:
+            raise MissingError(_MOVED) from None
     try:
         with open_regular(path) as file:
             size = file.seek(0, 2)
     except OSError:
-        raise MissingError("The file was moved or deleted after indexing; its text is in the library.") from None
-    name = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in path.name)
-    headers = {"content-disposition": f'attachment; filename="{name}"', "content-security-policy": "sandbox"}
+        raise MissingError(_MOVED) from None
     return StreamingResponse(_blocks(path, size), media_type="application/octet-stream", headers=headers)
 
 
