@@ -67,7 +67,7 @@ from local_rag.records import (
 from local_rag.retrieval.keyword_search import search_keywords
 from local_rag.retrieval.open import OpenSearcher, live_index, open_searcher
 from local_rag.retrieval.search import Trace
-from local_rag.settings import Settings, explicit_settings, index_settings, resolve_settings
+from local_rag.settings import REMEMBERED, Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.caches import count_use
 from local_rag.store.connect import is_library, remembered
 from local_rag.store.database import Store, StoredDocument
@@ -98,7 +98,8 @@ class Parts:
 class Library:
     """A folder of indexed documents.
 
-    Settings given here take precedence over the environment, and that over the settings of the last `index`. Models are
+    Settings given here take precedence over the environment, and that over the settings of the last `index`. Those that
+    shape the index are remembered by index(); a later one, perhaps of another process, can change them. Models are
     loaded when first needed and kept, so a second question is fast.
 
     Threads may share a library. Its models answer one question at a time and call callbacks meanwhile, so a slow
@@ -113,7 +114,8 @@ class Library:
     ) -> None:
         self.folder = Path(folder).resolve()
         self._generations = Generations(self.folder)
-        self.settings: Settings = resolve_settings(self.folder, remembered(self.folder, self._generations), **settings)
+        self._flags = settings
+        self.settings = self._resolved(settings)
         if sealed:
             open_engine_relay(self.settings)
             close(network_of(self.settings))
@@ -128,6 +130,15 @@ class Library:
         self._searcher: OpenSearcher | None = None
         self._answerer: Answerer | None = None
         self._vocabulary: Vocabulary | None = None
+
+    def _resolved(self, flags: Mapping[str, Any]) -> Settings:
+        return resolve_settings(self.folder, remembered(self.folder, self._generations), **flags)
+
+    def _forget_remembered_flags(self) -> None:
+        """Let what was given for an index count as remembered from now on, so another process can change it."""
+        others = {name: value for name, value in self._flags.items() if name not in REMEMBERED}
+        if self._resolved(others).model_dump() == self.settings.model_dump():  # the environment does not say otherwise
+            self._flags, self._given = others, explicit_settings(**others)
 
     def __enter__(self) -> Self:
         return self
@@ -152,9 +163,11 @@ class Library:
         """
         with locked_store(self.folder, create=True) as store:
             roots = roots_to_index(store, paths)  # before the models, so a mistyped path is reported first
+            self.settings = self._resolved(self._flags)  # perhaps another process has indexed with others
             indexer = self._indexer(store, progress)
             indexer.splitting()  # raises for invalid settings before they are remembered
             store.remember(index_settings(self.settings, *find_for_index(self.settings)))
+            self._forget_remembered_flags()
             store.add_roots(roots)
             store.include(roots)
             return indexer.run(roots, renew_contexts=renew_contexts)
@@ -185,18 +198,15 @@ class Library:
             disk=self._parts.disk,
         )
 
-    def remove(
-        self, paths: Iterable[Path | str], *, erase: bool = False, dry_run: bool = False, progress: OnProgress = _ignore
-    ) -> Removal:
-        """Remove documents, or all documents below a folder, and publish an index without them.
+    def remove(self, paths: Iterable[Path | str], *, erase: bool = False, dry_run: bool = False) -> Removal:
+        """Remove documents, or all documents below a folder, and publish an index without them; no model is needed.
 
         With `erase` no trace of them stays in any file of the library, neither contexts nor vectors.
         """
         with locked_store(self.folder) as store:
             removal = find_documents(store, paths)
             if not dry_run:
-                indexer = self._indexer(store, progress) if self._indexes.live_name() else None  # or a model is missing
-                remove(store, self._indexes, indexer, removal, erase=erase)
+                remove(store, self._indexes, removal, erase=erase)
             return removal
 
     def clean(self, *, dry_run: bool = False) -> Cleaning:

@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from local_rag.cli.options import Command, json_option, library_options, open_library
-from local_rag.cli.progress import IndexProgress
 from local_rag.display import display_path, one_line, printable, printable_json
 
 
@@ -21,8 +20,8 @@ def command(paths: tuple[Path, ...], library: Path, erase: bool, dry_run: bool, 
 
     A removed path below an indexed folder stays excluded until you run `local-rag index` with exactly this path.
     """
-    with open_library(library, **settings) as opened, IndexProgress() as progress:
-        removal = opened.remove(paths, erase=erase, dry_run=dry_run, progress=progress)
+    with open_library(library, **settings) as opened:
+        removal = opened.remove(paths, erase=erase, dry_run=dry_run)
     documents = [document.path for document in removal.documents]
     if as_json:
         report = {

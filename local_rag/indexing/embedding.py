@@ -15,7 +15,7 @@ from local_rag.index.vector_index import VECTORS
 from local_rag.indexing.vectors import chunk_tokens, embedded_text, embedder_identity, vector_keys
 from local_rag.indexing.work import EmbeddingJob, OnNote, Workers
 from local_rag.keys import key_of
-from local_rag.records import SITUATED, WRITTEN, InstalledModel, StoredChunk, heading_path
+from local_rag.records import SITUATED, WRITTEN, ContextMode, InstalledModel, StoredChunk, heading_path
 from local_rag.settings import Settings
 from local_rag.store.database import Store
 from local_rag.store.embedding_plans import EmbeddingPlan, mark_embedded, put_plans, vector_keys_of
@@ -87,7 +87,7 @@ class Embedding:
         index_rows = list(self._store.rows(document))
         passages = []
         for stored in index_rows:
-            headings, context, text = self._parts(stored)
+            headings, context, text = _parts(stored, self._settings.context)
             tokens = self._chunk_tokens if stored.kind == "chunk" else None
             passages.append((embedded_text(headings, text, model=self._model, text_tokens=tokens), context))
         possible = [vector_keys(self._model, *passage) for passage in passages]
@@ -115,20 +115,22 @@ class Embedding:
         mark_embedded(self._store, self._done, self.plan)
         self._done.clear()
 
-    def rows(self, documents: Sequence[int]) -> Iterator[DocumentRows]:
-        """Yield the index rows of embedded documents: the row of the whole document, and its chunks."""
-        for document in documents:
-            held, keys = list(self._store.rows(document)), vector_keys_of(self._store, document)
-            yield DocumentRows(
-                document_id=document,
-                chunk_ids=[stored.id for stored in held],
-                vectors=np.stack([self._store.vector(key) for key in keys]),
-                texts=["\n".join(part for part in self._parts(stored) if part) for stored in held],
-                described=held[0].kind == "document",
-            )
 
-    def _parts(self, stored: StoredChunk) -> tuple[str, str, str]:
-        """Return the parts of a row that are indexed: headings, context and text."""
-        titled = self._settings.context != "none" or stored.kind == "document"
-        headings = heading_path(stored.title, stored.chunk.headings) if titled else ""
-        return headings, stored.context if self._situated else "", stored.chunk.full_text
+def index_rows(store: Store, mode: ContextMode, documents: Sequence[int]) -> Iterator[DocumentRows]:
+    """Yield the index rows of embedded documents: the row of the whole document, and its chunks."""
+    for document in documents:
+        held, keys = list(store.rows(document)), vector_keys_of(store, document)
+        yield DocumentRows(
+            document_id=document,
+            chunk_ids=[stored.id for stored in held],
+            vectors=np.stack([store.vector(key) for key in keys]),
+            texts=["\n".join(part for part in _parts(stored, mode) if part) for stored in held],
+            described=held[0].kind == "document",
+        )
+
+
+def _parts(stored: StoredChunk, mode: ContextMode) -> tuple[str, str, str]:
+    """Return the parts of a row that are indexed: headings, context and text."""
+    titled = mode != "none" or stored.kind == "document"
+    headings = heading_path(stored.title, stored.chunk.headings) if titled else ""
+    return headings, stored.context if mode in SITUATED else "", stored.chunk.full_text

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from local_rag.index.protocol import Contents, Indexes
 from local_rag.indexing.changes import Changes, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN, compare, distinctions_of, most_needed_first, situate
 from local_rag.indexing.contextualize import ContextJob, context_plan, plan_contexts
-from local_rag.indexing.embedding import Embedding
+from local_rag.indexing.embedding import Embedding, index_rows
 from local_rag.indexing.fingerprint import make_fingerprint
 from local_rag.indexing.summaries import document_plan, document_rows, is_summary, with_summary
 from local_rag.indexing.vectors import chunk_tokens, embedder_identity
@@ -333,7 +334,11 @@ class Indexer:
         if live and live.manifest.get("content") == manifest["content"]:
             return
         self._progress(Progress("publish", 0, 1))
-        self._indexes.publish(Contents(documents, versions, self._embedding.rows), manifest, rebuild=rebuild)
+        self._indexes.publish(
+            Contents(documents, versions, partial(index_rows, self._store, self._settings.context)),
+            manifest,
+            rebuild=rebuild,
+        )
         self.report.published = True
         self._progress(Progress("publish", 1, 1))
         self._publishing = time.monotonic() - started
@@ -341,12 +346,10 @@ class Indexer:
 
     def _manifest(self, documents: np.ndarray, versions: np.ndarray) -> dict[str, Any]:
         fingerprint = make_fingerprint(self._settings, self._embed_model, self._context_model)
-        by_id = np.argsort(documents)
-        held = sha256(np.stack([documents[by_id], versions[by_id]]).tobytes()).hexdigest()
         count, chunks, generated = count_embedded(self._store, self._embedding.plan)
         return {
             "format": _MANIFEST_FORMAT,
-            "content": key_of(_MANIFEST_FORMAT, fingerprint, held),
+            "content": content_of(fingerprint, documents, versions),
             "fingerprint": fingerprint,
             "settings": index_settings(self._settings, self._embed_model, self._context_model),
             "documents": count,
@@ -365,6 +368,13 @@ class Indexer:
             speed = f"{self._machines()}{done / (time.monotonic() - started):.0f} chunks/s"
             self._progress(Progress("embed", done, total, speed))
         self._note_given_up()
+
+
+def content_of(fingerprint: Mapping[str, Any], documents: np.ndarray, versions: np.ndarray) -> str:
+    """Return the key of everything that an index of these documents holds."""
+    by_id = np.argsort(documents)
+    held = sha256(np.stack([documents[by_id], versions[by_id]]).tobytes()).hexdigest()
+    return key_of(_MANIFEST_FORMAT, fingerprint, held)
 
 
 def seconds_until_publish(elapsed: float, spent: float, last: float, computed: float) -> float:

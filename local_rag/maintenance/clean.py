@@ -13,8 +13,8 @@ from local_rag.errors import LibraryError
 from local_rag.files import folder_bytes
 from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Indexes
-from local_rag.indexing.indexer import Indexer
 from local_rag.maintenance.erase import count_missing, forget_documents, forget_missing_in_file
+from local_rag.maintenance.removal import publish_without
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.inspection import (
     compact,
@@ -79,7 +79,7 @@ def find_documents(store: Store, paths: Iterable[Path | str]) -> Removal:
     return Removal(tuple(gone.values()), tuple(sorted(forgotten)), tuple(sorted(excluded)))
 
 
-def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Removal, *, erase: bool = False) -> None:
+def remove(store: Store, indexes: Indexes, removal: Removal, *, erase: bool = False) -> None:
     """Remove documents, publish an index without them if there is an index, then delete their text.
 
     With `erase`, nothing of them is left in any file: contexts and vectors that no other document wants, older indexes
@@ -91,8 +91,7 @@ def remove(store: Store, indexes: Indexes, indexer: Indexer | None, removal: Rem
             "`local-rag index` to completion, then erase."
         )
     store.remove(removal.documents, removal.roots, removal.excluded)
-    if indexer:
-        indexer.publish(rebuild=erase)
+    publish_without(store, indexes, {one.path for one in removal.documents}, rebuild=erase)
     purge_superseded(store, indexes)
     if erase:
         drop(

@@ -5,7 +5,7 @@ chunks want. A run therefore asks only for documents that are not embedded yet, 
 whose version it does not hold.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +85,17 @@ def count_embedded(store: Store, plan: str) -> tuple[int, int, int]:
     query = f"SELECT count(*), coalesce(sum(chunks), 0), coalesce(sum(generated), 0) {_OF_LIVE} AND plan = ? AND chunks"
     documents, chunks, generated = store.connection.execute(query, (plan,)).fetchone()
     return documents, chunks, generated
+
+
+def count_rows_of(store: Store, documents: Collection[int]) -> dict[str, int]:
+    """Count some documents, their chunks, and chunks with generated contexts, under the names of a manifest."""
+    query = "SELECT chunks, generated FROM embedding_plans WHERE document_id = ?"
+    rows = [store.connection.execute(query, (one,)).fetchone() for one in documents]
+    return {
+        "documents": len(rows),
+        "chunks": sum(chunks for chunks, _ in rows),
+        "generated_contexts": sum(generated for _, generated in rows),
+    }
 
 
 def all_embedded(store: Store) -> bool:

@@ -21,7 +21,7 @@ from local_rag.records import Progress, Role
 from local_rag.store.database import Store
 from local_rag.store.inspection import count_rows
 from tests.conftest import Run
-from tests.fakes import QUICK
+from tests.fakes import QUICK, FakeEmbedder
 
 
 @pytest.fixture
@@ -396,3 +396,52 @@ def test_an_idle_library_can_be_cleaned_while_it_is_read(folder: Path) -> None:
         before = reader.search("boat harbour", top=50)
         make().clean()
         assert reader.search("boat harbour", top=50) == before
+
+
+def test_remove_needs_no_model_and_plans_nothing(folder: Path, lib: Run) -> None:
+    (folder / "new.md").write_text("# New\n\nA new one.\n")
+    (folder / "boat.txt").write_text("The boat leaves at nine.\n")
+
+    def stop(progress: Progress) -> None:
+        if progress.stage == "publish":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make().index(progress=stop)
+    loaded = FakeEmbedder.loaded
+    with make(embed_model="/nowhere/model", context="none") as library:
+        removal = library.remove([folder / "boat.txt", folder / "norway"])
+    assert {Path(one.path).name for one in removal.documents} == {"boat.txt", "leave.md"}
+    assert FakeEmbedder.loaded == loaded
+    with make() as library:
+        found = {Path(passage.path).name for passage in library.search("the boat leave harbour", top=50)}
+        assert found == {"ireland.md", "long.md"}, "neither version of the changed one, and nothing unpublished"
+    assert make().index().published, "the rest of what was stopped"
+    assert stale(make()) == {}
+
+
+def test_after_a_removal_the_index_is_what_index_would_make(folder: Path) -> None:
+    make().remove([folder / "boat.txt"])
+    with make() as library:
+        manifest = library.manifest()
+        assert (manifest["documents"], manifest["chunks"]) == (3, library.status().chunks)
+    assert not make().index().published
+
+
+def test_a_setting_that_another_process_has_changed_stays_changed(folder: Path) -> None:
+    watching = make()
+    watching.index()
+    make(chunk_tokens=48, context="none").index()
+    (folder / "new.md").write_text("# New\n\nA new one.\n")
+    report = watching.index()
+    assert (report.added, report.changed) == (1, 0)
+    settings = plain().settings
+    assert (settings.chunk_tokens, settings.context) == (48, "none")
+
+
+def test_a_flag_that_the_environment_would_overrule_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RAG_CHUNK_TOKENS", "64")
+    library = make(chunk_tokens=32)
+    for _ in range(2):
+        library.index()
+        assert library.settings.chunk_tokens == 32
