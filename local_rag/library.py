@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -127,6 +128,9 @@ class Library:
         self._files = FileStates(parts.file_state)
         self._open = ExitStack()
         self._one_at_a_time = RLock()  # models and store serve one thread at a time
+        # A new index needs no new models: each is loaded once, until another one is asked for.
+        self._load_embedder = lru_cache(1)(parts.load_embedder)
+        self._load_reranker = lru_cache(1)(parts.load_reranker)
         self._searcher: OpenSearcher | None = None
         self._answerer: Answerer | None = None
         self._vocabulary: Vocabulary | None = None
@@ -153,6 +157,8 @@ class Library:
             if self._searcher is not None:
                 self._searcher.close()
             self._searcher = self._answerer = self._vocabulary = None
+            self._load_embedder.cache_clear()
+            self._load_reranker.cache_clear()
 
     def index(
         self, paths: Iterable[Path | str] = (), *, renew_contexts: bool = False, progress: OnProgress = _ignore
@@ -477,8 +483,8 @@ class Library:
                     self.settings,
                     self._given,
                     require_compatible=require_compatible,
-                    load_embedder=self._parts.load_embedder,
-                    load_reranker=self._parts.load_reranker,
+                    load_embedder=self._load_embedder,
+                    load_reranker=self._load_reranker,
                 )
             except (LibraryError, OSError):
                 # A writer may have replaced and removed this index while it was being opened.

@@ -6,6 +6,7 @@ worker may fail and the work may be repeated.
 
 import gc
 import itertools
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import LifoQueue, Queue
+from threading import Condition
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -38,7 +40,8 @@ from local_rag.reading.split import Splitting
 from local_rag.records import ContextKind, InstalledModel, Skipped
 
 EMBED_BATCH = 256
-_AHEAD = 3  # files that each reader reads in advance: each may be large
+_AHEAD = 3  # files that each reader reads in advance
+_WAITING = 1 << 26  # characters of text that wait to be stored, and as many in chunks
 _LONGEST_PAUSE = 1.0  # seconds between two batches while other processes work
 WORTH_TUNING = 200  # contexts to write: these take minutes, tuning takes seconds
 
@@ -119,7 +122,7 @@ class LocalWorkers:
                 for reader in readers:
                     reader.stop()
 
-            with closing(_ahead(partial(_read, free), paths, stop, len(readers))) as read:
+            with closing(_ahead(partial(_read, free), paths, stop, len(readers), _characters)) as read:
                 yield from read
 
     def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Stream[WrittenContext]:
@@ -174,21 +177,55 @@ def _read(free: "Queue[IsolatedReader]", path: Path) -> tuple[Path, ReadFile | S
         free.put(reader)
 
 
+def _characters(read: tuple[Path, ReadFile | Skipped]) -> int:
+    return 0 if isinstance(read[1], Skipped) else len(read[1].document.text)
+
+
 def _ahead(
-    function: Callable[[_Item], _Result], items: Iterable[_Item], stop: Callable[[], None], threads: int = 1
+    function: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    stop: Callable[[], None],
+    threads: int = 1,
+    weigh: Callable[[_Result], int] = lambda _result: 0,
 ) -> Stream[_Result]:
-    """Yield the results of a function in order, calling it in threads a few items ahead; `stop` aborts all calls."""
-    thread = ThreadPoolExecutor(threads)
-    called = deque[Future[_Result]]()
+    """Yield the results of a function in order, calling it in threads a few items ahead; `stop` aborts all calls.
+
+    While the results that wait weigh more than `_WAITING`, only the call whose result is next begins.
+    """
+    thread, change = ThreadPoolExecutor(threads), Condition()
+    called = deque[Future[tuple[_Result, int]]]()
+    waiting = taken = 0
+
+    def call(number: int, item: _Item) -> tuple[_Result, int]:
+        nonlocal waiting
+        with change:
+            change.wait_for(lambda: waiting <= _WAITING or number <= taken)
+        result = function(item)
+        weight = weigh(result)
+        with change:
+            waiting += weight
+        return result, weight
+
+    def take() -> _Result:
+        nonlocal waiting, taken
+        result, weight = called.popleft().result()
+        with change:
+            waiting, taken = waiting - weight, taken + 1
+            change.notify_all()
+        return result
+
     try:
-        for item in items:
-            called.append(thread.submit(function, item))
+        for number, item in enumerate(items):
+            called.append(thread.submit(call, number, item))
             if len(called) > _AHEAD * threads:
-                yield called.popleft().result()
+                yield take()
         while called:
-            yield called.popleft().result()
+            yield take()
     finally:
         thread.shutdown(wait=False, cancel_futures=True)
+        with change:
+            taken = sys.maxsize  # none waits any longer
+            change.notify_all()
         if called:
             stop()
         thread.shutdown()

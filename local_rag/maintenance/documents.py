@@ -6,6 +6,8 @@ from datetime import datetime
 from itertools import islice
 from typing import Literal
 
+import numpy as np
+
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.changes import file_state
 from local_rag.indexing.roots import Roots
@@ -42,19 +44,19 @@ def list_documents(
     store: Store, indexes: Indexes, filters: Filters, *, after: str = "", most: int | None = None
 ) -> list[ListedDocument]:
     """Return the live documents that pass the filters, by path: at most `most`, with paths after `after`."""
-    passes, live = document_filter(filters, store.roots()), indexes.live()
-    chosen = {facts.id for facts in store.facts() if passes(facts)}
-    wanted = (document for document in store.documents() if document.id in chosen and document.path > after)
-    known = {document.path: document for document in islice(sorted(wanted, key=lambda one: one.path), most)}
+    documents = store.documents_after(after)
+    if filters:
+        passes = document_filter(filters, store.roots())
+        chosen = {facts.id for facts in store.facts() if passes(facts)}
+        documents = (document for document in documents if document.id in chosen)
+    known, live = {document.path: document for document in islice(documents, most)}, indexes.live()
     states = _states(known, Roots(store, store.roots(), known))
-    indexed = set(live.chunk_ids()) if live else set()
+    indexed = set(np.intersect1d(live.documents()[0], [one.id for one in known.values()]).tolist()) if live else set()
     listed = []
     for document in known.values():
-        rows = list(store.rows(document.id))
-        chunks = [row for row in rows if row.kind == "chunk"]
-        said = chunks[0].provenance if chunks else None
-        state = states.get(document.path) or ("indexed" if {row.id for row in rows} <= indexed else "waiting")
-        whole = next((row for row in rows if row.kind == "document"), None)
+        first, chunks = store.first_row(document.id), store.count_chunks(document.id)
+        whole, said = first if first and first.kind == "document" else None, first.provenance if first else None
+        state = states.get(document.path) or ("indexed" if document.id in indexed or not chunks else "waiting")
         summary = whole.context if whole else ""
         listed.append(
             ListedDocument(
@@ -69,7 +71,7 @@ def list_documents(
                 url=(said and said.url) or None,
                 author=(said and said.author) or None,
                 tags=(said and said.tags) or None,
-                chunks=len(chunks),
+                chunks=chunks,
             )
         )
     return listed

@@ -164,6 +164,11 @@ class Store:
         """Return all live documents."""
         return self._documents("live")
 
+    def documents_after(self, path: str) -> Iterator[StoredDocument]:
+        """Yield the live documents with a path after this one, by path."""
+        rows = self.connection.execute(f"{_DOCUMENT_QUERY} WHERE live AND path > ? ORDER BY path", (path,))
+        return (stored_document(row) for row in rows)
+
     def live_ids(self) -> list[int]:
         """Return the ids of all live documents."""
         return [row[0] for row in self.connection.execute("SELECT id FROM documents WHERE live ORDER BY id")]
@@ -344,6 +349,17 @@ class Store:
             f"{_CHUNK_QUERY} WHERE {where} ORDER BY path, position", () if document_id is None else (document_id,)
         )
         return (_stored_chunk(row) for row in rows)
+
+    def first_row(self, document_id: int) -> StoredChunk | None:
+        """Return the row that stands for a document, else its first chunk; None if it has neither."""
+        query = f"{_CHUNK_QUERY} WHERE document_id = ? ORDER BY position LIMIT 1"
+        row = self.connection.execute(query, (document_id,)).fetchone()
+        return _stored_chunk(row) if row else None
+
+    def count_chunks(self, document_id: int) -> int:
+        """Count the chunks of a document."""
+        query = "SELECT count(*) FROM chunks WHERE document_id = ? AND position >= 0"
+        return int(self.connection.execute(query, (document_id,)).fetchone()[0])
 
     def chunks_by_id(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
         """Return the chunks with these ids."""

@@ -73,3 +73,18 @@ def test_as_many_calls_are_made_at_a_time_as_there_are_threads() -> None:
         return number
 
     assert list(_ahead(meet, range(6), lambda: None, 3)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_few_files_wait_if_their_texts_are_large() -> None:
+    begun, most = list[int](), 0
+
+    def read(item: int) -> int:
+        begun.append(item)
+        return item
+
+    results = _ahead(read, range(30), lambda: None, 4, lambda _item: 1 << 25)
+    for taken, result in enumerate(results):
+        assert result == taken
+        most = max(most, len(begun) - taken)
+    assert len(begun) == 30
+    assert most <= 4 + 3, "two large texts wait, and each thread has one"

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -312,3 +313,23 @@ def test_vectors_are_stored_once_a_text(library: Library, documents: Path) -> No
     report = library.index([documents])
     assert report.added == 1
     assert library.status().cached["cached_vectors"] == before
+
+
+def test_a_new_index_needs_no_new_models(documents: Path) -> None:
+    loaded = list[str]()
+
+    def load(model: InstalledModel) -> FakeEmbedder:
+        loaded.append(model.name)
+        return FakeEmbedder(model)
+
+    def indexed() -> None:
+        with Library(".local-rag", parts=EMBEDS_QUICKLY, profile="tiny", context="headings") as writer:
+            assert writer.index([documents]).published
+
+    indexed()
+    with Library(".local-rag", parts=replace(EMBEDS_QUICKLY, load_embedder=load)) as library:
+        before = {passage.path for passage in library.search("boat", rerank=False)}
+        (documents / "boats.md").write_text("# Boats\n\nEvery boat is blue.\n")
+        indexed()
+        assert {passage.path for passage in library.search("boat", rerank=False)} - before
+    assert len(loaded) == 1
