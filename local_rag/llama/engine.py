@@ -10,7 +10,7 @@ import ctypes
 import signal
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -52,6 +52,8 @@ class RunningRequest:
     generated: int = 0
     next_token: int | None = None
     row: int = -1
+    forced: list[int] = field(default_factory=list)  # tokens to put in before the model goes on by itself
+    skipped: int = 0  # generated tokens that belong to a thought
 
     @property
     def position(self) -> int:
@@ -158,6 +160,10 @@ class SharedPrefixEngine(Stoppable):
             logits = self._logits(running.row).astype(np.float64)
         finally:
             self._clear()
+        if self._begins_thought(int(logits.argmax())) and list(suffix[-len(self.model.thought) :]) != [
+            *self.model.thought
+        ]:
+            return self.log_probabilities(prefix, [*suffix, *self.model.thought])  # what it would say after thinking
         shifted = logits - logits.max()
         probabilities: np.ndarray = shifted - np.log(np.exp(shifted).sum())
         return probabilities
@@ -173,11 +179,18 @@ class SharedPrefixEngine(Stoppable):
         for cached in [cached for cached in self._cached if cached.evaluated < len(cached.tokens)]:
             self._drop(cached)
 
+    def _begins_thought(self, token: int) -> bool:
+        return token in self.model.thought[:1]
+
+    def _cells(self, request: Request) -> int:
+        """Return the number of KV cells that a request needs besides its prefix."""
+        return len(request.suffix) + request.max_tokens + len(self.model.thought)
+
     def _admit(self, request: Request) -> bool:
         """Start a request if the cache has room for it, dropping unused prefixes; return whether it started."""
         if len(self._running) >= self.sequences:
             return False
-        cells = len(request.suffix) + request.max_tokens
+        cells = self._cells(request)
         if len(request.prefix) + cells > self.context_tokens:
             raise ModelError(
                 f"A prompt of {len(request.prefix) + cells} tokens does not fit into {self.context_tokens} tokens."
@@ -224,7 +237,7 @@ class SharedPrefixEngine(Stoppable):
         """Drop unused prefixes, oldest first, until `cells` cells and two sequences are free."""
         while True:
             used = sum(len(cached.tokens) for cached in self._cached) + sum(
-                len(running.request.suffix) + running.request.max_tokens for running in self._running
+                self._cells(running.request) for running in self._running
             )
             # Every running request and every cached prefix holds one sequence, now or later.
             if used + cells <= self.context_tokens and len(self._cached) + len(self._running) < 2 * self.sequences:
@@ -348,14 +361,23 @@ class SharedPrefixEngine(Stoppable):
         return np.ctypeslib.as_array(ctypes.cast(pointer, ctypes.POINTER(ctypes.c_float)), shape=(size,))
 
     def _sample(self, running: RunningRequest) -> Iterator[Token]:
-        """Yield the most likely token; end the request at an end token or at its limit."""
+        """Yield the most likely token; end the request at an end token or at its limit.
+
+        A model that begins to think is made to end its thought at once: it is no part of the answer.
+        """
         token = int(self._logits(running.row).argmax())
+        if running.generated == 0 and self._begins_thought(token):
+            running.forced = list(self.model.thought)
+        if running.forced:
+            running.next_token = running.forced.pop(0)
+            running.skipped += 1
+            return
         key = running.request.key
         whole = self.model.ends(token)
         if not whole:
             self.counts.generated += 1
             running.next_token = token
             yield Token(key, token)
-        if whole or running.generated + 1 >= running.request.max_tokens:
+        if whole or running.generated - running.skipped + 1 >= running.request.max_tokens:
             self._release(running)
             yield Token(key, None, whole)

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from local_rag.errors import ModelError
+from local_rag.llama.thoughts import CLOSING, OPENING
 from local_rag.llama.variants import FORCED, find_variants, load_variant
 
+_SENTINELS = ("\n", "=", "x")  # what a text is tokenized after, where it would otherwise get a space
 _log_callback: Any = None
 _native_messages: list[str] = []
 
@@ -53,6 +55,15 @@ def cannot_share(path: Path) -> ModelError:
     )
 
 
+def _without_thoughts(tail: str) -> str:
+    """Close what a template opened for thoughts although it was told that there are none."""
+    if OPENING in tail and CLOSING not in tail.rpartition(OPENING)[2]:
+        return f"{tail}\n{CLOSING}\n\n"
+    if tail.rstrip().endswith("<|start|>assistant"):  # gpt-oss thinks in a channel of its own
+        return f"{tail}<|channel|>final<|message|>"
+    return tail
+
+
 class LlamaModel:
     """Hold the weights and vocabulary of one GGUF file, or only the vocabulary, which loads at once."""
 
@@ -74,6 +85,9 @@ class LlamaModel:
         self.context_length = int(self._field(f"{self._field('general.architecture')}.context_length") or 0)
         self._frames: dict[str, tuple[str, str]] = {}
         self._require_attention()
+        # A SentencePiece vocabulary may put a space before every text, also where a prompt only goes on.
+        self._adds_space = self.detokenize(self._raw_tokens("x", special=False)) == " x"
+        self.thought = self._empty_thought()
 
     def __enter__(self) -> Self:
         return self
@@ -104,6 +118,17 @@ class LlamaModel:
         Keep `special` false for text from documents. If it were true, a document with `<|im_end|>` in it could end the
         prompt and continue as the user.
         """
+        if not self._adds_space or not text:
+            return self._raw_tokens(text, special=special)
+        for first in _SENTINELS:
+            alone, both = (self._raw_tokens(one, special=special) for one in (first, first + text))
+            if both[: len(alone)] == alone and self.detokenize([*alone, *both[len(alone) :]]) == f" {first}{text}":
+                return both[len(alone) :]
+            if special and both[: len(alone)] == alone:  # special tokens have no text to compare
+                return both[len(alone) :]
+        return self._raw_tokens(text, special=special)
+
+    def _raw_tokens(self, text: str, *, special: bool) -> list[int]:
         data = text.encode("utf-8", "replace")
         size = len(data) + 8
         while True:
@@ -136,6 +161,19 @@ class LlamaModel:
             self._frames[system] = self._render_frame(system)
         return self._frames[system]
 
+    def _empty_thought(self) -> tuple[int, ...]:
+        """Return the tokens of a thought without content, or nothing if the vocabulary has no marks for thoughts."""
+        opening, closing = (self._raw_tokens(mark, special=True) for mark in (OPENING, CLOSING))
+        if len(opening) != 1 or len(closing) != 1:
+            return ()
+        gap = self.tokenize("\n\n")
+        return (*opening, *gap, *closing, *gap)
+
+    def _with_bos(self, head: str, bos: str) -> str:
+        """Put the token that begins every text in front, if the vocabulary asks for it and the template forgot it."""
+        wanted = bos and native().llama_vocab_get_add_bos(self._vocabulary)
+        return bos + head if wanted and not head.startswith(bos) else head
+
     def _field(self, name: str) -> str:
         buffer = ctypes.create_string_buffer(256)
         found = native().llama_model_meta_val_str(self.handle, name.encode(), buffer, len(buffer))
@@ -159,6 +197,7 @@ class LlamaModel:
         def refuse(reason: str) -> None:
             raise jinja2.TemplateError(reason)
 
+        bos = token_text(llama.llama_vocab_bos(self._vocabulary))
         marker, reason = "\u241euser message\u241e", "it leaves out the system text or the user's message"
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
@@ -175,7 +214,10 @@ class LlamaModel:
                 text = environment.from_string(template.decode()).render(
                     messages=messages,
                     add_generation_prompt=True,
-                    bos_token=token_text(llama.llama_vocab_bos(self._vocabulary)),
+                    # Qwen and SmolLM know the one name, Granite and DeepSeek the other.
+                    enable_thinking=False,
+                    thinking=False,
+                    bos_token=bos,
                     eos_token=token_text(llama.llama_vocab_eos(self._vocabulary)),
                 )
             except Exception as error:  # noqa: BLE001  a template is a program and can raise anything
@@ -183,5 +225,5 @@ class LlamaModel:
                 continue
             head, found, tail = text.partition(marker)
             if found and system.strip() in head:
-                return head, tail
+                return self._with_bos(head, bos), _without_thoughts(tail)
         raise ModelError(f"The chat template of {self.path} cannot be used ({reason}); choose another model.")

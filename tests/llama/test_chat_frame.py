@@ -21,7 +21,7 @@ SYSTEM_FIRST, SYSTEM_IN_FRONT = "<system>Be brief.</system><user>", "<user>Be br
 
 
 def frame(template: str, folder: Path) -> tuple[str, str]:
-    with open_vocabulary(save_model(folder / "m.gguf", "llama", template=template)) as vocabulary:
+    with open_vocabulary(save_model(folder / "m.gguf", "llama", template=template, add_bos=False)) as vocabulary:
         return vocabulary.chat_frame("Be brief.")
 
 

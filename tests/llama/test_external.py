@@ -167,7 +167,7 @@ def test_odds_that_are_not_told_are_asked_for_once(engine: Engine) -> None:
         ({"raw": b"<html>not an engine</html>"}, "is not JSON|cannot be reached"),
         ({"status": 500}, r"answered 500 \(.*Unrecognized request argument.*\); see its own log"),
         ({"raw": b'data: {"error": {"message": "out of memory"}}\n'}, "reported an error .*out of memory"),
-        ({"reply": lambda _prompt: "x" * 5_000_000}, "did not stop writing"),
+        ({"raw": b"data: " + b"x" * 5_000_000}, "did not stop writing"),
     ],
 )
 def test_faults_of_an_engine_are_one_sentence(engine: Engine, change: dict[str, object], message: str) -> None:

@@ -6,18 +6,33 @@ from typing import Literal
 import numpy as np
 from gguf import GGUFWriter, TokenType
 
-Kind = Literal["llama", "gemma2", "mamba", "lfm2"]
+Kind = Literal["llama", "qwen2", "qwen3", "qwen3moe", "granite", "gemma2", "gemma3", "smollm3", "phi3", "mamba", "lfm2"]
 WINDOW = 16  # tokens that the first layer of gemma2 looks back
 CHAT = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant: "
 _WIDTH, _HEADS, _FORWARD = 64, 4, 128
+_EXPERTS, _EXPERTS_USED = 4, 2
 _INNER, _STATE, _CONVOLVED, _STEP_RANK = 128, 8, 4, 4
 _SPECIAL = ["<unk>", "<s>", "</s>"]
+_THOUGHTS = ["<think>", "</think>"]
+_NORMS = {"qwen3", "qwen3moe", "gemma3", "lfm2"}  # of queries and keys
 
 Shapes = dict[str, tuple[int, ...]]
 
 
-def save_model(path: Path, kind: Kind, *, template: str = CHAT) -> Path:
-    """Write a model of two layers: llama attends fully, gemma2 partly to a window, mamba is recurrent, lfm2 hybrid."""
+def save_model(
+    path: Path,
+    kind: Kind,
+    *,
+    template: str = CHAT,
+    spare: int = 0,
+    thoughts: tuple[int, int] | None = None,
+    space_prefix: bool = False,
+    add_bos: bool | None = None,
+) -> Path:
+    """Write a model of two layers: mamba is recurrent, lfm2 hybrid, gemma attends partly to a window, others fully.
+
+    `spare` tokens stand for no text and are what the model likes best; two of them may begin and end `thoughts`.
+    """
     writer = GGUFWriter(path, kind)
     writer.add_context_length(4096)
     writer.add_embedding_length(_WIDTH)
@@ -25,8 +40,20 @@ def save_model(path: Path, kind: Kind, *, template: str = CHAT) -> Path:
     writer.add_feed_forward_length(0 if kind == "mamba" else _FORWARD)
     writer.add_head_count(0 if kind == "mamba" else _HEADS)
     writer.add_layer_norm_rms_eps(1e-5)
-    if kind == "gemma2":
+    if kind in {"gemma2", "gemma3"}:
         writer.add_sliding_window(WINDOW)
+    elif kind == "phi3":
+        writer.add_rope_dimension_count(_WIDTH // _HEADS)
+        writer.add_rope_scaling_orig_ctx_len(4096)
+    elif kind == "granite":
+        writer.add_logit_scale(2.0)
+        writer.add_residual_scale(0.9)
+        writer.add_embedding_scale(1.5)
+        writer.add_attention_scale(0.2)
+    elif kind == "qwen3moe":
+        writer.add_expert_count(_EXPERTS)
+        writer.add_expert_used_count(_EXPERTS_USED)
+        writer.add_expert_feed_forward_length(_FORWARD)
     elif kind == "lfm2":
         writer.add_head_count_kv([0, _HEADS])
         writer.add_shortconv_l_cache(_CONVOLVED)
@@ -37,6 +64,10 @@ def save_model(path: Path, kind: Kind, *, template: str = CHAT) -> Path:
         writer.add_ssm_time_step_rank(_STEP_RANK)
     tokens = [*_SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581"]
     kinds = [TokenType.UNKNOWN, TokenType.CONTROL, TokenType.CONTROL, *[TokenType.BYTE] * 256, TokenType.NORMAL]
+    tokens += [f"<spare{number}>" for number in range(spare)]
+    kinds += [TokenType.USER_DEFINED] * spare
+    for token, mark in zip(thoughts or (), _THOUGHTS, strict=False):
+        tokens[token] = mark
     writer.add_tokenizer_model("llama")
     writer.add_token_list(tokens)
     writer.add_token_scores([0.0] * len(tokens))
@@ -44,9 +75,12 @@ def save_model(path: Path, kind: Kind, *, template: str = CHAT) -> Path:
     writer.add_unk_token_id(0)
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
-    writer.add_add_space_prefix(False)
+    writer.add_add_space_prefix(space_prefix)
+    if add_bos is not None:
+        writer.add_add_bos_token(add_bos)
     writer.add_chat_template(template)
     for name, weights in _weights(kind, len(tokens)).items():
+        weights[len(tokens) - spare :] *= 4 if name == "token_embd.weight" and spare else 1
         writer.add_tensor(name, weights.astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -85,15 +119,24 @@ def _layer(kind: Kind, layer: int) -> Shapes:
             "ssm_out.weight": (_WIDTH, _INNER),
         }
     shapes: Shapes = {"attn_norm.weight": (_WIDTH,), "ffn_norm.weight": (_WIDTH,)}
-    shapes |= {f"ffn_{name}.weight": (_FORWARD, _WIDTH) for name in ("gate", "up")}
-    shapes |= {"ffn_down.weight": (_WIDTH, _FORWARD)}
+    if kind == "qwen3moe":
+        shapes |= {"ffn_gate_inp.weight": (_EXPERTS, _WIDTH), "ffn_down_exps.weight": (_EXPERTS, _WIDTH, _FORWARD)}
+        shapes |= {f"ffn_{name}_exps.weight": (_EXPERTS, _FORWARD, _WIDTH) for name in ("gate", "up")}
+    elif kind == "phi3":
+        shapes |= {"ffn_up.weight": (2 * _FORWARD, _WIDTH), "ffn_down.weight": (_WIDTH, _FORWARD)}
+        return shapes | {"attn_qkv.weight": (3 * _WIDTH, _WIDTH), "attn_output.weight": square}
+    else:
+        shapes |= {f"ffn_{name}.weight": (_FORWARD, _WIDTH) for name in ("gate", "up")}
+        shapes |= {"ffn_down.weight": (_WIDTH, _FORWARD)}
     if kind == "lfm2" and layer == 0:
         convolution: Shapes = {"in_proj.weight": (3 * _WIDTH, _WIDTH), "out_proj.weight": square}
         convolution |= {"conv.weight": (_WIDTH, _CONVOLVED)}
         return shapes | {f"shortconv.{name}": shape for name, shape in convolution.items()}
     shapes |= {f"attn_{name}.weight": square for name in ("q", "k", "v", "output")}
-    if kind == "lfm2":
+    if kind == "qwen2":
+        shapes |= {f"attn_{name}.bias": (_WIDTH,) for name in ("q", "k", "v")}
+    if kind in _NORMS:
         shapes |= {f"attn_{name}_norm.weight": (_WIDTH // _HEADS,) for name in ("q", "k")}
-    if kind == "gemma2":
+    if kind in {"gemma2", "gemma3"}:
         shapes |= {f"post_{name}.weight": (_WIDTH,) for name in ("attention_norm", "ffw_norm")}
     return shapes
