@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 DEFAULT_FOLDER = Path(".local-rag")  # of a library, in the current folder
+AUDIT_FILE = "audit.jsonl"  # who asked what, in the library's folder
 SETTINGS_FILE = "settings.toml"  # the user's own settings, in the library's folder
 # The file in which `scrape` records the pages of a folder; reading takes the URL of a PDF from it.
 SCRAPE_STATE = ".scrape.json"

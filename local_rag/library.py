@@ -42,7 +42,7 @@ from local_rag.maintenance.contents import (
     whole_document,
 )
 from local_rag.maintenance.documents import ListedDocument, list_documents
-from local_rag.maintenance.erase import forget_missing
+from local_rag.maintenance.erase import finish_erasing, forget_missing
 from local_rag.maintenance.file_states import FileStates
 from local_rag.maintenance.repair import repair_index, repair_store
 from local_rag.maintenance.roots import Root, list_roots, move_root
@@ -72,7 +72,9 @@ from local_rag.settings import REMEMBERED, Settings, explicit_settings, index_se
 from local_rag.store.caches import count_use
 from local_rag.store.connect import is_library, remembered
 from local_rag.store.database import Store, StoredDocument
+from local_rag.store.erasing import erasing
 from local_rag.store.history import History
+from local_rag.store.inspection import is_unfinished
 from local_rag.store.lock import library_lock, locked_store
 from local_rag.store.questions import QUESTIONS_FILE, add_question
 from local_rag.store.storage_errors import storage_errors
@@ -176,7 +178,10 @@ class Library:
             self._forget_remembered_flags()
             store.add_roots(roots)
             store.include(roots)
-            return indexer.run(roots, renew_contexts=renew_contexts)
+            report = indexer.run(roots, renew_contexts=renew_contexts)
+            if erasing(store) and not is_unfinished(store, self._indexes.live()):
+                finish_erasing(store, self._indexes)
+            return report
 
     @contextmanager
     def writing(
@@ -210,7 +215,7 @@ class Library:
         With `erase` no trace of them stays in any file of the library, neither contexts nor vectors.
         """
         with locked_store(self.folder) as store:
-            removal = find_documents(store, paths)
+            removal = find_documents(store, paths, erase=erase)
             if not dry_run:
                 remove(store, self._indexes, removal, erase=erase)
             return removal

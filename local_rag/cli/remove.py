@@ -7,6 +7,7 @@ import click
 
 from local_rag.cli.options import Command, json_option, library_options, open_library
 from local_rag.display import display_path, one_line, printable, printable_json
+from local_rag.files import AUDIT_FILE
 
 
 @click.command(cls=Command)
@@ -30,15 +31,21 @@ def command(paths: tuple[Path, ...], library: Path, erase: bool, dry_run: bool, 
             "documents": documents,
             "forgotten_folders": list(map(str, removal.roots)),
             "excluded": list(map(str, removal.excluded)),
+            "earlier": list(removal.earlier),
         }
         click.echo(printable_json(report))
         return
     lines = [f"{'Would remove' if dry_run else 'Removed'} {len(documents)} documents:"]
     lines += [f"  {one_line(display_path(path))}" for path in documents]
+    if removal.earlier:
+        lines.append(f"{'Would erase' if dry_run else 'Erased'} what is kept of documents that were removed before:")
+        lines += [f"  {one_line(display_path(path))}" for path in removal.earlier]
     lines += [f"No longer indexed: {display_path(root)}" for root in removal.roots]
     lines += [f"`local-rag index` will skip from now on: {display_path(path)}" for path in removal.excluded]
     if erase and not dry_run:
         lines.append("The library contains no trace of them.")
+        if (library / AUDIT_FILE).exists():
+            lines.append(f"The audit log {display_path(library / AUDIT_FILE)} is not changed: it holds what was asked.")
     elif not dry_run:
         lines.append("Their contexts and vectors stay cached; run `local-rag clean` to delete them.")
     click.echo(printable("\n".join(lines)))

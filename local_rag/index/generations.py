@@ -247,13 +247,13 @@ class Generations:
         new = [one for one in contents.documents.tolist() if one in wanted] if wanted else []
         written = self._segments.write(contents.rows(new) if new else (), wanted)
         parts += written
-        self._switch(contents, parts, manifest)
+        self._switch(contents.documents, parts, manifest)
         self._remove_all_but(before, self.live_name())  # the previous one stays for readers that are opening it
         for _ in range(max(1, len(written))):
             if (merged := self._segments.merge(parts)) is None:
                 return
             parts = merged
-            self._switch(contents, parts, manifest)
+            self._switch(contents.documents, parts, manifest)
             self._remove_all_but(before, self.live_name())
 
     def _live_segments(self) -> list[SegmentPart]:
@@ -268,14 +268,27 @@ class Generations:
         except DamagedLibraryError:
             return []
 
-    def _switch(self, contents: Contents, parts: Sequence[SegmentPart], manifest: Mapping[str, Any]) -> None:
+    def expunge(self) -> None:
+        """Publish the live index again with the segments rewritten that hold removed documents."""
+        live = self.live()
+        parts = live.segments() if live else []
+        if live is None or all(alive.all() for _, alive in parts):
+            return
+        before = self.live_name()
+        self._remove_all_but(before)
+        documents = open_array(live.folder / "documents.npy", mapped=False)
+        kept = [part if part[1].all() else self._segments.rewrite(part) for part in parts if part[1].any()]
+        self._switch(documents, kept, live.manifest)
+        self._remove_all_but(before, self.live_name())
+
+    def _switch(self, documents: np.ndarray, parts: Sequence[SegmentPart], manifest: Mapping[str, Any]) -> None:
         """Write a generation that lists these segments, and make it the live one."""
         folders = (folder.name for folder in self._generations.iterdir())
         numbers = [int(name) for name in (self.live_name(), *folders) if name.isdigit()]
         name = f"{max(numbers, default=0) + 1:06}"
         temporary = self._generations / f"{name}.tmp"
         temporary.mkdir()
-        write_array(temporary / "documents.npy", contents.documents.astype(np.int64))
+        write_array(temporary / "documents.npy", documents.astype(np.int64))
         gone = [
             (int(segment.folder.name), one) for segment, alive in parts for one in segment.documents[~alive].tolist()
         ]

@@ -160,6 +160,9 @@ class Indexes(Protocol):
         removed.
         """
 
+    def expunge(self) -> None:
+        """Leave nothing in the live index of documents that were removed from it; other indexes keep theirs."""
+
     def prune(self) -> None:
         """Remove every index except the live one, so nothing that was erased is left in any of them."""
 

@@ -47,6 +47,11 @@ class Segments:
         of_batch = [versions[one.document_id] for one in batch]
         return self._make(lambda folder: write_segment(folder, batch, of_batch))
 
+    def rewrite(self, part: SegmentPart) -> SegmentPart:
+        """Write a segment again with the documents that are alive, and nothing of the others."""
+        part[0].require_whole()  # once copied, damage would go unnoticed
+        return self._make(partial(merge_segments, sources=[part]))
+
     def merge(self, parts: Sequence[SegmentPart]) -> list[SegmentPart] | None:
         """Merge once: some segments of similar size, or what is left of a segment that has lost half of its rows.
 

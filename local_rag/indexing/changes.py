@@ -14,6 +14,7 @@ from local_rag.reading.mailbox import content_sha256, mailbox_of
 from local_rag.reading.walk import Walk
 from local_rag.records import Skipped
 from local_rag.store.database import Store, StoredDocument
+from local_rag.store.hidden_paths import hidden_among
 
 
 class ScannedFile(NamedTuple):
@@ -141,7 +142,8 @@ def compare_folders(
     """
     known = {document.path: document for document in store.documents()}
     roots, skipped, unseen = Roots(store, given, known, disk), list[Skipped](), set[str]()
-    walk = Walk(exclude=[store.folder, *store.excluded(), *roots.unreachable], disk=disk)
+    excluded = store.excluded()
+    walk = Walk(exclude=[store.folder, *excluded, *roots.unreachable], is_erased=hidden_among(excluded), disk=disk)
 
     def files() -> Iterable[ScannedFile]:
         for item in walk.files(roots.present):

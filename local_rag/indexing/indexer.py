@@ -8,7 +8,7 @@ follow while contexts are written, so `ask` need not wait for the last context.
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -43,6 +43,7 @@ from local_rag.store.embedding_plans import (
     documents_wanting,
     embedded_versions,
 )
+from local_rag.store.history import kept_history
 from local_rag.store.inspection import count_missing_contexts, purge_superseded
 
 _FEW_CONTEXTS = 20  # so few are written before the first generation is published
@@ -135,6 +136,7 @@ class Indexer:
         split_key = self.split_key(splitting)
         found = compare_folders(self._store, given, split_key, disk=self._disk)
         changes, known_bad = found.changes, self._store.unread()
+        self._move_in_history({stored.path: str(file.path) for file, stored in changes.moved.items()})
         unread, waiting = list[Skipped](), dict[Path, ScannedFile]()
         for one in changes.to_read:
             before = known_bad.get(one.path)
@@ -165,6 +167,12 @@ class Indexer:
         report.removed_paths = sorted(Path(stored.path) for stored in changes.gone if stored not in moved_from)
         report.removed = len(report.removed_paths)
         report.unreachable = sorted(found.roots.unreachable)
+
+    def _move_in_history(self, moved: Mapping[str, str]) -> None:
+        """Let the history find documents by their present paths, so that they can be erased from it."""
+        with suppress(LibraryError), kept_history(self._store.folder) as history:
+            if history and moved:
+                history.move_documents(moved)
 
     def _embeds_at_once(self, files: int) -> bool:
         """Say whether chunks are embedded while further files are read: if they need not wait for a context."""

@@ -1,9 +1,6 @@
 """Remove documents from a library, and delete what it no longer needs."""
 
-import itertools
 import os
-import re
-import shutil
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,11 +10,21 @@ from local_rag.errors import LibraryError
 from local_rag.files import folder_bytes
 from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Indexes
-from local_rag.maintenance.erase import count_missing, forget_documents, forget_missing_in_file
+from local_rag.maintenance.erase import (
+    count_missing,
+    delete_files,
+    finish_erasing,
+    forget_missing_in_file,
+    leftovers,
+    publish_without_erased,
+    require_finished,
+    traces,
+)
 from local_rag.maintenance.removal import publish_without
 from local_rag.store.database import Store, StoredDocument
+from local_rag.store.erasing import begin_erasing, erasing
+from local_rag.store.hidden_paths import hidden_among
 from local_rag.store.inspection import (
-    compact,
     count_rows,
     drop,
     drop_unused_distinctions,
@@ -28,17 +35,20 @@ from local_rag.store.inspection import (
     shrink,
 )
 
-# Only files with names that this program gives are deleted.
-_LEFTOVER = re.compile(r"library\.sqlite3\.(?:damaged(?:-wal|-shm)?|salvaged\.tmp.*)|\.CURRENT\.\d+\.tmp")
-
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What `remove` deletes; `index` skips the `excluded` paths from now on."""
+    """What `remove` deletes; `index` skips the `excluded` paths from now on.
+
+    `named` are the paths that were given, and `earlier` those that only the history, a recorded question or a removed
+    document names.
+    """
 
     documents: tuple[StoredDocument, ...]
     roots: tuple[Path, ...]
     excluded: tuple[Path, ...]
+    named: tuple[Path, ...]
+    earlier: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,49 +69,53 @@ class Cleaning:
     kept_caches: bool
 
 
-def find_documents(store: Store, paths: Iterable[Path | str]) -> Removal:
-    """Find the documents at or below each path, and the roots to forget; raise LibraryError if there are none."""
-    roots, documents = store.roots(), store.documents()
+def find_documents(store: Store, paths: Iterable[Path | str], *, erase: bool = False) -> Removal:
+    """Find the documents at or below each path, and the roots to forget; raise LibraryError if there are none.
+
+    With `erase`, a path is enough that only the history, a recorded question or a removed document names.
+    """
+    roots, documents, is_erased = store.roots(), store.documents(), hidden_among(store.excluded())
     gone: dict[str, StoredDocument] = {}
     forgotten, excluded = set[Path](), set[Path]()
+    named = set[Path]()
     for given in paths:
         path = Path(os.path.abspath(Path(given).expanduser()))  # noqa: PTH100  a link is removed under its own path
         both = {path, path.resolve()}
         below = [one for one in documents if any(Path(one.path).is_relative_to(base) for base in both)]
-        named = {root for root in roots if any(root.is_relative_to(base) for base in both)}
-        if not below and not named:
+        below_roots = {root for root in roots if any(root.is_relative_to(base) for base in both)}
+        known = erase and (traces(store, both) or any(is_erased(str(base)) for base in both))
+        if not (below or below_roots or known):
             raise LibraryError(f"The library holds nothing at or below {path}; `local-rag status` lists its folders.")
         gone |= {one.path: one for one in below}
-        forgotten |= named
+        forgotten |= below_roots
         excluded |= {base for base in both for root in roots if base != root and base.is_relative_to(root)}
+        named |= both
     kept = set(roots) - forgotten
     excluded = {path for path in excluded if any(path.is_relative_to(root) for root in kept)}
-    return Removal(tuple(gone.values()), tuple(sorted(forgotten)), tuple(sorted(excluded)))
+    earlier = sorted({path for _, path in traces(store, named)} - gone.keys()) if erase else ()
+    return Removal(
+        tuple(gone.values()), tuple(sorted(forgotten)), tuple(sorted(excluded)), tuple(sorted(named)), tuple(earlier)
+    )
 
 
 def remove(store: Store, indexes: Indexes, removal: Removal, *, erase: bool = False) -> None:
     """Remove documents, publish an index without them if there is an index, then delete their text.
 
-    With `erase`, nothing of them is left in any file: contexts and vectors that no other document wants, older indexes
-    and damaged copies are deleted too. Deleted rows are overwritten.
+    With `erase`, nothing of them is left in any file. An erasure that was killed is finished too.
     """
-    if erase and is_unfinished(store, indexes.live()):
-        raise LibraryError(
-            "The last `index` is unfinished, so it is not known yet which contexts belong to these documents; run "
-            "`local-rag index` to completion, then erase."
-        )
-    store.remove(removal.documents, removal.roots, removal.excluded)
-    publish_without(store, indexes, {one.path for one in removal.documents}, rebuild=erase)
-    purge_superseded(store, indexes)
     if erase:
-        drop(
-            store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))}, wanted=False
-        )
-        documents = removal.documents
-        forget_documents(store, {one.path for one in documents}, {one.sha256 for one in documents})
-        indexes.prune()
-        _delete(_leftovers(store.folder))
-        compact(store)
+        if not erasing(store):  # one that was killed has left no finished index
+            require_finished(store, indexes)
+        earlier = traces(store, removal.named)
+        hashes = {one.sha256 for one in removal.documents} | {sha256 for sha256, _ in earlier if sha256}
+        begin_erasing(store, removal.documents, removal.named, hashes, removal.roots)
+    else:
+        store.remove(removal.documents, removal.roots, removal.excluded)
+    publish_without(store, indexes, {one.path for one in removal.documents})
+    if erase or (erasing(store) and not is_unfinished(store, indexes.live())):
+        finish_erasing(store, indexes)
+    else:
+        purge_superseded(store, indexes)
 
 
 def clean(folder: Path, indexes: Indexes, *, dry_run: bool) -> Cleaning:
@@ -109,12 +123,15 @@ def clean(folder: Path, indexes: Indexes, *, dry_run: bool) -> Cleaning:
 
     Files are deleted first: on a full disk, SQLite needs their space to delete rows. The caller holds the lock.
     """
-    with closing(Store(folder)):  # raises for a folder that is no library of this version
-        pass
-    folders, leftovers = indexes.unused(indexes.live_name()), _leftovers(folder)
-    before, freed = folder_bytes(folder), sum(folder_bytes(path) for path in (*folders, *leftovers))
+    with closing(Store(folder)) as store:  # raises for a folder that is no library of this version
+        begun = bool(erasing(store))
+    if begun and not dry_run:
+        with closing(Store(folder, write=True)) as store:
+            publish_without_erased(store, indexes)
+    folders, left = indexes.unused(indexes.live_name()), leftovers(folder)
+    before, freed = folder_bytes(folder), sum(folder_bytes(path) for path in (*folders, *left))
     if not dry_run:
-        _delete(folders, leftovers)
+        delete_files(folders, left)
     with closing(Store(folder, write=True)) as store, store.transaction(keep=not dry_run):
         superseded = count_rows(store)["superseded_documents"]
         purge_superseded(store, indexes)
@@ -128,13 +145,17 @@ def clean(folder: Path, indexes: Indexes, *, dry_run: bool) -> Cleaning:
         freed += sum((contexts | vectors).values())
     if not dry_run:
         with closing(Store(folder, write=True)) as store:
+            if erasing(store) and not kept:
+                finish_erasing(store, indexes)
             forget_missing_in_file(store, indexes)
             shrink(store)
+        indexes.expunge()
+        indexes.prune()
         freed = before - folder_bytes(folder)
     unfinished = [path for path in folders if path.suffix == ".tmp" or path.parent.name == SEGMENTS]
     return Cleaning(
         generations=tuple(path.name for path in folders if path not in unfinished),
-        leftovers=tuple(path.name for path in (*leftovers, *unfinished)),
+        leftovers=tuple(path.name for path in (*left, *unfinished)),
         documents=superseded,
         turns=turns,
         contexts=len(contexts),
@@ -142,13 +163,3 @@ def clean(folder: Path, indexes: Indexes, *, dry_run: bool) -> Cleaning:
         bytes=freed,
         kept_caches=kept,
     )
-
-
-def _leftovers(folder: Path) -> list[Path]:
-    """Return the files that killed runs and repairs have left."""
-    return sorted(path for path in folder.iterdir() if _LEFTOVER.fullmatch(path.name))
-
-
-def _delete(*groups: Iterable[Path]) -> None:
-    for path in itertools.chain(*groups):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -1,11 +1,34 @@
-"""Forget what the history quotes of documents that the library no longer holds, or that are erased."""
+"""Leave nothing of erased documents in any file, and forget what quotes documents that the library no longer holds.
 
-from collections.abc import Collection
+What is to be erased is recorded in the store before anything is deleted, so a run that was killed, or that failed, is
+finished by the next `remove`, `index` or `clean`.
+"""
 
+import itertools
+import re
+import shutil
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from local_rag.errors import LibraryError
 from local_rag.index.protocol import Indexes, content_key
+from local_rag.maintenance.removal import publish_without
 from local_rag.store.database import Store
+from local_rag.store.erasing import Erasing, earlier_documents, end_erasing, erasing, forget_names
 from local_rag.store.history import History, IsGone, kept_history
-from local_rag.store.questions import forget_questions
+from local_rag.store.inspection import (
+    compact,
+    drop,
+    drop_unused_distinctions,
+    is_unfinished,
+    orphaned_contexts,
+    orphaned_vectors,
+    purge_superseded,
+)
+from local_rag.store.questions import forget_questions, questioned_documents
+
+# Only files with names that this program gives are deleted.
+_LEFTOVER = re.compile(r"library\.sqlite3\.(?:damaged(?:-wal|-shm)?|salvaged\.tmp.*)|\.CURRENT\.\d+\.tmp")
 
 
 def forget_missing(store: Store, indexes: Indexes, history: History) -> int:
@@ -34,16 +57,63 @@ def _missing(store: Store) -> IsGone:
     return lambda sha256, path: bool(sha256) and not store.holds(sha256, path)
 
 
-def forget_documents(store: Store, paths: Collection[str], hashes: Collection[str]) -> None:
-    """Forget every turn and recorded question about documents with these paths or contents, and all cached answers.
+def traces(store: Store, bases: Collection[Path]) -> list[tuple[str, str]]:
+    """Return SHA-256 and path of what anything but the live documents knows at or below these paths."""
+    named = Erasing(frozenset(map(str, bases)))
+    found = earlier_documents(store, bases) + questioned_documents(store.folder)
+    with kept_history(store.folder) as history:
+        found += history.documents() if history else []
+    return [(sha256, path) for sha256, path in found if named.names(path)]
 
-    Of a content that another live document has too, only what is about the given paths is forgotten.
+
+def publish_without_erased(store: Store, indexes: Indexes) -> None:
+    """Publish the live index without the documents that are being erased, if it holds any of them."""
+    work = erasing(store)
+    publish_without(store, indexes, [path for path in store.superseded_paths() if work.names(path)])
+
+
+def finish_erasing(store: Store, indexes: Indexes) -> None:
+    """Leave nothing of what is being erased in any file.
+
+    Contexts and vectors that no document wants are deleted, also older indexes and damaged copies. Can be repeated.
     """
+    publish_without_erased(store, indexes)
+    require_finished(store, indexes)
+    work = erasing(store)
 
     def is_gone(sha256: str, path: str) -> bool:
-        return path in paths or (sha256 in hashes and not store.holds("", path))
+        return work.names(path) or (sha256 in work.hashes and not store.holds("", path))
 
+    purge_superseded(store, indexes)
+    drop(store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))}, wanted=False)
+    drop_unused_distinctions(store)
     with kept_history(store.folder) as history:
         if history:
             history.forget_documents(is_gone, erased=True)
     forget_questions(store.folder, is_gone)
+    indexes.expunge()
+    indexes.prune()
+    delete_files(leftovers(store.folder))
+    forget_names(store)
+    compact(store)
+    end_erasing(store)
+
+
+def require_finished(store: Store, indexes: Indexes) -> None:
+    """Raise LibraryError if an unfinished run of `index` leaves it unknown which contexts and vectors are needed."""
+    if is_unfinished(store, indexes.live()):
+        raise LibraryError(
+            "The last `index` is unfinished, so it is not known yet which contexts belong to these documents; run "
+            "`local-rag index` to completion, then erase."
+        )
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Return the files that killed runs and repairs have left."""
+    return sorted(path for path in folder.iterdir() if _LEFTOVER.fullmatch(path.name))
+
+
+def delete_files(*groups: Iterable[Path]) -> None:
+    """Delete files and folders."""
+    for path in itertools.chain(*groups):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()

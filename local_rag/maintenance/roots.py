@@ -9,6 +9,7 @@ from local_rag.errors import LibraryError
 from local_rag.files import is_utf8
 from local_rag.indexing.roots import Roots, require_no_library
 from local_rag.store.database import Store
+from local_rag.store.history import kept_history
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +52,9 @@ def move_root(store: Store, former: Path | str, present: Path | str) -> int:
             f"`local-rag remove {new}`."
         )
     documents = store.count_below(old)
+    with kept_history(store.folder) as history:
+        if history:
+            below = [path for _, path in history.documents() if Path(path).is_relative_to(old)]
+            history.move_documents({path: str(new / Path(path).relative_to(old)) for path in below})
     store.move_paths(old, new)
     return documents

@@ -21,6 +21,7 @@ from local_rag.settings import Settings
 from local_rag.store.caches import Usage, usage_of
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store, UnreadFile
+from local_rag.store.erasing import erasing
 from local_rag.store.inspection import count_context_kinds, count_missing_contexts, count_rows
 
 GAIN = "contexts_gain"  # the name under which a library remembers the result of the last `eval contexts`
@@ -115,6 +116,8 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
         )
         for root in sorted(found.roots.unreachable)
     ]
+    if erasing(store):
+        stale.append(Stale("some documents are not fully erased yet", "local-rag index"))
     if missing:
         stale.append(Stale(f"{missing} contexts have yet to be written", "local-rag index"))
     answer_model, folder = _usable(settings, "answer"), store.folder

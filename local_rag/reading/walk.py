@@ -3,7 +3,7 @@
 import errno
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from os import stat_result
 from pathlib import Path
 from typing import NamedTuple
@@ -38,9 +38,16 @@ class Found(NamedTuple):
 class Walk:
     """Walk through folders. `mounts` are the folders seen below them where another disk begins, with its device."""
 
-    def __init__(self, *, max_bytes: int = MAX_BYTES, exclude: Sequence[Path] = (), disk: Disk = LOCAL_DISK) -> None:
+    def __init__(
+        self,
+        *,
+        max_bytes: int = MAX_BYTES,
+        exclude: Sequence[Path] = (),
+        is_erased: Callable[[str], bool] = lambda _path: False,
+        disk: Disk = LOCAL_DISK,
+    ) -> None:
         self._max_bytes, self._disk = max_bytes, disk
-        self._excluded = {str(path.resolve()) for path in exclude}
+        self._excluded, self._is_erased = {str(path.resolve()) for path in exclude}, is_erased
         self.mounts: dict[str, int] = {}
 
     def files(self, paths: Sequence[Path]) -> Iterator[Found | Skipped]:
@@ -120,8 +127,11 @@ class Walk:
         return [
             (start, name, rules, device)
             for name in sorted(names, reverse=True)
-            if not name.startswith(".") and name not in _NEVER_ENTERED and f"{start}{name}" not in self._excluded
+            if not (name.startswith(".") or name in _NEVER_ENTERED or self._is_excluded(f"{start}{name}"))
         ]
+
+    def _is_excluded(self, path: str) -> bool:
+        return path in self._excluded or self._is_erased(path)
 
     def _found(self, path: str, name: str, status: stat_result, looked_ns: int) -> Iterator[Found | Skipped]:
         """Yield a file or the messages of a mailbox, or why they are skipped without being read."""
@@ -143,7 +153,7 @@ class Walk:
                     yield Skipped(Path(mailbox), f"the messages after the first {_MOST_MESSAGES:,} are left out")
                     return
                 empty = False
-                if path not in self._excluded:
+                if not self._is_excluded(path):
                     yield self._within_limit(path, stamp._replace(size=size))
         except OSError as error:
             yield from _not_seen(mailbox, error)

@@ -5,10 +5,9 @@ import os
 from datetime import UTC, datetime
 
 from local_rag.errors import LocalRagError
+from local_rag.files import AUDIT_FILE
 from local_rag.library import Library
 from local_rag.serving.requests import Caller
-
-AUDIT_FILE = "audit.jsonl"
 
 
 def audit(library: Library, question: str, caller: Caller) -> None:

@@ -116,7 +116,7 @@ def _prepare_to_write(connection: sqlite3.Connection, folder: Path) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # macOS keeps writes in the disk's cache otherwise
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA secure_delete = FAST")
+    connection.execute("PRAGMA secure_delete = ON")
 
 
 def _copied(path: Path) -> Opened:

@@ -22,6 +22,7 @@ from local_rag.index.protocol import AllowedDocuments
 from local_rag.keys import key_of
 from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, StoredChunk
 from local_rag.store.connect import connect, in_use
+from local_rag.store.hidden_paths import hidden_among
 from local_rag.store.schema import crc32
 
 
@@ -57,7 +58,7 @@ class UnreadFile:
 
 _AT_ONCE = 500  # ids in one query
 # At a path or below it; ?1 is the path.
-_BELOW = "(path = ?1 OR substr(path, 1, length(?1) + 1) = ?1 || '/')"
+BELOW = "(path = ?1 OR substr(path, 1, length(?1) + 1) = ?1 || '/')"
 DOCUMENT_COLUMNS = "documents.id, path, size, modified_ns, changed_ns, inode, sha256, title, split_key"
 _DOCUMENT_QUERY = f"SELECT {DOCUMENT_COLUMNS} FROM documents"  # noqa: S608
 _CHUNK_QUERY = """
@@ -158,7 +159,10 @@ class Store:
 
     def include(self, paths: Iterable[Path]) -> None:
         """Let removed paths be indexed again."""
-        self.connection.executemany("DELETE FROM excluded WHERE path = ?", [(str(path),) for path in paths])
+        excluded = self.excluded()
+        for path in map(str, paths):
+            again = [one for one in excluded if str(one) == path or hidden_among([one])(path)]
+            self.connection.executemany("DELETE FROM excluded WHERE path = ?", [(str(one),) for one in again])
 
     def documents(self) -> list[StoredDocument]:
         """Return all live documents."""
@@ -277,6 +281,12 @@ class Store:
         """Return the ids of the superseded documents."""
         return [row[0] for row in self.connection.execute("SELECT id FROM documents WHERE NOT live")]
 
+    def superseded_paths(self) -> list[str]:
+        """Return the paths of superseded documents at which there is no live one."""
+        there = "SELECT 1 FROM documents WHERE live AND path = gone.path"
+        query = f"SELECT path FROM documents AS gone WHERE NOT live AND NOT EXISTS ({there})"  # noqa: S608
+        return [row[0] for row in self.connection.execute(query)]
+
     def purge(self, published: Iterable[int]) -> None:
         """Delete superseded documents and their distinctions, except those that a published index still holds."""
         gone = [(one,) for one in set(self.superseded()).difference(published)]
@@ -302,7 +312,7 @@ class Store:
 
     def count_below(self, path: Path) -> int:
         """Count the live documents at or below a path."""
-        row = self.connection.execute(f"SELECT count(*) FROM documents WHERE live AND {_BELOW}", (str(path),))  # noqa: S608
+        row = self.connection.execute(f"SELECT count(*) FROM documents WHERE live AND {BELOW}", (str(path),))  # noqa: S608
         return int(row.fetchone()[0])
 
     def move_paths(self, old: Path, new: Path) -> None:
@@ -314,7 +324,7 @@ class Store:
             for table in ("documents", "roots", "mounts", "excluded", "skipped"):
                 device = ", device = NULL" if table == "roots" else ""
                 self.connection.execute(
-                    f"UPDATE OR REPLACE {table} SET path = ?2 || substr(path, length(?1) + 1){device} WHERE {_BELOW}",  # noqa: S608
+                    f"UPDATE OR REPLACE {table} SET path = ?2 || substr(path, length(?1) + 1){device} WHERE {BELOW}",  # noqa: S608
                     (str(old), str(new)),
                 )
             self._note_other_facts()

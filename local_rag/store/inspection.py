@@ -4,9 +4,11 @@ import json
 import sqlite3
 from dataclasses import dataclass
 
+from local_rag.errors import LibraryError
 from local_rag.index.protocol import Index, Indexes
 from local_rag.machine import free_bytes
 from local_rag.records import SITUATED
+from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import DOCUMENT_COLUMNS, Store, StoredDocument, stored_document
 from local_rag.store.embedding_plans import all_embedded, document_versions, mark_none_embedded
 
@@ -190,10 +192,20 @@ def shrink(store: Store) -> None:
     )
     if free > pages * _WORTH_FREEING and free_bytes(store.folder) > _COPIES_OF_VACUUM * (pages - free) * size:
         store.connection.execute("VACUUM")
-    store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    _checkpoint(store)
 
 
 def compact(store: Store) -> None:
     """Give the space of deleted rows back to the disk, leaving nothing of them in the file."""
     store.connection.execute("VACUUM")
-    store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    _checkpoint(store)
+
+
+def _checkpoint(store: Store) -> None:
+    """Move the log into the file and empty it, because it holds deleted rows too."""
+    busy, *_ = store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:  # SQLite reports this without an error
+        raise LibraryError(
+            f"Another program is reading {store.folder}, so deleted text is still in {STORE_FILE}-wal; wait for it or "
+            "end it, and run the same command again."
+        )

@@ -36,6 +36,7 @@ def salvage(folder: Path) -> dict[str, int]:
                 "roots": _copy_paths(source, target, "roots"),
                 "excluded": _copy_paths(source, target, "excluded"),
                 "distinctions": _copy_distinctions(source, target),
+                "erasing": _copy_erasing(source, target),
                 "contexts": _copy_contexts(source, target),
                 "vectors": _copy_vectors(source, target, most_rows),
             }
@@ -67,6 +68,13 @@ def _copy_distinctions(source: sqlite3.Connection, target: sqlite3.Connection) -
     )
     rows = [row[1:] for row in _read(source, select, 2**32) if _is_text(*row[1:3]) and row[3] == crc32(row[2])]
     target.executemany("INSERT OR IGNORE INTO distinctions VALUES (CAST(? AS TEXT), CAST(? AS TEXT), ?)", rows)
+    return len(rows)
+
+
+def _copy_erasing(source: sqlite3.Connection, target: sqlite3.Connection) -> int:
+    select = "SELECT rowid, path, sha256 FROM erasing WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
+    rows = [row[1:] for row in _read(source, select, 2**32) if _is_text(*row[1:])]
+    target.executemany("INSERT OR IGNORE INTO erasing VALUES (CAST(? AS TEXT), CAST(? AS TEXT))", rows)
     return len(rows)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from local_rag.errors import LibraryError
 
-# Raise it with every change to the tables. Versions 1 to 12 were never released.
-SCHEMA_VERSION = 13
+# Raise it with every change to the tables. Versions 1 to 13 were never released.
+SCHEMA_VERSION = 14
 _TABLES = """
 CREATE TABLE roots (
     path TEXT PRIMARY KEY,
@@ -15,8 +15,11 @@ CREATE TABLE roots (
 );
 -- Folders below a root on which another disk was mounted when they were last seen.
 CREATE TABLE mounts (path TEXT PRIMARY KEY, device INTEGER NOT NULL);
--- Paths below a root that were removed from the library.
+-- Paths below a root that were removed from the library; those of erased documents are hidden (hidden_paths.py).
 CREATE TABLE excluded (path TEXT PRIMARY KEY);
+-- What is to be erased, by path or by content, until nothing of it is left; a row without both: the file is to be
+-- rewritten, because it may still hold the other rows.
+CREATE TABLE erasing (path TEXT NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (path, sha256));
 CREATE TABLE skipped (
     path TEXT PRIMARY KEY,
     size INTEGER NOT NULL,

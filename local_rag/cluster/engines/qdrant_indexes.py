@@ -166,6 +166,9 @@ class QdrantIndexes:
         """Return the live index, which takes no space on this machine."""
         return dict.fromkeys(filter(None, [self.live_name()]), 0)
 
+    def expunge(self) -> None:
+        """Do nothing: every generation is written anew."""
+
     def prune(self) -> None:
         """Remove every generation except the live one."""
         self._remove_all_but(self.live_name())

@@ -1,0 +1,202 @@
+"""What is removed, erased or forgotten is in no file of the library: the bytes of all files are read."""
+
+import itertools
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from local_rag.errors import LibraryError
+from local_rag.library import Library
+from local_rag.store.database import Store
+from local_rag.store.erasing import erasing
+from tests.support import served
+from tests.support.served import client
+
+JSON = {"accept": "application/json"}
+TEXT = "Quartzword glows in the dark cellar."
+NAME = "divorcefile"
+QUESTION = "Where does quartzword glow?"
+
+
+def held(folder: Path, *words: str) -> list[str]:
+    """Return which files hold one of these words, in any case, in their bytes or their names."""
+    wanted = [word.lower().encode() for word in words]
+    return [
+        str(path.relative_to(folder))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and any(word in str(path.relative_to(folder)).lower().encode() + path.read_bytes().lower() for word in wanted)
+    ]
+
+
+@pytest.fixture
+def secret(documents: Path, folder: Path) -> Path:
+    """A document in the library that was quoted, cached, and made part of an evaluation question."""
+    path = documents / f"{NAME}.txt"
+    path.write_text(f"{TEXT}\n")
+    served.index(documents, folder)
+    ask(folder)
+    return path
+
+
+def ask(folder: Path) -> None:
+    with client(folder, served.parts(lambda _prompt: "Quartzword glows in the cellar.")) as opened:
+        answer = opened.post("/ask", data={"question": QUESTION}, headers=JSON).json()
+        assert any(NAME in place for passage in answer["read"] for place in (passage["path"], *passage["also_in"]))
+        found = opened.get("/inspect", params={"q": "quartzword"}).text
+        chunk = found.partition('name="chunk" value="')[2].partition('"')[0]
+        opened.post("/inspect/question", data={"question": QUESTION, "chunk": chunk})
+    assert set(held(folder, "quartzword")) >= {"history.sqlite3", "library.sqlite3", "questions/questions.jsonl"}
+
+
+def opened(folder: Path) -> Library:
+    return Library(folder, parts=served.parts(), profile="tiny", context="headings")
+
+
+def change(documents: Path, folder: Path, secret: Path, how: str) -> Path:
+    """Let something happen to a document before it is erased; return the path by which it is known now."""
+    if how == "renamed":
+        return secret_moved(secret, secret.with_name("note.txt"), lambda: served.index(documents, folder))
+    if how == "edited and renamed":
+        secret.write_text("Something else entirely.\n")
+        served.index(documents, folder)
+        return secret_moved(secret, secret.with_name("note.txt"), lambda: served.index(documents, folder))
+    if how == "folder moved":
+        target = documents.with_name("moved")
+        shutil.move(documents, target)
+        with opened(folder) as library:
+            library.move_root(documents, target)
+        return target / secret.name
+    if how == "removed":
+        with opened(folder) as library:
+            library.remove([secret])
+    if how == "removed and cleaned":
+        with opened(folder) as library:
+            library.remove([secret])
+            library.clean()
+    if how == "deleted":
+        secret.unlink()
+        served.index(documents, folder)
+    return secret
+
+
+def secret_moved(secret: Path, target: Path, index: Callable[[], None]) -> Path:
+    secret.rename(target)
+    index()
+    return target
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["as it was", "renamed", "edited and renamed", "folder moved", "removed", "removed and cleaned", "deleted"],
+)
+def test_erase_leaves_neither_text_nor_name_in_any_file(documents: Path, folder: Path, secret: Path, how: str) -> None:
+    path = change(documents, folder, secret, how)
+    with opened(folder) as library:
+        library.remove([path], erase=True)
+    assert held(folder, "quartzword", "cellar", NAME, "note.txt") == []
+    assert held(folder, "twelve people"), "the other documents are still there"
+    with opened(folder) as library:
+        assert library.search("boat", top=3)
+        assert not any("Quartz" in passage.text for passage in library.search("quartzword glow", top=50))
+
+
+@pytest.mark.parametrize("how", ["removed", "deleted"])
+def test_clean_leaves_no_text_of_what_was_removed(documents: Path, folder: Path, secret: Path, how: str) -> None:
+    change(documents, folder, secret, how)
+    with opened(folder) as library:
+        shown = library.clean(dry_run=True)
+        assert shown.turns == 1
+        assert library.clean().turns == 1
+    # The question is the user's own, which only `remove --erase` deletes.
+    assert held(folder, "cellar") == []
+    assert held(folder, "quartzword") == ["questions/questions.jsonl"]
+
+
+def test_an_erased_file_is_not_indexed_again_until_it_is_named(documents: Path, folder: Path, secret: Path) -> None:
+    with opened(folder) as library:
+        library.remove([secret], erase=True)
+    served.index(documents, folder)
+    assert held(folder, "quartzword", NAME) == []
+    shutil.move(documents, documents.with_name("moved"))
+    with opened(folder) as library:
+        library.move_root(documents, documents.with_name("moved"))
+        library.index()
+        assert held(folder, "quartzword", NAME) == []
+        library.remove([documents.with_name("moved") / secret.name], erase=True)  # once more does no harm
+        library.index([documents.with_name("moved") / secret.name])
+    assert "library.sqlite3" in held(folder, "quartzword")
+
+
+def test_of_two_documents_of_one_content_only_one_is_erased(documents: Path, folder: Path, secret: Path) -> None:
+    (documents / "copy.txt").write_text(secret.read_text())
+    served.index(documents, folder)
+    ask(folder)
+    with opened(folder) as library:
+        library.remove([secret], erase=True)
+        assert any("copy.txt" in passage.path for passage in library.search("quartzword glow", top=3))
+    assert held(folder, NAME) == []
+
+
+def test_a_path_that_nothing_knows_is_refused(documents: Path, folder: Path, secret: Path) -> None:
+    with opened(folder) as library, pytest.raises(LibraryError, match="holds nothing at or below"):
+        library.remove([documents / "other.txt"], erase=True)
+
+
+STEPS = (
+    "publish", "purge_superseded", "drop", "forget_documents", "forget_questions", "expunge", "prune", "delete_files",
+    "forget_names", "compact", "end_erasing",
+)  # fmt: skip
+_ERASE = """
+import os, sys
+from local_rag.library import Library
+from tests.support import served
+
+def kill(frame, event, _argument):
+    if event == "call" and frame.f_code.co_name == sys.argv[3] and "local_rag" in frame.f_code.co_filename:
+        os.kill(os.getpid(), 9)
+
+with Library(sys.argv[1], parts=served.parts(), profile="tiny", context="headings") as library:
+    sys.setprofile(kill)
+    library.remove([sys.argv[2]], erase=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "finish"), [("publish", "clean"), *zip(STEPS, itertools.cycle(("remove", "index", "clean")), strict=False)]
+)
+def test_an_erasure_that_was_killed_is_finished_by_the_next_command(
+    folder: Path, secret: Path, step: str, finish: str
+) -> None:
+    killed = subprocess.run([sys.executable, "-c", _ERASE, folder, secret, step], capture_output=True, check=False)
+    assert killed.returncode == -9, killed.stderr.decode()
+    with closing(Store(folder)) as store:
+        assert erasing(store)
+    with opened(folder) as library:
+        assert any("not fully erased" in stale.reason for stale in library.status().stale)
+        if finish == "remove":
+            library.remove([secret], erase=True)
+        elif finish == "index":
+            library.index()
+        else:
+            library.clean()
+    assert held(folder, "quartzword", "cellar", NAME) == []
+    with closing(Store(folder)) as store:
+        assert not erasing(store)
+
+
+def test_an_erasure_that_a_reader_keeps_from_ending_says_so_and_is_finished(folder: Path, secret: Path) -> None:
+    with closing(sqlite3.connect(folder / "library.sqlite3", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM chunks").fetchone()
+        with opened(folder) as library, pytest.raises(LibraryError, match="Another program is reading"):
+            library.remove([secret], erase=True)
+    with opened(folder) as library:
+        library.clean()
+    assert held(folder, "quartzword", "cellar", NAME) == []
