@@ -8,6 +8,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,7 @@ from tests.fakes import EMBEDS_QUICKLY  # noqa: E402
 OUTPUT = ROOT / "docs" / "measurements" / "reliability-soak.json"
 _UNREADABLE = "\x00\x01"
 _FULL_RUN = 500
+_PATIENCE = 60.0  # seconds for a watcher to index a new file, or for another process to end
 
 
 class DifferenceError(Exception):
@@ -40,34 +42,45 @@ class DifferenceError(Exception):
 
 @dataclass
 class Model:
-    """The expected library: its roots, the removed paths and the text of each document."""
+    """The expected library: its roots, the removed paths and the text of each document.
 
+    `drive` is a folder on which a disk is mounted at times; `has_drive` says that `index` has seen the disk there.
+    """
+
+    drive: Path
     roots: set[Path] = field(default_factory=set)
     excluded: set[Path] = field(default_factory=set)
     documents: dict[Path, str] = field(default_factory=dict)
+    has_drive: bool = False
 
-    def index(self, given: Iterable[Path]) -> None:
-        """Apply one `index` of these paths, or of all roots."""
+    def index(self, given: Iterable[Path], unlistable: Path | None = None) -> None:
+        """Apply one `index` of these paths, or of all roots, while a folder cannot be listed."""
         given = set(given)
         self.roots |= given
         self.excluded -= given
-        looked_at = {root for root in self.roots if not given or given & {root, *root.parents}}
-        held = {self._root_of(path) for path in self.documents}
-        reachable = {root for root in self.roots if root not in held or self._is_reachable(root)}
-        found = {path: path.read_text() for root in looked_at & reachable for path in self._files(root)}
+        looked_at = {place for place in self._places() if not given or given & {place, *place.parents}}
+        held = {self._place_of(path) for path in self.documents}
+        reachable = {place for place in self._places() if place not in held or self._is_reachable(place)}
+        seen = looked_at & reachable
+        found = {
+            path: path.read_text()
+            for root in seen & self.roots
+            for path in self._files(root)
+            if not _is_below(path, unlistable)
+        }
         missing = [path for path in self.documents if path not in found]
-        gone = {path for path in missing if self._root_of(path) in looked_at & reachable}
-        replaceable = gone | {path for path in missing if self._root_of(path) not in reachable}
+        gone = {path for path in missing if self._place_of(path) in seen and not _is_below(path, unlistable)}
+        replaceable = gone | {path for path in missing if self._place_of(path) not in reachable}
         for path, text in found.items():
             if path not in self.documents and _UNREADABLE not in text:
                 same = next((one for one in replaceable if self.documents.get(one) == text), None)
                 if same is not None:
                     del self.documents[same]
-        files = {root for root in looked_at & reachable if root in self.documents or root.suffix}
-        self.roots -= {root for root in files if not root.exists()}
         for path in gone:
             self.documents.pop(path, None)
         self.documents |= {path: text for path, text in found.items() if _UNREADABLE not in text}
+        if any(_is_below(self.drive, root) for root in seen & self.roots) and not _is_below(self.drive, unlistable):
+            self.has_drive = self.is_attached or any(_is_below(path, self.drive) for path in self.documents)
 
     def remove(self, path: Path) -> None:
         """Apply `remove` of one file."""
@@ -76,14 +89,24 @@ class Model:
         if any(root in path.parents for root in self.roots):
             self.excluded.add(path)
 
-    def _root_of(self, path: Path) -> Path:
-        return next(one for one in (path, *path.parents) if one in self.roots)
+    @property
+    def is_attached(self) -> bool:
+        """Say whether the disk is mounted now."""
+        return (self.drive / ".drive").exists()
 
-    def _is_reachable(self, root: Path) -> bool:
-        folder = root.parent if root in self.documents or root.is_file() else root
+    def _places(self) -> set[Path]:
+        return self.roots | ({self.drive} if self.has_drive else set())
+
+    def _place_of(self, path: Path) -> Path:
+        return next(one for one in (path, *path.parents) if one in self._places())
+
+    def _is_reachable(self, place: Path) -> bool:
+        if _is_below(place, self.drive) and self.has_drive and not self.is_attached:
+            return False
+        folder = place.parent if place in self.documents or place.is_file() else place
         if folder.is_dir() and any(folder.iterdir()):
             return True
-        outer = next((one for one in root.parents if one in self.roots), None)
+        outer = next((one for one in place.parents if one in self._places()), None)
         return outer is not None and self._is_reachable(outer)
 
     def _files(self, root: Path) -> list[Path]:
@@ -92,47 +115,231 @@ class Model:
         return [path for path in sorted(root.rglob("*.txt")) if path not in self.excluded] if root.is_dir() else []
 
 
+def _is_below(path: Path, folder: Path | None) -> bool:
+    return folder is not None and path.is_relative_to(folder)
+
+
+def _mount(folder: Path) -> bool:
+    """Make a folder, on a small disk of its own if that is permitted; say whether it is."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
+    return not subprocess.run(mount, capture_output=True, check=False).returncode
+
+
 class Soak:
     """A library under random commands, with its model."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.choose, self.model = random.Random(seed), Model()  # noqa: S311  repeatable on purpose
-        self.library, self.here, self.stick = folder / "library", folder / "here", folder / "stick"
-        self.away, self.number, self.folder = folder / "away", 0, folder
+        self.choose, self.folder = random.Random(seed), folder  # noqa: S311  repeatable on purpose
+        self.disk, self.here, self.stick = folder / "disk", folder / "here", folder / "stick"
+        self.library, self.drive = self.disk / "library", self.here / "drive"
+        self.model, self.away, self.source, self.number = Model(self.drive), folder / "away", folder / "source", 0
+        self.mounts = [one for one in (self.disk, self.source) if _mount(one)]  # none without the right to
         for root in (self.here, self.stick):
             root.mkdir()
             for _ in range(4):
                 self._write(root)
+        for _ in range(3):
+            self._write(self.source)
+        (self.source / ".drive").touch()
         self.other = folder / "embedder"
         shutil.copytree(resolve("all-minilm-l6-v2", "embed").path, self.other, copy_function=os.symlink)
         self.settings = ["--profile", "tiny", "--context", "headings"]
         self.done: Counter[str] = Counter()
         self._index(self.here, self.stick)
 
+    def close(self) -> None:
+        """Unmount what is mounted."""
+        for path in (self.drive, *self.mounts):
+            if path.is_mount():
+                subprocess.run(["umount", "-l", path], check=False)
+
     def step(self) -> str:
         """Run one random command, check the library, and return what was done."""
         commands: dict[Callable[[], str], int] = {
             self.add: 4, self.edit: 4, self.delete: 3, self.move: 3, self.spoil: 1, self.unmount: 2, self.mount: 2,
             self.rescue: 2, self.index: 8, self.kill: 4, self.clean: 2, self.repair: 1, self.remove: 2, self.name: 1,
-            self.change_settings: 2, self.change_model: 1,
+            self.change_settings: 2, self.change_model: 1, self.hide: 2, self.attach: 3, self.detach: 2, self.save: 2,
+            self.set_clock: 2, self.swap: 2, self.watch: 1, self.kill_erasing: 1,
         }  # fmt: skip
+        if self.disk in self.mounts:
+            commands[self.fill] = 1
         (command,) = self.choose.choices(list(commands), list(commands.values()))
         what = command()
         self.done[command.__name__] += 1
         return what
 
     def _write(self, folder: Path, path: Path | None = None) -> Path:
-        self.number += 1
+        text = self._text()
         path = path or folder / self.choose.choice(["", "deep"]) / f"{self.number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
-        sections = self.choose.randrange(1, 6)
-        path.write_text(
-            "\n\n".join(f"Note {self.number}.{n} tells of word{self.number}x and the harbour." for n in range(sections))
-        )
+        path.write_text(text)
         return path
+
+    def _text(self) -> str:
+        self.number += 1
+        sections = range(self.choose.randrange(1, 6))
+        return "\n\n".join(f"Note {self.number}.{n} tells of word{self.number}x and the harbour." for n in sections)
 
     def _files(self) -> list[Path]:
         return [path for folder in (self.here, self.stick) for path in sorted(folder.rglob("*.txt"))]
+
+    def hide(self) -> str:
+        """Index while a folder cannot be listed."""
+        folder = self.choose.choice([self.here, self.here / "deep", self.stick, self.stick / "deep", self.drive])
+        return f"{folder.name} cannot be listed: {self._index(unlistable=folder)}"
+
+    def attach(self) -> str:
+        """Mount a drive below an indexed folder; without the right to, move its folder there."""
+        if self.model.is_attached:
+            return "attach nothing"
+        if self.source in self.mounts:
+            self.drive.mkdir(exist_ok=True)
+            subprocess.run(["mount", "--bind", self.source, self.drive], check=True)
+        else:
+            shutil.rmtree(self.drive, ignore_errors=True)
+            self.source.rename(self.drive)
+        return f"attach, {self._index()}"
+
+    def detach(self) -> str:
+        """Unmount the drive; leave an empty folder or nothing."""
+        if not self.model.is_attached:
+            return "detach nothing"
+        if self.source in self.mounts:
+            subprocess.run(["umount", self.drive], check=True)
+        else:
+            self.drive.rename(self.source)
+            self.drive.mkdir()
+        if self.choose.random() < 0.5:  # noqa: PLR2004
+            self.drive.rmdir()
+        return f"detach, {self._index()}"
+
+    def save(self) -> str:
+        """Save a file while `index` reads it, whole or half of it before; the next `index` has the last version."""
+        if not (files := self._files()):
+            return "save nothing"
+        path, saved = self.choose.choice(files), self.folder / "saved"
+        before, after = self._text(), self._text()
+        path.write_text(self.choose.choice([before, f"{_UNREADABLE}{before}" * 9]))
+        saved.write_text(after)
+        self._run("index", "--json", CRASH_SAVED=f"{path}{os.pathsep}{saved}")
+        saved.unlink(missing_ok=True)  # the file was not read, for example because its folder is ignored
+        return f"save {path.name} while it is read, {self._index()}"
+
+    def set_clock(self) -> str:
+        """Give a file a time of long ago or of the far future, in half of the cases with another text of one size."""
+        if not (files := [path for path in self._files() if _UNREADABLE not in path.read_text()]):
+            return "set the clock of nothing"
+        path, when = self.choose.choice(files), self.choose.choice([0, 86_400, 4_000_000_000, 10_000_000_000])
+        if edited := self.choose.random() < 0.5:  # noqa: PLR2004
+            path.write_text(path.read_text().replace("harbour", self.choose.choice(["harbors", "houseee", "harbour"])))
+        os.utime(path, (when, when))
+        return f"set the clock of {path.name} to {when}{' and edit it' if edited else ''}"
+
+    def swap(self) -> str:
+        """Let two files of one size and time swap their names."""
+        files = self._files()
+        if len(files) < 2:  # noqa: PLR2004
+            return "swap nothing"
+        first, second = self.choose.sample(files, 2)
+        between = self.folder / "between"
+        for path in (first, second):
+            self.number += 1
+            path.write_text(f"Note {self.number:06} tells of word{self.number:06}x and the harbour.")
+            os.utime(path, (86_400, 86_400))
+        self._index()
+        shutil.move(first, between)
+        shutil.move(second, first)
+        shutil.move(between, second)
+        return f"swap {first.name} and {second.name}, {self._index()}"
+
+    def fill(self) -> str:
+        """Fill the disk of the library: a search goes on, `index` says that the disk is full, `clean` makes room."""
+        filling = self.disk / "filling"
+        with suppress(OSError), filling.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        try:
+            self._check_searches()
+            self._write(self.here)
+            process = self._start("index", *self.settings)
+            errors = process.communicate(timeout=600)[1]
+            if process.returncode and "full" not in errors:
+                raise DifferenceError(f"on a full disk, index says: {errors.strip()[-2000:]}")
+        finally:
+            filling.unlink()
+        return f"fill the disk, {self._index()}"
+
+    def watch(self) -> str:
+        """Let `index --watch` run beside an `index` with other settings; neither takes back what the other did."""
+        watcher = self._start("index", "--watch", *self.settings)
+        self.settings = []
+        try:
+            assert watcher.stderr is not None
+            while "Watching" not in (line := watcher.stderr.readline()):
+                if not line:
+                    raise DifferenceError("`index --watch` has ended")
+            size = self.choose.choice(["24", "48"])
+            self._patiently("index", "--chunk-tokens", size, "--json")
+            path = self._write(self.here)
+            ends = time.monotonic() + _PATIENCE
+            while path not in self._indexed() and time.monotonic() < ends:
+                time.sleep(0.2)
+        finally:
+            watcher.send_signal(signal.SIGINT)
+            watcher.communicate(timeout=600)
+        if path not in self._indexed():
+            raise DifferenceError(f"`index --watch` has not indexed {path}")
+        with Library(self.library) as library:
+            if library.settings.chunk_tokens != int(size):
+                raise DifferenceError("`index --watch` has taken back the settings of another `index`")
+        return f"watch, {self._index()}"
+
+    def kill_erasing(self) -> str:
+        """Kill `remove --erase` at a random moment; the same command finishes what it has begun."""
+        if not self.model.documents:
+            return "erase nothing"
+        path, after = self.choose.choice(sorted(self.model.documents)), self.choose.uniform(0.1, 2.0)
+        text = self.model.documents[path]
+        process = self._start("remove", str(path), "--erase")
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(after)
+        process.kill()
+        process.communicate()
+        again = self._start("remove", str(path), "--erase")
+        errors = again.communicate(timeout=600)[1]
+        if again.returncode and "holds nothing" not in errors:  # the first one was done
+            raise DifferenceError(f"a killed erasure cannot be finished: {errors.strip()[-2000:]}")
+        self.model.remove(path)
+        self._check()
+        self._check_erased(path, text)
+        return f"erase {path.name}, killed after {after:.1f} s"
+
+    def _check_erased(self, path: Path, text: str) -> None:
+        if text in self.model.documents.values():
+            return
+        word = text.split(" tells of ")[1].split(maxsplit=1)[0].encode()
+        for file in (one for one in self.library.rglob("*") if one.is_file()):
+            if word in file.read_bytes():
+                raise DifferenceError(f"{file} still contains {word!r} of {path}, which was erased")
+
+    def _patiently(self, *arguments: str) -> str:
+        """Run a command again while another process writes the library."""
+        ends = time.monotonic() + _PATIENCE
+        while True:
+            process = self._start(*arguments)
+            printed, errors = process.communicate(timeout=600)
+            if not process.returncode:
+                return printed
+            if "is writing" not in errors or time.monotonic() > ends:
+                raise DifferenceError(f"{' '.join(arguments)} failed: {errors.strip()[-2000:]}")
+            time.sleep(0.5)
+
+    def _indexed(self) -> set[Path]:
+        with closing(Store(self.library)) as store:
+            live = Generations(self.library).live()
+            held = set(live.documents()[0].tolist()) if live else set()
+            return {Path(one.path) for one in store.documents() if one.id in held}
 
     def add(self) -> str:
         """Write a new file."""
@@ -244,11 +451,8 @@ class Soak:
         self._run("remove", str(path), *(["--erase"] if erase else []))
         self.model.remove(path)
         self._check()
-        if erase and text not in self.model.documents.values():
-            word = text.split(" tells of ")[1].split()[0].encode()
-            for file in (one for one in self.library.rglob("*") if one.is_file()):
-                if word in file.read_bytes():
-                    raise DifferenceError(f"{file} still contains {word!r} of {path}, which was erased")
+        if erase:
+            self._check_erased(path, text)
         return f"remove {path.name}{' for good' if erase else ''}"
 
     def change_settings(self) -> str:
@@ -263,29 +467,32 @@ class Soak:
         self.settings = [*self.settings, "--embed-model", name]
         return f"embedder {Path(name).name}: {self._index()}"
 
-    def _index(self, *given: Path) -> str:
-        report = json.loads(self._run("index", *map(str, given), *self.settings, "--json"))
+    def _index(self, *given: Path, unlistable: Path | None = None) -> str:
+        faults = {"CRASH_UNLISTABLE": str(unlistable)} if unlistable else {}
+        report = json.loads(self._run("index", *map(str, given), *self.settings, "--json", **faults))
         self.settings = []
-        self.model.index(given)
+        self.model.index(given, unlistable)
         self._check()
-        again = json.loads(self._run("index", "--json")) if not given else {"contexts": {}}
+        again = json.loads(self._run("index", "--json", **faults)) if not given else {"contexts": {}}
         if again["contexts"] or (not given and again["published"]):
             raise DifferenceError(f"a second index did some work: {again}")
         counts = {name: report[name] for name in ("added", "changed", "moved", "removed") if report[name]}
         return f"index {' '.join(path.name for path in given)} {counts}"
 
-    def _start(self, *arguments: str) -> "subprocess.Popen[str]":
+    def _start(self, *arguments: str, **faults: str) -> "subprocess.Popen[str]":
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCAL_RAG_")}
         if models := os.environ.get("LOCAL_RAG_MODELS"):
             environment["LOCAL_RAG_MODELS"] = models
+        if self.source not in self.mounts:
+            faults["CRASH_DRIVES"] = "1"
         command = [sys.executable, "-m", "tests.whole.crash.command", *arguments, "--library", str(self.library)]
         return subprocess.Popen(
-            command, env=environment | {"PYTHONPATH": str(ROOT)}, cwd=self.folder, text=True,
+            command, env=environment | faults | {"PYTHONPATH": str(ROOT)}, cwd=self.folder, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
-    def _run(self, *arguments: str) -> str:
-        process = self._start(*arguments)
+    def _run(self, *arguments: str, **faults: str) -> str:
+        process = self._start(*arguments, **faults)
         printed, errors = process.communicate(timeout=600)
         if process.returncode:
             raise DifferenceError(f"{' '.join(arguments)} failed: {errors.strip()[-2000:]}")
@@ -307,6 +514,9 @@ class Soak:
         live = Generations(self.library).live()
         if live is None or live.damage() or set(live.chunk_ids()) != chunks:
             raise DifferenceError("the chunks of the live index are not those of the documents")
+        self._check_searches()
+
+    def _check_searches(self) -> None:
         for path, text in self.choose.sample(sorted(self.model.documents.items()), min(2, len(self.model.documents))):
             word = text.split(" tells of ")[1].split()[0]
             wanted = {one for one, other in self.model.documents.items() if word in other}
@@ -321,13 +531,15 @@ def main(commands: int, seed: int) -> None:
     """Run COMMANDS random commands with SEED; a run of 500 or more is reported in docs/measurements."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
+        soak = Soak(Path(name).resolve(), seed)
         try:
-            soak = Soak(Path(name).resolve(), seed)
             for number in range(1, commands + 1):
                 click.echo(f"{number}: {soak.step()}")
         except DifferenceError as error:
             click.echo(f"Difference (seed {seed}): {error}", err=True)
             sys.exit(1)
+        finally:
+            soak.close()
         click.echo(f"No difference in {commands} commands (seed {seed}), {len(soak.model.documents)} documents left.")
         if commands >= _FULL_RUN:
             line = (
