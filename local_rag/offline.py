@@ -186,8 +186,8 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if not _is_this_machine(host) and not _is_named(host):
         raise OfflineError(
-            f"A connection to {host} was refused because only `local-rag scrape`, `local-rag models pull` and "
-            "`local-rag bundle create` may connect to other machines"
+            f"A connection to {host} was refused because only `local-rag scrape`, `local-rag models pull`, "
+            "`local-rag models recommend` and `local-rag bundle create` may connect to other machines"
             + (f", and other commands to the hosts of the cluster ({', '.join(sorted(_hosts))})." if _hosts else ".")
         )
 

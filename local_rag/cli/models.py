@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -13,17 +13,27 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from local_rag.cli.options import FetchingCommand, Group, json_option
+from local_rag.cli.options import FetchingCommand, Group, json_option, library_options
 from local_rag.display import one_line, printable_json
 from local_rag.errors import ModelError
 from local_rag.llama.optimize import damaged_gguf_copies
 from local_rag.llama.optimize import optimize as optimize_model
+from local_rag.machine import memory, physical_cores
+from local_rag.maintenance.recommend import RERANKERS, choose, describe, offers_of, speaks_other_languages
 from local_rag.models.add import add as add_models
 from local_rag.models.hashes import sha256_of
+from local_rag.models.hub import hub_problem
 from local_rag.models.load import make_onnx_copies
 from local_rag.models.onnx import damaged_onnx_copies
 from local_rag.models.pull import pull as pull_model
-from local_rag.models.registry import ModelEntry, Registry, default_models_directory, load_registry, missing_files
+from local_rag.models.registry import (
+    ModelEntry,
+    ModelFile,
+    Registry,
+    default_models_directory,
+    load_registry,
+    missing_files,
+)
 from local_rag.models.registry import resolve as resolve_model
 from local_rag.models.registry import verify as verify_model
 from local_rag.models.stores import find_models, model_stores, other_gguf_files
@@ -72,26 +82,40 @@ def list_models(directory: Path | None, as_json: bool, found: bool) -> None:
     ]
     if as_json:
         profiles = {name: dict(roles) for name, roles in registry.profiles.items()}
-        click.echo(printable_json({"directory": directory, "models": rows, "profiles": profiles}, indent=2))
+        found_json = {"directory": directory, "models": rows, "profiles": profiles}
+        click.echo(printable_json({**found_json, "not_tried": sorted(registry.not_tried)}, indent=2))
     else:
         _print_tables(registry, directory)
 
 
 @command.command(cls=FetchingCommand)
 @click.argument("names", metavar="[NAME|PROFILE]...", nargs=-1)
+@click.option("--yes", is_flag=True, help="Accept files whose SHA-256 is not known yet, and record it.")
 @models_option
-def pull(names: tuple[str, ...], directory: Path | None) -> None:
+def pull(names: tuple[str, ...], directory: Path | None, yes: bool) -> None:
     """Download models or whole profiles; by default the profile `starter`.
 
     An interrupted pull resumes where it stopped. Complete files are not downloaded again; damaged ones are replaced.
     """
-    entries = _choose(load_registry(), names or ("starter",))
     directory = directory or default_models_directory()
+    entries = _choose(load_registry(models_directory=directory), names or ("starter",))
+
+    def confirm(files: Sequence[ModelFile]) -> bool:
+        _note("The SHA-256 of these files is not known; compare it with what their maker publishes:")
+        for file in files:
+            _note(f"  {file.sha256}  {file.name} ({file.bytes:,} bytes)")
+        return yes or (sys.stdin.isatty() and click.confirm("Trust and record them?", err=True))
+
     try:
         for entry in entries:
             with _progress(entry) as progress:
                 pulled = pull_model(
-                    entry, models_directory=directory, progress=progress, stores=model_stores(), note=_note
+                    entry,
+                    models_directory=directory,
+                    progress=progress,
+                    stores=model_stores(),
+                    confirm=confirm,
+                    note=_note,
                 )
             source = f", from {' and '.join(pulled.sources)}" if pulled.sources else ""
             click.echo(f"{entry.name}: {pulled.path} ({entry.licence}){source}")
@@ -151,6 +175,37 @@ def verify(names: tuple[str, ...], directory: Path | None) -> None:
     if damaged:
         commands = " and ".join(f"`{entry.pull_command(directory)}`" for entry in damaged)
         raise ModelError(f"Damaged or incomplete models: {len(damaged)} of {len(chosen)}; run {commands}.")
+
+
+@command.command(cls=FetchingCommand)
+@library_options
+@json_option
+def recommend(library: Path, profile: str | None, as_json: bool) -> None:
+    """Recommend a profile for this machine and the languages of the library.
+
+    Considers memory, cores, the languages of the documents, the models that are here, and whether the Hugging Face Hub
+    answers, which is asked for nothing else.
+    """
+    registry, directory = load_registry(), default_models_directory()
+    stores = model_stores()
+    found = find_models(stores, list(registry.models.values()), lambda path: sha256_of(path, directory))
+    here = {one.entry.name for one in found if not one.missing}
+    here |= {name for name, entry in registry.models.items() if not missing_files(entry, directory)}
+    offers = offers_of(registry, cores=physical_cores(), hub=not hub_problem(), here=here)
+    other_languages = speaks_other_languages(library)
+    chosen = choose(offers, memory=memory()[0], multilingual=other_languages, only=profile)
+    if as_json:
+        rows = {"recommended": chosen, "offers": offers, "multilingual": other_languages}
+        click.echo(printable_json(rows, indent=2))
+        return
+    languages = "also other languages than English" if other_languages else "English"
+    click.echo(f"{memory()[0] / 1e9:.0f} GB of memory, {physical_cores()} cores, documents in {languages}.")
+    click.echo(f"Recommended: {describe(chosen)}")
+    click.echo(f"  local-rag models pull {chosen.profile} && local-rag index --profile {chosen.profile}")
+    for offer in offers:
+        if offer.profile != chosen.profile:
+            click.echo(f"Else: {describe(offer)}")
+    click.echo(RERANKERS)
 
 
 @command.command()
@@ -262,7 +317,8 @@ def _print_tables(registry: Registry, directory: Path) -> None:
     profiles = Table("profile", "role", "model", box=None, header_style="bold")
     for profile, roles in registry.profiles.items():
         for number, (role, name) in enumerate(roles.items()):
-            profiles.add_row("" if number else profile, role, name)
+            mark = " (not tried here)" if profile in registry.not_tried else ""
+            profiles.add_row("" if number else f"{profile}{mark}", role, name)
     # Piped output is not wrapped to the 80 columns that rich assumes.
     console = Console() if sys.stdout.isatty() else Console(width=160)
     console.print(models)

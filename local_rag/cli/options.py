@@ -135,7 +135,7 @@ def open_library(folder: Path, **settings: Any) -> "Library":
 def library_options(function: F) -> F:
     """Add the options that choose a library and a profile."""
     function = click.option(
-        "--profile", metavar="NAME", help="Models to use: starter, tiny, small or laptop.  [default: starter]"
+        "--profile", metavar="NAME", help="Models to use: a profile of `local-rag models list`.  [default: starter]"
     )(function)
     return click.option(
         "--library",

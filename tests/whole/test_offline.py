@@ -218,7 +218,7 @@ def test_every_command_says_what_it_may_reach(name: str) -> None:
     leaves = found.commands.values() if isinstance(found, click.Group) else [found]
     assert all(isinstance(leaf, Command) for leaf in leaves)
     fetching = {f"{name} {leaf.name}" for leaf in leaves if isinstance(leaf, FetchingCommand)}
-    may = {"models": {"models pull"}, "scrape": {"scrape scrape"}, "bundle": {"bundle create"}}
+    may = {"models": {"models pull", "models recommend"}, "scrape": {"scrape scrape"}, "bundle": {"bundle create"}}
     assert fetching == may.get(name, set())
 
 
