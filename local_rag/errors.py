@@ -12,12 +12,14 @@ class ModelError(LocalRagError):
 class ReadError(LocalRagError):
     """Report a document that cannot be read; the run continues without it.
 
-    The fault is `lasting` if it lies in the document itself, so reading the same file again fails again.
+    The fault is `lasting` if it lies in the document itself, so reading the same file again fails again. `waiting` is
+    the number of pages that could be read with OCR, if that were installed.
     """
 
-    def __init__(self, reason: str, *, lasting: bool = True) -> None:
+    def __init__(self, reason: str, *, lasting: bool = True, waiting: int = 0) -> None:
         super().__init__(reason)
         self.lasting = lasting
+        self.waiting = waiting
 
 
 class LibraryError(LocalRagError):

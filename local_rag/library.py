@@ -53,6 +53,7 @@ from local_rag.models.engines import open_engine_relay
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.reranker import Reranker
 from local_rag.offline import close, set_switches
+from local_rag.reading.ocr import engine as ocr_engine
 from local_rag.records import (
     DEFAULT_OPTIONS,
     EVERYTHING,
@@ -96,6 +97,7 @@ class Parts:
     make_workers: Callable[..., Workers] = LocalWorkers
     file_state: Callable[[StoredDocument], FileState] = file_state
     disk: Disk = LOCAL_DISK
+    ocr_engine: Callable[[], str] = ocr_engine
 
 
 class Library:
@@ -207,6 +209,7 @@ class Library:
             open_vocabulary=self._parts.open_vocabulary,
             progress=progress,
             disk=self._parts.disk,
+            ocr_engine=self._parts.ocr_engine,
         )
 
     def remove(self, paths: Iterable[Path | str], *, erase: bool = False, dry_run: bool = False) -> Removal:

@@ -74,7 +74,8 @@ class Document:
     `kind` decides how it is split, and `language` is the programming language of code. `pages` holds the offset of each
     page (PDF) or slide (PPTX), and is empty for other formats. `is_source` is true if `text` has the same lines as the
     file, so a line number can be cited; converted formats such as HTML and DOCX do not. Each of the `notes` says in a
-    few words which part of the file is not in `text`; `reading/read.py` limits their number and length.
+    few words which part of the file is not in `text`; `reading/read.py` limits their number and length. `ocr` holds the
+    pages that were read by OCR, each with the confidence from 0 to 1, and `waiting` counts those that wait for it.
     """
 
     path: Path
@@ -87,6 +88,8 @@ class Document:
     pages: tuple[int, ...] = ()
     is_source: bool = True
     notes: tuple[str, ...] = ()
+    ocr: tuple[tuple[int, float], ...] = ()
+    waiting: int = 0
     provenance: Provenance = UNKNOWN
 
 
@@ -96,7 +99,8 @@ class Chunk:
 
     `headings` are the titles above it, outermost first. `page`, `line` and `end_line` count from 1; each is None if the
     document has no pages or lines. A chunk that begins below the header of a table repeats it in `table_header`, as a
-    row of Markdown; if it begins within a row, the line above says which row it is.
+    row of Markdown; if it begins within a row, the line above says which row it is. `ocr` is the confidence, from 0 to
+    1, with which its page was read by OCR; None if it was not.
     """
 
     position: int
@@ -108,11 +112,17 @@ class Chunk:
     line: int | None = None
     end_line: int | None = None
     table_header: str = ""
+    ocr: float | None = None
 
     @property
     def full_text(self) -> str:
         """Return the text below the header of its table, as it is indexed and shown to a model."""
         return f"{self.table_header}\n{self.text}" if self.table_header else self.text
+
+
+def read_by_ocr(confidence: float) -> str:
+    """Say that a page was read by OCR, and with which confidence."""
+    return f"read by OCR, {round(100 * confidence)} % sure"
 
 
 def heading_path(title: str, headings: Sequence[str]) -> str:
@@ -236,8 +246,8 @@ class Hit:
 class Passage:
     """A chunk that was found, or several adjacent ones, with its rank in each list.
 
-    `start` and `end` are character offsets in the document's text, `table_header` is as in a chunk, and `also_in` holds
-    the locations of copies. `weak`
+    `start` and `end` are character offsets in the document's text, `table_header` and `ocr` are as in a chunk, and
+    `also_in` holds the locations of copies. `weak`
     is true if the reranker's score shows that the passage hardly fits, and None if the reranker did not score it or its
     scale is unknown. A passage of the kind `document` represents a whole document: its text is the beginning and the
     outline of the document, its context is what a model wrote about it, and its span is empty at the beginning.
@@ -264,12 +274,16 @@ class Passage:
     kind: RowKind = "chunk"
     table_header: str = ""
     sha256: str = ""
+    ocr: float | None = None
 
     @property
     def location(self) -> str:
-        """Return the location as a reader would look it up: `path:line`, `path page N`, or only the path."""
+        """Return the location as a reader would look it up: `path:line`, `path page N`, or only the path.
+
+        That of a scanned page says how it was read: `path page N, read by OCR, 97 % sure`.
+        """
         if self.page is not None:
-            return f"{self.path} page {self.page}"
+            return f"{self.path} page {self.page}{'' if self.ocr is None else f', {read_by_ocr(self.ocr)}'}"
         return f"{self.path}:{self.line}" if self.line is not None else self.path
 
 
@@ -366,12 +380,14 @@ class Skipped:
     """A file that was skipped, and why.
 
     `kept` is true if its last good version stays in the index, and `lasting` if reading it again will not help.
+    `waiting` is the number of its pages that OCR could read.
     """
 
     path: Path
     reason: str
     kept: bool = False
     lasting: bool = False
+    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from local_rag.indexing.work import EmbeddingJob, LocalWorkers, OnNote, WrittenC
 from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Stoppable, Token
+from local_rag.reading.converters.pdf import Recognize
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.read import parse, read_file, skipped
 from local_rag.reading.split import Splitting
@@ -186,16 +187,18 @@ class FaultyDisk(LocalDisk):
 class ReadsHere(LocalWorkers):
     """Workers that read in this process: starting another one takes longer than all else in most tests."""
 
+    recognize: Recognize | None = None
+
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Generator[tuple[Path, ReadFile | Skipped]]:
         for path in paths:
             try:
                 data, stamp = read_file(path)
-                document = parse(path, data)
+                document = parse(path, data, recognize=self.recognize if splitting.ocr_folder else None)
                 yield (
                     path,
                     ReadFile(
                         hashlib.sha256(data).hexdigest(),
-                        replace(document, headings=()),
+                        replace(document, headings=(), tables=()),
                         splitting.split(document),
                         stamp,
                     ),
@@ -332,4 +335,6 @@ def generating(generator: FakeGenerator) -> Callable[..., Any]:
 
 
 EMBEDS_QUICKLY = Parts(load_embedder=FakeEmbedder, make_workers=ReadsHere)
-QUICK = Parts(load_embedder=FakeEmbedder, open_vocabulary=quick_vocabulary, make_workers=InstantWorkers)
+QUICK = Parts(
+    load_embedder=FakeEmbedder, open_vocabulary=quick_vocabulary, make_workers=InstantWorkers, ocr_engine=lambda: ""
+)

@@ -119,6 +119,11 @@ def _as_text(report: IndexReport) -> str:
         for root in report.unreachable
     ]
     lines += [f"{one_line(display_path(note.path))}: {one_line(note.note)}." for note in report.notes]
+    if report.waiting_for_ocr:
+        lines.append(
+            f"Pages that wait for OCR: {report.waiting_for_ocr}; install local-rag with the extra `ocr`, then run "
+            "`local-rag index` again."
+        )
     if report.skipped:
         lines.append(f"Skipped {len(report.skipped)}:")
         lines += [

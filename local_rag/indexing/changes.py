@@ -133,9 +133,11 @@ class Comparison(NamedTuple):
 
 
 def compare_folders(
-    store: Store, given: Sequence[Path], split_key: str | None, *, disk: Disk = LOCAL_DISK
+    store: Store, given: Sequence[Path], split_key: str | None, *, also: str = "", disk: Disk = LOCAL_DISK
 ) -> Comparison:
     """Compare the files below some roots with the store; without a `split_key`, no file counts as resplit.
+
+    A document with the key `also` is up to date, too.
 
     A document is gone if the system says so of its file and has listed its folder. What is there and ignored, or
     something else than a file by now, is gone too.
@@ -153,7 +155,9 @@ def compare_folders(
                     unseen.add(str(item.path))
                 continue
             stored = known.get(item.path)
-            key = split_key if split_key is not None else stored.split_key if stored else ""
+            key = split_key
+            if key is None or (stored and stored.split_key == also):
+                key = stored.split_key if stored else ""
             yield ScannedFile(item.path, item.stamp, key, partial(content_sha256, item.path))
 
     def may_be_gone(stored: StoredDocument) -> bool:

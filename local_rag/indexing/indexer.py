@@ -32,6 +32,7 @@ from local_rag.keys import key_of
 from local_rag.llama.generator import Vocabulary
 from local_rag.models.embedder import TOKENIZER_FILE, input_tokens
 from local_rag.reading.isolate import ReadFile
+from local_rag.reading.ocr import engine
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import SITUATED, InstalledModel, Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
@@ -45,6 +46,7 @@ from local_rag.store.embedding_plans import (
 )
 from local_rag.store.history import kept_history
 from local_rag.store.inspection import count_missing_contexts, purge_superseded
+from local_rag.store.ocr_pages import ocr_folder, prune_ocr_pages
 
 _FEW_CONTEXTS = 20  # so few are written before the first generation is published
 _MANIFEST_FORMAT = 3
@@ -69,6 +71,7 @@ class IndexReport:
     unreachable: list[Path] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    waiting_for_ocr: int = 0  # pages
     chunks: int = 0
     contexts: dict[str, int] = field(default_factory=dict)
     tokens_evaluated: int = 0
@@ -93,6 +96,7 @@ class Indexer:
         open_vocabulary: OpenVocabulary,
         progress: Callable[[Progress], None],
         disk: Disk = LOCAL_DISK,
+        ocr_engine: Callable[[], str] = engine,
     ) -> None:
         self._disk = disk
         self._store, self._indexes, self._workers, self._settings = store, indexes, workers, settings
@@ -103,6 +107,7 @@ class Indexer:
         self._asked = set[str]()  # keys of the contexts that are being written
         self._publishing = 0.0  # seconds of the last publish
         self._computed = 0.0  # processor seconds of all publishes
+        self._ocr_engine = ocr_engine
         self.report = IndexReport()
 
     def run(self, roots: Sequence[Path], *, renew_contexts: bool = False) -> IndexReport:
@@ -134,14 +139,17 @@ class Indexer:
         """Read and split new and changed files; supersede the documents of missing files."""
         splitting = self.splitting()
         split_key = self.split_key(splitting)
-        found = compare_folders(self._store, given, split_key, disk=self._disk)
+        # What waits for OCR is read again only when that is installed.
+        known_keys = {split_key} if splitting.ocr_folder else {split_key, _waiting(split_key)}
+        also = "" if splitting.ocr_folder else _waiting(split_key)
+        found = compare_folders(self._store, given, split_key, also=also, disk=self._disk)
         changes, known_bad = found.changes, self._store.unread()
         self._move_in_history({stored.path: str(file.path) for file, stored in changes.moved.items()})
         unread, waiting = list[Skipped](), dict[Path, ScannedFile]()
         for one in changes.to_read:
             before = known_bad.get(one.path)
-            if before and before.split_key == split_key and before.stamp.matches(one.stamp):
-                unread.append(Skipped(Path(one.path), before.reason, lasting=True))
+            if before and before.split_key in known_keys and before.stamp.matches(one.stamp):
+                unread.append(Skipped(Path(one.path), before.reason, lasting=True, waiting=before.waiting))
             else:
                 waiting[Path(one.path)] = one
         reading = self._read(waiting, changes, splitting, split_key, unread)
@@ -155,14 +163,17 @@ class Indexer:
         # The stamps are older than the attempts to read, so a file that was repaired meanwhile has another one.
         stamps = {one.path: one.stamp for one in changes.to_read}
         bad = {
-            str(item.path): UnreadFile(stamps[str(item.path)], item.reason, split_key if item.lasting else "")
+            str(item.path): UnreadFile(stamps[str(item.path)], item.reason, _key(item, split_key), item.waiting)
             for item in unread
         }
         self._store.touch_documents((stored.id, one.stamp) for stored, one in changes.touched)
         self._store.supersede(changes.gone)
         self._store.see_disks(found.roots.devices(), found.mounts, found.lost_mounts())
         self._store.put_unread(filter(found.is_looked_at, known_bad), bad)
+        prune_ocr_pages(self._store.folder, self._store.content_hashes())
         report, moved_from = self.report, set(changes.moved.values())
+        report.notes += [Note(item.path, item.reason) for item in unread if item.waiting]
+        report.waiting_for_ocr = self._store.count_waiting()
         report.skipped, report.unchanged = [*found.skipped, *unread], changes.unchanged
         report.removed_paths = sorted(Path(stored.path) for stored in changes.gone if stored not in moved_from)
         report.removed = len(report.removed_paths)
@@ -210,7 +221,12 @@ class Indexer:
         """Store documents with their rows in one commit; return their ids."""
         with self._store.transaction():
             ids = self._store.put_documents(
-                (one.document, one.chunks, (one.stamp, one.sha256, split_key)) for one in read
+                (
+                    one.document,
+                    one.chunks,
+                    (one.stamp, one.sha256, _waiting(split_key) if one.document.waiting else split_key),
+                )
+                for one in read
             )
             self._store.put_document_rows(
                 document_rows((key, one.document, one.chunks) for key, one in zip(ids, read, strict=True))
@@ -231,7 +247,8 @@ class Indexer:
                 f"The overlap must be smaller than the chunks of {most_tokens} tokens; lower `--overlap`."
             )
         tokenizer = self._embed_model.path / TOKENIZER_FILE
-        return Splitting(tokenizer, most_tokens, self._settings.overlap, self._settings.chunker)
+        folder = ocr_folder(self._store.folder) if self._ocr_engine() else None
+        return Splitting(tokenizer, most_tokens, self._settings.overlap, self._settings.chunker, folder)
 
     @staticmethod
     def split_key(splitting: Splitting) -> str:
@@ -383,6 +400,18 @@ def content_of(fingerprint: Mapping[str, Any], documents: np.ndarray, versions: 
     by_id = np.argsort(documents)
     held = sha256(np.stack([documents[by_id], versions[by_id]]).tobytes()).hexdigest()
     return key_of(_MANIFEST_FORMAT, fingerprint, held)
+
+
+def _waiting(split_key: str) -> str:
+    """Return the key of what was read without the OCR that some of its pages wait for."""
+    return f"{split_key} waiting"
+
+
+def _key(item: Skipped, split_key: str) -> str:
+    """Return the key under which a file could not be read; empty if another attempt may succeed."""
+    if not item.lasting:
+        return ""
+    return _waiting(split_key) if item.waiting else split_key
 
 
 def seconds_until_publish(elapsed: float, spent: float, last: float, computed: float) -> float:

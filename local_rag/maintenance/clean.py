@@ -34,6 +34,7 @@ from local_rag.store.inspection import (
     purge_superseded,
     shrink,
 )
+from local_rag.store.ocr_pages import prune_ocr_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,8 @@ def clean(folder: Path, indexes: Indexes, *, dry_run: bool) -> Cleaning:
             if erasing(store) and not kept:
                 finish_erasing(store, indexes)
             forget_missing_in_file(store, indexes)
+            if not kept:
+                prune_ocr_pages(store.folder, store.content_hashes())
             shrink(store)
         indexes.expunge()
         indexes.prune()

@@ -25,6 +25,7 @@ from local_rag.store.inspection import (
     orphaned_vectors,
     purge_superseded,
 )
+from local_rag.store.ocr_pages import prune_ocr_pages
 from local_rag.store.questions import forget_questions, questioned_documents
 
 # Only files with names that this program gives are deleted.
@@ -87,6 +88,7 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
     purge_superseded(store, indexes)
     drop(store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))}, wanted=False)
     drop_unused_distinctions(store)
+    prune_ocr_pages(store.folder, store.content_hashes())
     with kept_history(store.folder) as history:
         if history:
             history.forget_documents(is_gone, erased=True)

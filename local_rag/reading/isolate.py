@@ -16,12 +16,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from local_rag.errors import ReadError
 from local_rag.files import UNKNOWN_STAMP, FileStamp
+from local_rag.reading.ocr import PageReader, engine
 from local_rag.reading.read import parse, read_file
 from local_rag.reading.split import Splitting
 from local_rag.records import Chunk, Document, Provenance
@@ -29,6 +31,7 @@ from local_rag.records import Chunk, Document, Provenance
 MAX_SECONDS = 180.0
 MAX_MEMORY = 4 * 1024**3
 _PATIENCE = 4
+_NEXT_PAGE = b"\n"  # instead of an answer
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl
 
 
@@ -87,7 +90,11 @@ class IsolatedReader:
             with contextlib.suppress(BrokenPipeError):  # a dead process is detected by its missing answer
                 process.stdin.write(json.dumps(os.fspath(path)).encode() + b"\n")
                 process.stdin.flush()
-            answer = process.stdout.readline()
+            # The reader announces each page that it reads by OCR: each has the time of a file.
+            while (answer := process.stdout.readline()) == _NEXT_PAGE:
+                timer.cancel()
+                timer = threading.Timer(self._seconds * _PATIENCE, expire)
+                timer.start()
         except BaseException:  # interrupted within an answer
             self._end()
             raise
@@ -102,7 +109,7 @@ class IsolatedReader:
         if fields.pop("full", False):  # parsers rarely free memory, which the next file would lack
             self._end()
         if "reason" in fields:
-            raise ReadError(fields["reason"], lasting=fields.get("lasting", True))
+            raise ReadError(fields["reason"], lasting=fields.get("lasting", True), waiting=fields.get("waiting", 0))
         return _file_of(path, fields)
 
     def stop(self) -> None:
@@ -151,22 +158,24 @@ def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
     document = fields["document"]
     provenance = Provenance(**(origin := document.pop("provenance")) | {"tags": tuple(origin["tags"])})
     pages, notes = tuple(document.pop("pages")), tuple(document.pop("notes"))
-    read = Document(path=path, pages=pages, notes=notes, provenance=provenance, **document)
+    ocr = tuple((page, confidence) for page, confidence in document.pop("ocr"))
+    read = Document(path=path, pages=pages, notes=notes, ocr=ocr, provenance=provenance, **document)
     chunks = tuple(
-        Chunk(position, start, end, read.text[start:end], tuple(headings), page, line, end_line, table_header)
-        for position, (start, end, headings, page, line, end_line, table_header) in enumerate(fields["chunks"])
+        Chunk(position, start, end, read.text[start:end], tuple(headings), *place)
+        for position, (start, end, headings, *place) in enumerate(fields["chunks"])
     )
     return ReadFile(fields["sha256"], read, chunks, FileStamp(*fields["stamp"]))
 
 
-def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
+def _answer(path: Path, splitting: Splitting, on_page: Callable[[], None]) -> dict[str, Any]:
     """Read and split a file; turn any exception of its parser into a reason."""
     try:
         data, stamp = read_file(path)
-        document = parse(path, data)
+        sha256 = hashlib.sha256(data).hexdigest()
+        document = parse(path, data, recognize=_recognizer(splitting.ocr_folder, sha256, on_page))
         chunks = splitting.split(document)
     except ReadError as error:
-        return {"reason": str(error), "lasting": error.lasting}
+        return {"reason": str(error), "lasting": error.lasting, "waiting": error.waiting}
     except MemoryError:
         return {"reason": "takes too much memory to read"}
     except RecursionError:
@@ -176,13 +185,24 @@ def _answer(path: Path, splitting: Splitting) -> dict[str, Any]:
     fields = asdict(replace(document, headings=(), tables=()))
     del fields["path"], fields["headings"], fields["tables"]
     return {
-        "sha256": hashlib.sha256(data).hexdigest(),
+        "sha256": sha256,
         "stamp": stamp,
         "document": fields,
         "chunks": [
-            (one.start, one.end, one.headings, one.page, one.line, one.end_line, one.table_header) for one in chunks
+            (one.start, one.end, one.headings, one.page, one.line, one.end_line, one.table_header, one.ocr)
+            for one in chunks
         ],
     }
+
+
+def _recognizer(folder: Path | None, sha256: str, on_page: Callable[[], None]) -> PageReader | None:
+    """Return what reads the scanned pages of a file, if OCR is wanted and installed here.
+
+    On another machine of a cluster the folder does not exist, and no pages are kept.
+    """
+    if folder is None or not engine():
+        return None
+    return PageReader(folder / sha256 if folder.parent.is_dir() else None, on_page)
 
 
 def _end_with_parent(parent: int) -> None:
@@ -211,16 +231,23 @@ def _main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # keep output of parsers out of the answers
     memory, seconds, fields = int(sys.argv[1]), float(sys.argv[2]), json.loads(sys.argv[3])
-    splitting = Splitting(**fields | {"tokenizer": Path(fields["tokenizer"])})
+    ocr_folder = fields["ocr_folder"] and Path(fields["ocr_folder"])
+    splitting = Splitting(**fields | {"tokenizer": Path(fields["tokenizer"]), "ocr_folder": ocr_folder})
     if sys.platform == "linux":
         _end_with_parent(int(sys.argv[4]))
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    def on_page() -> None:
+        _limit_processor_time(seconds)
+        answers.write(_NEXT_PAGE)
+        answers.flush()
+
     for line in sys.stdin.buffer:
         _limit_processor_time(seconds)
-        fields = _answer(Path(json.loads(line)), splitting)
+        fields = _answer(Path(json.loads(line)), splitting, on_page)
         fields["full"] = _address_space() > memory / 2
         answers.write(json.dumps(fields).encode() + b"\n")
         answers.flush()

@@ -4,12 +4,14 @@ import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from local_rag.errors import ReadError
 from local_rag.files import FileStamp
 from local_rag.reading.converters.converted import Converted, check_archive
+from local_rag.reading.converters.pdf import Recognize, convert_pdf
 from local_rag.reading.converters.sections import Sections
 from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
 from local_rag.reading.formats import Format, format_of
@@ -41,7 +43,9 @@ def read(path: Path) -> Document:
 
 def skipped(path: Path, error: ReadError | OSError) -> Skipped:
     """Return the record of a file that could not be read because of an error."""
-    return Skipped(path, str(error), lasting=isinstance(error, ReadError) and error.lasting)
+    if isinstance(error, ReadError):
+        return Skipped(path, str(error), lasting=error.lasting, waiting=error.waiting)
+    return Skipped(path, str(error))
 
 
 def read_bytes(path: Path) -> bytes:
@@ -60,14 +64,19 @@ def read_file(path: Path) -> tuple[bytes, FileStamp]:
     return data, stamp
 
 
-def parse(path: Path, data: bytes, *, depth: int = 0) -> Document:
-    """Parse a file's bytes into a document; `depth` counts the files that it is attached to."""
+def parse(path: Path, data: bytes, *, depth: int = 0, recognize: Recognize | None = None) -> Document:
+    """Parse a file's bytes into a document; `depth` counts the files that it is attached to.
+
+    `recognize` reads the pages of a PDF that have no text.
+    """
     suffix, file_format = path.suffix.lower(), format_of(path)
     if not data.strip():
         raise ReadError("empty")
     if _PRIVATE_KEY.match(data[:_KEY_STARTS_WITHIN]):
         raise ReadError("a private key, which is never read")
     if file_format.convert:
+        if file_format.convert is convert_pdf:
+            file_format = replace(file_format, convert=partial(convert_pdf, recognize=recognize))
         converted = _convert(suffix, file_format, data)
         if suffix == ".pdf" and not converted.provenance.url:  # other scraped pages contain their address
             provenance = replace(converted.provenance, url=scraped_from(path, data))
@@ -164,6 +173,8 @@ def make_document(
         pages=converted.pages,
         is_source=is_source,
         notes=_limit_notes(converted.notes),
+        ocr=converted.ocr,
+        waiting=converted.waiting,
         provenance=converted.provenance,
     )
 

@@ -42,17 +42,21 @@ _HEADING_ALONE = re.compile(r".+|(?:([!-/:-@\[-`{-~])\1+\n)?.+\n[ ]{0,3}([!-/:-@
 
 
 # Increase it whenever the reader or the splitter would return another document or other chunks for the same file.
-READING_VERSION = 6
+READING_VERSION = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """How documents are split; `tokenizer` is the tokenizer's file, other fields as in `split`."""
+    """How documents are split; `tokenizer` is the tokenizer's file, other fields as in `split`.
+
+    `ocr_folder` keeps the pages that OCR has read; without it, OCR reads none.
+    """
 
     tokenizer: Path
     max_tokens: int
     overlap: int = 0
     chunker: Chunker = "auto"
+    ocr_folder: Path | None = None
 
     def split(self, document: Document) -> tuple[Chunk, ...]:
         """Split a document."""
@@ -79,6 +83,7 @@ def split(
     ruler = Ruler(document.text, without_limits(tokenizer), max_tokens - overlap)
     lines = line_starts(document.text) if document.is_source else []
     outline = _outline(document.headings)
+    by_ocr = dict(document.ocr)
     chunks: list[Chunk] = []
     for page_start, page_end in pairwise(sorted({0, *document.pages, len(document.text)})):
         spans = _split_page(document, ruler, chunker, page_start, page_end)
@@ -98,6 +103,7 @@ def split(
                     line=bisect_right(lines, start) or None,
                     end_line=bisect_right(lines, end - 1) or None,
                     table_header=header,
+                    ocr=by_ocr.get(bisect_right(document.pages, core)),
                 )
             )
     return tuple(chunks)

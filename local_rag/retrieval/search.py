@@ -246,5 +246,6 @@ def found_passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], *, s
         provenance=stored.provenance,
         kind=stored.kind,
         table_header=chunk.table_header,
+        ocr=chunk.ocr,
         sha256=stored.sha256,
     )

@@ -49,11 +49,15 @@ class StoredDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnreadFile:
-    """A file that could not be read: its stamp then, and why; no `split_key` if another attempt may succeed."""
+    """A file that could not be read: its stamp then, and why; no `split_key` if another attempt may succeed.
+
+    `waiting` is the number of its pages that wait for OCR.
+    """
 
     stamp: FileStamp
     reason: str
     split_key: str
+    waiting: int = 0
 
 
 _AT_ONCE = 500  # ids in one query
@@ -63,8 +67,8 @@ DOCUMENT_COLUMNS = "documents.id, path, size, modified_ns, changed_ns, inode, sh
 _DOCUMENT_QUERY = f"SELECT {DOCUMENT_COLUMNS} FROM documents"  # noqa: S608
 _CHUNK_QUERY = """
 SELECT chunks.id, document_id, path, title, position, start, end, chunks.text, headings, page, line, end_line,
-       table_header, coalesce(contexts.text, ''), coalesce(contexts.kind, ''), chunks.kind, url, date, author, tags,
-       sha256
+       table_header, ocr, coalesce(contexts.text, ''), coalesce(contexts.kind, ''), chunks.kind, url, date, author,
+       tags, sha256
 FROM chunks JOIN documents ON documents.id = document_id LEFT JOIN contexts ON contexts.key = context_key
 LEFT JOIN provenance USING (document_id)
 """
@@ -141,17 +145,15 @@ class Store:
 
     def put_unread(self, looked_at: Iterable[str], unread: Mapping[str, UnreadFile]) -> None:
         """Replace what is known of unreadable files among those looked at."""
-        rows = [(path, *one.stamp, one.reason, one.split_key) for path, one in unread.items()]
+        rows = [(path, *one.stamp, one.reason, one.split_key, one.waiting) for path, one in unread.items()]
         with self.transaction():
             self.connection.executemany("DELETE FROM skipped WHERE path = ?", [(path,) for path in looked_at])
-            self.connection.executemany("INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            self.connection.executemany("INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def unread(self) -> dict[str, UnreadFile]:
         """Return the files that could not be read, by path."""
-        return {
-            path: UnreadFile(FileStamp(*stamp), reason, split_key)
-            for path, *stamp, reason, split_key in self.connection.execute("SELECT * FROM skipped ORDER BY path")
-        }
+        rows = self.connection.execute("SELECT * FROM skipped ORDER BY path")
+        return {path: UnreadFile(FileStamp(*known[:4]), *known[4:]) for path, *known in rows}
 
     def excluded(self) -> list[Path]:
         """Return the paths below a root that were removed from the library."""
@@ -227,7 +229,7 @@ class Store:
         self.connection.execute("UPDATE documents SET live = 0 WHERE path = ? AND live", (str(document.path),))
         cursor = self.connection.execute(
             "INSERT INTO documents (path, size, modified_ns, changed_ns, inode, sha256, title, kind, split_key, notes, "
-            "content_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "waiting, content_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 str(document.path),
                 *stamp,
@@ -236,6 +238,7 @@ class Store:
                 document.kind,
                 split_key,
                 json.dumps(document.notes, ensure_ascii=False),
+                document.waiting,
                 key_of(sha256, split_key, document.title),
             ),
         )
@@ -306,9 +309,21 @@ class Store:
             self.connection.executemany("INSERT OR IGNORE INTO excluded VALUES (?)", [(str(p),) for p in excluded])
 
     def notes(self) -> list[Note]:
-        """Return what could not be read of live documents, by path."""
-        query = "SELECT path, notes FROM documents WHERE live AND notes <> '[]' ORDER BY path"
+        """Return what could not be read of live documents, and which files wait for OCR, by path."""
+        query = (
+            "SELECT path, notes FROM documents WHERE live AND notes <> '[]' "
+            "UNION ALL SELECT path, json_array(reason) FROM skipped WHERE waiting ORDER BY path"
+        )
         return [Note(Path(path), one) for path, notes in self.connection.execute(query) for one in json.loads(notes)]
+
+    def count_waiting(self) -> int:
+        """Count the pages that wait for OCR."""
+        query = "SELECT (SELECT total(waiting) FROM documents WHERE live) + (SELECT total(waiting) FROM skipped)"
+        return int(self.connection.execute(query).fetchone()[0])
+
+    def content_hashes(self) -> set[str]:
+        """Return the SHA-256 of the files of all documents, superseded ones too."""
+        return {row[0] for row in self.connection.execute("SELECT sha256 FROM documents")}
 
     def count_below(self, path: Path) -> int:
         """Count the live documents at or below a path."""
@@ -400,12 +415,12 @@ class Store:
     def _put_chunks(self, chunks: Iterable[tuple[int, Chunk]], kind: RowKind) -> None:
         self.connection.executemany(
             "INSERT INTO chunks (document_id, position, start, end, text, headings, page, line, end_line, "
-            "table_header, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "table_header, ocr, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     document, chunk.position, chunk.start, chunk.end, chunk.text,
                     json.dumps(chunk.headings, ensure_ascii=False), chunk.page, chunk.line, chunk.end_line,
-                    chunk.table_header, kind,
+                    chunk.table_header, chunk.ocr, kind,
                 )
                 for document, chunk in chunks
             ],
@@ -553,10 +568,8 @@ def stored_document(row: Sequence[Any]) -> StoredDocument:
 
 
 def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:
-    identifier, document_id, path, title, position, start, end, text, headings, page, line, end_line, header, *rest = (
-        row
-    )
-    context, context_kind, kind, url, date, author, tags, sha256 = rest
+    identifier, document_id, path, title, position, start, end, text, headings, *place = row[:14]
+    context, context_kind, kind, url, date, author, tags, sha256 = row[14:]
     said = UNKNOWN if url is None else Provenance(url, date, author, tuple(json.loads(str(tags))))  # type: ignore[arg-type]
-    chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), page, line, end_line, header)  # type: ignore[arg-type]
+    chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), *place)  # type: ignore[arg-type]
     return StoredChunk(identifier, document_id, path, title, chunk, context, context_kind, said, kind, sha256)  # type: ignore[arg-type]

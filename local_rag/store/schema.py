@@ -6,8 +6,8 @@ from pathlib import Path
 
 from local_rag.errors import LibraryError
 
-# Raise it with every change to the tables. Versions 1 to 13 were never released.
-SCHEMA_VERSION = 14
+# Raise it with every change to the tables. Versions 1 to 14 were never released.
+SCHEMA_VERSION = 15
 _TABLES = """
 CREATE TABLE roots (
     path TEXT PRIMARY KEY,
@@ -27,7 +27,8 @@ CREATE TABLE skipped (
     changed_ns INTEGER NOT NULL,
     inode INTEGER NOT NULL,
     reason TEXT NOT NULL,
-    split_key TEXT NOT NULL             -- under which reading failed; empty if another attempt may succeed
+    split_key TEXT NOT NULL,            -- under which reading failed; empty if another attempt may succeed
+    waiting INTEGER NOT NULL            -- pages that wait for OCR
 );
 -- The settings of the last `index`, as JSON.
 CREATE TABLE remembered (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -46,6 +47,7 @@ CREATE TABLE documents (
     context_plan TEXT NOT NULL DEFAULT '',  -- context model, prompt and window that made the chunks' context keys
     live INTEGER NOT NULL DEFAULT 1,    -- 0: superseded, kept until no published generation names it
     notes TEXT NOT NULL,                -- JSON: what of the file is not in the text
+    waiting INTEGER NOT NULL,           -- pages that wait for OCR
     content_key TEXT NOT NULL           -- of SHA-256, split key and title: what its distinction is stored under
 );
 CREATE UNIQUE INDEX live_paths ON documents (path) WHERE live;
@@ -94,6 +96,7 @@ CREATE TABLE chunks (
     line INTEGER,
     end_line INTEGER,
     table_header TEXT NOT NULL,         -- of the table within which the chunk begins, or empty
+    ocr REAL,                           -- confidence with which the page was read by OCR; NULL if it was not
     context_key TEXT,
     vector_key TEXT,
     kind TEXT NOT NULL DEFAULT 'chunk'  -- or 'document': the row stands for a whole document

@@ -62,12 +62,12 @@ def test_pages_that_hold_no_text_are_told(folder: Path, lib: Run) -> None:
         scan.set_font("helvetica", size=12)
         scan.cell(text=text or " ")
     scan.output(str(folder / "scan.pdf"))
-    told = "scan.pdf: 1 of 2 pages contain no text; run OCR on them."
+    told = "scan.pdf: 1 of 2 pages waits for OCR, the extra `ocr`."
     assert told in lib("index").stdout
     assert told not in lib("index").stdout
     assert told in lib("status").stdout
     [note] = json.loads(lib("status", "--json").stdout)["notes"]
-    assert note == {"path": str(folder / "scan.pdf"), "note": "1 of 2 pages contain no text; run OCR on them"}
+    assert note == {"path": str(folder / "scan.pdf"), "note": "1 of 2 pages waits for OCR, the extra `ocr`"}
 
 
 # What a change costs: the table in docs/library-folder.md, line by line.

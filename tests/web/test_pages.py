@@ -360,7 +360,7 @@ def test_the_library_shows_state_skipped_files_models_and_what_to_do(client: Tes
     (documents / "ireland.md").write_text("changed")
     page = client.get("/library").text
     assert "empty.md" in page
-    assert "<small>1 of 2 pages contain no text; run OCR on them</small>" in page
+    assert "<small>1 of 2 pages waits for OCR, the extra `ocr`</small>" in page
     assert "changed since it was indexed" in page
     assert "1 file is changed" in page
     assert "Apache" in page or "apache" in page

@@ -199,6 +199,7 @@ def payload_of(stored: StoredChunk, order: int) -> dict[str, Any]:
             chunk.line,
             chunk.end_line,
             chunk.table_header,
+            chunk.ocr,
         ],
         "provenance": [said.url, said.date, said.author, list(said.tags)] if said else None,
     }

@@ -35,6 +35,8 @@ class Converted:
     headings: tuple[Heading, ...] | None = None
     tables: tuple[Table, ...] | None = None
     notes: tuple[str, ...] = ()
+    ocr: tuple[tuple[int, float], ...] = ()
+    waiting: int = 0
     attachments: tuple[Attachment, ...] = ()
     provenance: Provenance = UNKNOWN
 

@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted
@@ -27,12 +27,31 @@ _MOST_OUTLINE = 5000  # entries
 _SAME_PLACE = 6.0  # points between the columns of a table that goes on on the next page
 
 
+class Recognized(Protocol):
+    """What OCR has read of a page."""
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """Return the lines."""
+
+    @property
+    def confidence(self) -> float:
+        """Return the mean confidence from 0 to 1."""
+
+
+Recognize = Callable[[Any, int], Recognized]  # reads a page of PDFium's with its number from 0
+
+
 @dataclass(slots=True)
 class _Page:
-    """The lines of a page, its tables by their first line, and the lines that are left out."""
+    """The lines of a page, its tables by their first line, and the lines that are left out.
+
+    `ocr` is the confidence with which the page was read by OCR.
+    """
 
     lines: list[Line]
     tables: dict[int, PageTable]
+    ocr: float | None = None
     left_out: set[int] = field(default_factory=set)
     starts: dict[int, int] = field(default_factory=dict)  # of lines in the text
 
@@ -42,8 +61,11 @@ class _Page:
         return (number for number in range(len(self.lines)) if number not in self.left_out | within)
 
 
-def convert_pdf(data: bytes) -> Converted:
-    """Join the pages' text with blank lines; rejoin words and sentences that a line break cut."""
+def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
+    """Join the pages' text with blank lines; rejoin words and sentences that a line break cut.
+
+    Pages that show something and have no text are read by `recognize`, or wait for it.
+    """
     import pypdfium2
 
     try:
@@ -51,14 +73,17 @@ def convert_pdf(data: bytes) -> Converted:
     except pypdfium2.PdfiumError as error:
         raise ReadError("encrypted PDF" if "password" in str(error).lower() else "damaged PDF file") from error
     try:
-        read = [lines_of(page.get_textpage()) for page in pdf]
+        read = [_read_page(page, number, recognize) for number, page in enumerate(pdf)]
         named = pdf.get_metadata_dict()
         outline = list(_outline(pdf))
     finally:
         pdf.close()
-    if not any(read):
-        raise ReadError("no text layer; run OCR first")
-    pages = [_Page(lines, {table.first: table for table in find_tables(lines)}) for lines in read]
+    pages = [page for page in read if page is not None]
+    waiting = read.count(None)
+    wait = f"{waiting} of {len(read)} pages {'wait' if waiting > 1 else 'waits'} for OCR, the extra `ocr`"
+    if not any(page.lines for page in pages):
+        raise ReadError(f"no text layer: {wait}" if waiting else "contains no text", waiting=waiting)
+    pages = [page or _Page([], {}) for page in read]
     _leave_out_repeated(pages)
     body = _usual_height(pages)
     large = _large_lines(pages, body)
@@ -66,7 +91,6 @@ def convert_pdf(data: bytes) -> Converted:
     headings = _outlined(outline, pages, starts) if outline else ()
     if len(headings) <= 1:
         headings = _headings_of(pages, large)
-    empty = sum(not page.lines for page in pages)
     return Converted(
         _title(named.get("Title", ""), pages, body),
         text,
@@ -74,9 +98,25 @@ def convert_pdf(data: bytes) -> Converted:
         pages=tuple(starts),
         headings=headings,
         tables=tables,
-        notes=(f"{empty} of {len(pages)} pages contain no text; run OCR on them",) if empty else (),
+        notes=(wait,) if waiting else (),
+        ocr=tuple((number, page.ocr) for number, page in enumerate(pages, start=1) if page.ocr is not None),
+        waiting=waiting,
         provenance=pdf_provenance(named),
     )
+
+
+def _read_page(page: Any, number: int, recognize: Recognize | None) -> _Page | None:
+    """Read a page, with OCR if it has no text; None if it waits for that."""
+    import pypdfium2.raw as pdfium
+
+    lines, confidence = lines_of(page.get_textpage()), None
+    if not lines and pdfium.FPDFPage_CountObjects(page.raw):
+        if recognize is None:
+            return None
+        recognized = recognize(page, number)
+        lines = list(recognized.lines)
+        confidence = recognized.confidence if lines else None
+    return _Page(lines, {table.first: table for table in find_tables(lines)}, confidence)
 
 
 def _outline(pdf: Any) -> Iterator[tuple[int, str, int]]:
@@ -115,10 +155,15 @@ def _variants(text: str, page: int) -> Iterator[str]:
 def _usual_height(pages: Sequence[_Page]) -> float:
     """Return the height of most characters."""
     heights: Counter[float] = Counter()
-    for page in pages:
+    for page in _with_fonts(pages):
         for line in page.lines:
             heights[_rounded(line)] += len(line.text)
-    return heights.most_common(1)[0][0]
+    return heights.most_common(1)[0][0] if heights else 0.0
+
+
+def _with_fonts(pages: Sequence[_Page]) -> list[_Page]:
+    """Return the pages whose heights are those of fonts: OCR measures only letters."""
+    return [page for page in pages if page.ocr is None]
 
 
 def _rounded(line: Line) -> float:
@@ -131,7 +176,8 @@ def _large_lines(pages: Sequence[_Page], body: float) -> list[tuple[int, int]]:
         (number, line)
         for number, page in enumerate(pages)
         for line in page.kept()
-        if _rounded(page.lines[line]) >= _LARGER * body > 0
+        if page.ocr is None
+        and _rounded(page.lines[line]) >= _LARGER * body > 0
         and len(page.lines[line].text) <= _LONGEST_HEADING
         and any(map(str.isalpha, page.lines[line].text))
     ]
@@ -188,7 +234,7 @@ def _title(said: str, pages: Sequence[_Page], body: float) -> str | None:
         return None
     worded = [line for line in first.lines if any(map(str.isalpha, line.text))]
     largest = max(worded, key=lambda line: line.height)
-    best = largest if _rounded(largest) >= _LARGER * body else worded[0]
+    best = largest if first.ocr is None and _rounded(largest) >= _LARGER * body else worded[0]
     return rejoin_words(best.text)[:_LONGEST_TITLE]
 
 
