@@ -1,29 +1,28 @@
-"""Render an answer of a model: a little Markdown becomes HTML, everything else stays text.
+"""Render an answer of a model: its Markdown becomes HTML, everything else stays text.
 
-The result contains only these elements: p, ul, ol, li, pre, code, strong, links to the sources that the answer may
-cite, and notes. No address, attribute or element is ever taken from the text.
+The result contains paragraphs, lists, tables, headings, quotations, code and emphasis, links to the sources that the
+answer may cite, and notes. No address, attribute or element is ever taken from the text.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from typing import Any
 
-from markupsafe import Markup, escape
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markupsafe import Markup
 
-_BULLET, _NUMBER = re.compile(r"\s{0,8}[-*\u2022]\s+(.*)"), re.compile(r"\s{0,8}\d{1,3}[.)]\s+(.*)")
-_INLINE = re.compile(r"`([^`\n]{1,500})`|\*\*([^*\n]{1,500})\*\*|\[(\d{1,3}(?:, \d{1,3})*)\]")
+_RULES = ["blockquote", "code", "fence", "heading", "list", "hr", "table", "backticks", "emphasis", "newline", "escape"]
+_CITATION = re.compile(r"\[(\d{1,3}(?:(?:, ?| ?[-\u2013] ?)\d{1,3}){0,20})\]")  # [1], [1, 2], [1-3]
+_LENTICULAR = re.compile(r"\u3010(\d{1,3})\u3011")  # as some models write a citation
+_MOST_CITED = 50
+_HEADING = "h4"  # of any level: the page itself has those above
 _NOTE = Markup('<span class="note">{}</span>')
 # They mark the position of a note until the text is rendered: private-use characters, which are removed from the text.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _PRIVATE = str.maketrans({_OPEN: "\ufffd", _CLOSE: "\ufffd"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Sources:
-    """The numbers that an answer may cite, and the beginning of the ids of their cards."""
-
-    numbers: frozenset[int]
-    anchor: str
 
 
 def show_answer(
@@ -35,63 +34,76 @@ def show_answer(
     """
     text, done, parts = text.translate(_PRIVATE), 0, list[str]()
     for number, (end, _) in enumerate(notes):
-        parts += [text[done:end], f"{_OPEN}{number}{_CLOSE}"]
+        # Behind a blank, or emphasis would not end before it.
+        parts += [_bracketed(text[done:end]), f" {_OPEN}{number}{_CLOSE}"]
         done = end
-    shown = str(Markup("\n").join(_blocks("".join([*parts, text[done:]]), _Sources(frozenset(sources), anchor))))
+    environment = {"sources": frozenset(sources), "anchor": anchor}
+    shown = _MARKDOWN.render("".join([*parts, _bracketed(text[done:])]), environment).rstrip("\n")
     for number, (_, note) in enumerate(notes):
         mark, whole = f"{_OPEN}{number}{_CLOSE}", _NOTE.format(note.translate(_PRIVATE))
-        shown = shown.replace(mark, f" {whole}") if mark in shown else f"{shown}\n<p>{whole}</p>"
-    return Markup(shown)  # noqa: S704  own blocks and notes, with all text escaped
+        shown = shown.replace(mark, whole) if mark in shown else f"{shown}\n<p>{whole}</p>"
+    return Markup(shown)  # noqa: S704  elements of the rules above and notes, with all text escaped
 
 
-def _blocks(text: str, sources: _Sources) -> Iterator[Markup]:
-    parts = text.split("```")
-    for number, part in enumerate(parts):
-        if number % 2 and number < len(parts) - 1:
-            language, newline, code = part.partition("\n")
-            yield Markup("<pre><code>{}</code></pre>").format(code.strip("\n") if newline else language)
-        else:
-            yield from _text_blocks(part if number % 2 == 0 else f"```{part}", sources)
+def _bracketed(text: str) -> str:
+    return _LENTICULAR.sub(r"[\1]", text)
 
 
-def _text_blocks(text: str, sources: _Sources) -> Iterator[Markup]:
-    kind, lines = "p", list[Markup]()
-    for line in (*text.splitlines(), ""):
-        bullet, number = _BULLET.fullmatch(line), _NUMBER.fullmatch(line)
-        now = "ul" if bullet else "ol" if number else "p"
-        if lines and (now != kind or not line.strip()):
-            yield _block(kind, lines)
-            lines = []
-        kind = now
-        if line.strip():
-            item = bullet or number
-            lines.append(_inline(item[1] if item else line.strip(), sources))
+def _cite(state: StateInline, silent: bool) -> bool:
+    """Read a citation; one of anything but the sources stays text."""
+    found = _CITATION.match(state.src, state.pos)
+    numbers = _numbers(found[1]) if found else []
+    if found is None or not numbers or not state.env["sources"].issuperset(numbers):
+        return False
+    if not silent:
+        state.push("citation", "", 0).meta = {"numbers": numbers}
+    state.pos = found.end()
+    return True
 
 
-def _block(kind: str, lines: list[Markup]) -> Markup:
-    if kind == "p":
-        return Markup("<p>{}</p>").format(Markup("\n").join(lines))
-    items = Markup("").join(Markup("<li>{}</li>").format(line) for line in lines)
-    return Markup("<ul>{}</ul>").format(items) if kind == "ul" else Markup("<ol>{}</ol>").format(items)
+def _numbers(text: str) -> list[int]:
+    """Return the numbers of a citation, of which a dash stands for those between."""
+    numbers = list[int]()
+    for part in text.split(","):
+        first, *last = map(int, re.split(r"[-\u2013]", part))
+        numbers += range(first, min(last[0], first + _MOST_CITED) + 1) if last else [first]
+    return numbers if len(numbers) <= _MOST_CITED else []
 
 
-def _inline(line: str, sources: _Sources) -> Markup:
-    shown, done = Markup(""), 0
-    for found in _INLINE.finditer(line):
-        shown += escape(line[done : found.start()])
-        code, strong, numbers = found.groups()
-        if code is not None:
-            shown += Markup("<code>{}</code>").format(code)
-        elif strong is not None:
-            shown += Markup("<strong>{}</strong>").format(strong)
-        else:
-            shown += _citation(found[0], [int(number) for number in numbers.split(", ")], sources)
-        done = found.end()
-    return shown + escape(line[done:])
-
-
-def _citation(text: str, numbers: list[int], sources: _Sources) -> Markup:
-    if not sources.numbers.issuperset(numbers):
-        return escape(text)
+def _show_citation(_renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: Any, env: Any) -> str:
     link = Markup('<a class="cite" href="#{1}-{0}" aria-label="source {0}">[{0}]</a>')
-    return Markup(" ").join(link.format(number, sources.anchor) for number in numbers)
+    return Markup(" ").join(link.format(number, env["anchor"]) for number in tokens[index].meta["numbers"])
+
+
+def _show_fence(_renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: Any, _env: Any) -> str:
+    return Markup("<pre><code>{}</code></pre>\n").format(tokens[index].content)
+
+
+def _show_heading(_renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: Any, _env: Any) -> str:
+    return f"<{_HEADING}>" if tokens[index].nesting == 1 else f"</{_HEADING}>\n"
+
+
+def _plain_element(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """Render an element without its attributes, such as the first number of a list or the alignment of a cell."""
+    tokens[index].attrs = {}
+    return renderer.renderToken(tokens, index, options, env)
+
+
+def _make() -> MarkdownIt:
+    markdown = MarkdownIt("zero", {"html": False}).enable(_RULES)
+    markdown.inline.ruler.before("escape", "citation", _cite)
+    for name, rule in (
+        ("citation", _show_citation),
+        ("fence", _show_fence),
+        ("code_block", _show_fence),
+        ("heading_open", _show_heading),
+        ("heading_close", _show_heading),
+        ("ordered_list_open", _plain_element),
+        ("th_open", _plain_element),
+        ("td_open", _plain_element),
+    ):
+        markdown.add_render_rule(name, rule)
+    return markdown
+
+
+_MARKDOWN = _make()

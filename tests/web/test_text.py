@@ -2,14 +2,17 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from local_rag.retrieval.marking import mark
 from local_rag.web.markup import show_answer
 
 PASSAGE = "The harbour is old. The boat leaves at seven.\nTickets cost nothing; dogs are welcome."
-TEXTS = st.text(st.sampled_from("ab1 .\n!?[]`*-<>&\"'#\u2022,") | st.characters(codec="utf-8"), max_size=200)
+SIGNS = "ab1 .\n!?[]()`*_-<>&\"'#\u2022,|:\\\u3010\u3011"
+TEXTS = st.text(st.sampled_from(SIGNS) | st.characters(codec="utf-8"), max_size=200)
 
 
 def test_the_best_sentence_and_the_words_asked_for_are_marked() -> None:
@@ -35,17 +38,49 @@ def test_marking_changes_no_text(text: str, question: str, spans: list[list[int]
 
 
 def test_answers_have_lists_code_and_citations() -> None:
-    shown = show_answer("Two things [1, 2]:\n- **one** [2]\n- `two` [9]\n\n1. first\n```\n<b>\n```\nend", [1, 2])
+    shown = show_answer("Two things [1, 2]:\n- **one** [2]\n- `two` [9]\n\n3. first\n```\n<b>\n```\nend", [1, 2])
     assert shown == (
-        '<p>Two things <a class="cite" href="#source-1" aria-label="source 1">[1]</a> '
-        '<a class="cite" href="#source-2" aria-label="source 2">[2]</a>:</p>\n'
-        '<ul><li><strong>one</strong> <a class="cite" href="#source-2" aria-label="source 2">[2]</a></li>'
-        "<li><code>two</code> [9]</li></ul>\n<ol><li>first</li></ol>\n<pre><code>&lt;b&gt;</code></pre>\n<p>end</p>"
+        f"<p>Two things {cite(1)} {cite(2)}:</p>\n"
+        f"<ul>\n<li><strong>one</strong> {cite(2)}</li>\n<li><code>two</code> [9]</li>\n</ul>\n"
+        "<ol>\n<li>first</li>\n</ol>\n<pre><code>&lt;b&gt;\n</code></pre>\n<p>end</p>"
     )
 
 
+def cite(number: int) -> str:
+    return f'<a class="cite" href="#source-{number}" aria-label="source {number}">[{number}]</a>'
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a [1][2]", f"<p>a {cite(1)}{cite(2)}</p>"),
+        ("a [1,2]", f"<p>a {cite(1)} {cite(2)}</p>"),
+        ("a [1-3]", f"<p>a {cite(1)} {cite(2)} {cite(3)}</p>"),
+        ("a \u30102\u3011.", f"<p>a {cite(2)}.</p>"),
+        ("a [7] [1-999] [1, 7]", "<p>a [7] [1-999] [1, 7]</p>"),
+        ("## Leave [1]", f"<h4>Leave {cite(1)}</h4>"),
+        ("*a* and __b__", "<p><em>a</em> and <strong>b</strong></p>"),
+        ("- a\n  - b", "<ul>\n<li>a\n<ul>\n<li>b</li>\n</ul>\n</li>\n</ul>"),
+        ("[site](http://x) ![i](http://x) <http://x> http://x", None),
+        ("<b>x</b> &amp; <!-- c -->", "<p>&lt;b&gt;x&lt;/b&gt; &amp;amp; &lt;!-- c --&gt;</p>"),
+    ],
+)
+def test_the_markdown_that_models_write_is_shown(text: str, shown: str | None) -> None:
+    made = str(show_answer(text, [1, 2, 3]))
+    assert made == shown if shown else "href" not in made
+    table = show_answer("| country | weeks |\n| --- | ---: |\n| Ireland | 26 [1] |", [1])
+    assert "<th>weeks</th>" in table
+    assert f"<td>26 {cite(1)}</td>" in table
+
+
+def test_notes_stand_behind_what_they_are_about() -> None:
+    shown = show_answer("One. *Two.* Three.", notes=[(4, Markup("a")), (11, Markup("<b>b</b>"))])
+    assert shown == ('<p>One. <span class="note">a</span> <em>Two.</em> <span class="note"><b>b</b></span> Three.</p>')
+
+
 OURS = re.compile(
-    r'</?(?:p|ul|ol|li|pre|code|strong)>|<a class="cite" href="#source-\d+" aria-label="source \d+">|</a>'
+    r"</?(?:p|ul|ol|li|pre|code|strong|em|h4|hr|br|blockquote|table|thead|tbody|tr|th|td)>"
+    r'|<a class="cite" href="#source-\d+" aria-label="source \d+">|</a>'
 )
 
 
