@@ -419,6 +419,18 @@ def test_a_part_of_the_documents_is_asked_and_the_form_keeps_saying_which(client
     assert sent.headers["location"] == "/search?q=leave&tag=a%2C+b"
 
 
+def test_a_folder_whose_name_holds_a_comma_is_named_in_quotation_marks(documents: Path) -> None:
+    (documents / "Rome, Italy").mkdir()
+    (documents / "Rome, Italy" / "notes.md").write_text("# Rome\n\nThe leave in Rome.\n")
+    index(documents, documents.parent / "lib")
+    with client(documents.parent / "lib") as opened:
+        fields = {"q": "leave", "in": '"Rome, Italy", boat.txt', "format": "json"}
+        found = {Path(one["path"]).name for one in opened.get("/search", params=fields).json()["passages"]}
+        assert found == {"notes.md", "boat.txt"}
+        page = opened.get("/search", params=fields | {"format": ""}).text
+        assert 'name="in" value="&#34;Rome, Italy&#34;, boat.txt"' in page
+
+
 @pytest.mark.parametrize(("name", "value"), [("since", "yesterday"), ("before", "2024-13-01"), ("in", "x" * 3000)])
 def test_a_filter_that_cannot_be_read_is_named(client: TestClient, name: str, value: str) -> None:
     refused = client.get("/search", params={"q": "leave", name: value})
