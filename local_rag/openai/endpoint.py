@@ -2,24 +2,24 @@
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from local_rag.answering.conversation import reply_to_greeting
 from local_rag.display import one_line, passage_as_dict, printable_json
-from local_rag.errors import BusyError, LocalRagError, QuestionError
+from local_rag.errors import LocalRagError, MissingError, QuestionError
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.library import Library
 from local_rag.openai.client_tasks import reply_to_client_task
 from local_rag.openai.markdown import answer_as_markdown
 from local_rag.openai.requests import ChatRequest, read_request
 from local_rag.records import Answer
-from local_rag.serving.http import LateBodyError, client_of, unless_gone
+from local_rag.serving.http import EventStream, client_of, status_of, unless_gone
 from local_rag.serving.job import Failure, Job, Ping, Result, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import LibraryService
@@ -27,13 +27,11 @@ from local_rag.serving.service import LibraryService
 IGNORED_HEADER = "x-local-rag-ignored"
 _COMPLETIONS = "/v1/chat/completions"
 _PING_SECONDS = 10.0
+_DONE = b"data: [DONE]\n\n"
 
 
-class UnknownModelError(LocalRagError):
+class UnknownModelError(MissingError):
     """Report that the client asks for another model than the library."""
-
-
-_STATUS: dict[type[Exception], int] = {QuestionError: 400, UnknownModelError: 404, LateBodyError: 408, BusyError: 429}
 
 
 def chat_interface(
@@ -42,30 +40,53 @@ def chat_interface(
     """Return the routes; nothing must be entered while they are served."""
     started = int(time.time())
 
+    def model() -> dict[str, Any]:
+        return {"id": model_name(service.library), "object": "model", "created": started, "owned_by": "local-rag"}
+
+    def require(name: str) -> None:
+        if name != (own := model_name(service.library)):
+            raise UnknownModelError(f"There is no model {name[:60]!r} here; the library is {own!r}.")
+
     async def models(_request: Request) -> Response:
-        model = {"id": model_name(service.library), "object": "model", "created": started, "owned_by": "local-rag"}
-        return _json({"object": "list", "data": [model]})
+        return _json({"object": "list", "data": [model()]})
+
+    async def one_model(request: Request) -> Response:
+        require(request.path_params["model"])
+        return _json(model())
 
     async def completions(request: Request) -> Response:
-        try:
-            asked = read_request(await request.body())
-            name = model_name(service.library)
-            if asked.model not in ("", name):
-                raise UnknownModelError(f"There is no model {asked.model[:60]!r} here; the library is {name!r}.")
-            completion = Completion(service, asked, Caller(client_of(request.scope), _COMPLETIONS))
-            headers = {IGNORED_HEADER: ", ".join(asked.ignored)} if asked.ignored else {}
-            if asked.stream:
-                headers |= {"x-accel-buffering": "no"}
-                return StreamingResponse(completion.events(), headers=headers, media_type="text/event-stream")
-            return _json(await completion.whole(request.receive), headers=headers)
-        except LocalRagError as error:
-            code = "model_not_found" if isinstance(error, UnknownModelError) else None
-            return _error(str(error), _STATUS.get(type(error), 503), code)
+        body = await request.body()
+        asked = await service.aside(lambda: read_request(body))
+        if asked.model:
+            require(asked.model)
+        completion = Completion(service, asked, Caller(client_of(request.scope), _COMPLETIONS))
+        headers = {IGNORED_HEADER: ", ".join(asked.ignored)} if asked.ignored else {}
+        if asked.stream:
+            return completion.stream(headers)
+        return _json(await completion.whole(request.receive), headers=headers)
+
+    async def nothing(request: Request) -> Response:
+        raise MissingError(f"There is nothing at {request.method} {one_line(request.url.path)[:100]} here.")
 
     return [
-        Route("/v1/models", models, methods=["GET"]),
-        Route(_COMPLETIONS, completions, methods=["POST"]),
+        Route("/v1/models", _reported(models), methods=["GET"]),
+        Route("/v1/models/{model:path}", _reported(one_model), methods=["GET"]),
+        Route(_COMPLETIONS, _reported(completions), methods=["POST"]),
+        Route("/v1/{path:path}", _reported(nothing), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ], nullcontext
+
+
+def _reported(handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """Report the errors of a handler as clients of OpenAI's models read them."""
+
+    async def handle(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except LocalRagError as error:
+            code = "model_not_found" if isinstance(error, UnknownModelError) else None
+            return _error(str(error), status_of(error), code)
+
+    return handle
 
 
 def model_name(library: Library) -> str:
@@ -91,27 +112,31 @@ class Completion:
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return self._object("chat.completion", [choice], usage=_usage(answer), citations=_citations(answer))
 
-    async def events(self) -> AsyncIterator[bytes]:
-        """Yield the completion piece by piece; a client that stops reading stops the answer."""
+    def stream(self, headers: Mapping[str, str]) -> Response:
+        """Return the completion piece by piece; raise what refuses the question before anything is sent."""
+        if reply := self._own_reply():
+            whole = [self._chunk({"role": "assistant", "content": ""}), *self._end(reply), _DONE]
+            return Response(b"".join(whole), headers=dict(headers), media_type="text/event-stream")
+        job = self._ask()
+        return EventStream(job, self._events(job), headers)
+
+    async def _events(self, job: Job[ServedAnswer]) -> AsyncGenerator[bytes]:
+        """Yield the completion of a job; a client that stops reading stops the answer."""
         yield self._chunk({"role": "assistant", "content": ""})
         try:
-            if reply := self._own_reply():
-                for event in self._end(reply):
-                    yield event
-            else:
-                async with aclosing(self._ask().events(_PING_SECONDS)) as events:
-                    async for happened in events:
-                        match happened:
-                            case Ping():
-                                yield b": still at work\n\n"
-                            case Result(served):
-                                for event in self._end(served.answer):
-                                    yield event
-                            case Failure():
-                                yield _event(_error_object(happened.message))
-        except Exception as error:  # noqa: BLE001  too many wait, or a result could not be written
+            async with aclosing(job.events(_PING_SECONDS)) as events:
+                async for happened in events:
+                    match happened:
+                        case Ping():
+                            yield b": still at work\n\n"
+                        case Result(served):
+                            for event in self._end(served.answer):
+                                yield event
+                        case Failure():
+                            yield _event(_error_object(happened.message))
+        except Exception as error:  # noqa: BLE001  a result could not be written
             yield _event(_error_object(failure(error).message))
-        yield b"data: [DONE]\n\n"
+        yield _DONE
 
     def _end(self, answer: Answer) -> Iterator[bytes]:
         """Yield an answer with its sources, citations and usage: its text is known only once it is checked."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import openai
 import pytest
 from markdown_it import MarkdownIt
@@ -22,7 +23,7 @@ from local_rag.serving.service import WorkerService
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web.access import Access
 from local_rag.web.app import make_app
-from tests.fakes import FakeGenerator, generating
+from tests.fakes import FakeEmbedder, FakeGenerator, generating
 from tests.openai.conftest import INTERFACES
 from tests.support import served
 
@@ -168,6 +169,50 @@ def test_where_too_many_wait_a_client_is_told_to_come_again() -> None:
     with TestClient(Starlette(routes=chat_interface(service)[0])) as busy:
         refused = ask(busy, USER)
     assert (refused.status_code, refused.json()["error"]["message"]) == (429, "Too many questions are waiting.")
+
+
+def test_a_stream_is_refused_by_its_status_before_it_begins(client: TestClient) -> None:
+    for question in ("x" * 5000, " "):
+        refused = ask(client, [{"role": "user", "content": question}], stream=True)
+        assert refused.status_code == 400
+        assert refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/models/lib", 200),
+        ("GET", "/v1/models/gpt-4", 404),
+        ("POST", "/v1/embeddings", 404),
+        ("GET", "/v1/nothing/at/all", 404),
+        ("GET", "/v1/chat/completions", 404),
+    ],
+)
+def test_programs_get_what_is_not_there_as_they_know_it(
+    client: TestClient, method: str, path: str, status: int
+) -> None:
+    told = client.request(method, path, headers={"accept": "text/html"})
+    assert told.status_code == status
+    if status == 200:
+        assert (told.json()["id"], told.json()["object"]) == ("lib", "model")
+    else:
+        assert set(told.json()["error"]) == {"message", "type", "param", "code"}
+
+
+def test_what_was_said_before_is_cut_before_anything_reads_it(folder: Path) -> None:
+    terms = list[int]()
+
+    class Counting(FakeEmbedder):
+        def embed_query(self, text: str) -> np.ndarray:
+            terms.append(len(text.split()))
+            return super().embed_query(text)
+
+    long = " ".join(f"word{number}" for number in range(90_000))
+    parts = replace(served.parts(), load_embedder=Counting)
+    with served.client(folder, parts, interfaces=INTERFACES) as client:
+        said = [{"role": "user", "content": long}, {"role": "assistant", "content": "No."}]
+        assert ask(client, [*said, *USER]).status_code == 200
+    assert max(terms) < 200
 
 
 def test_long_conversations_are_read_and_longer_ones_refused(client: TestClient) -> None:
