@@ -30,41 +30,28 @@ def command(library: Path, with_ask: bool, **settings: Any) -> None:
     if importlib.util.find_spec("mcp") is None:  # an optional dependency
         raise LocalRagError("`local-rag mcp` needs mcp, which is not installed; run `pip install 'local-rag[serve]'`.")
     # Imported here, because other commands do not need them.
-    from importlib.metadata import version
+    from local_rag.mcp.stdio import Lines, serve, take_standard_streams
 
-    from local_rag.mcp.handshake import Greeting
-    from local_rag.mcp.stdio import Lines, greet, serve, take_standard_streams
-
+    wire = take_standard_streams()
     folder, parts = library.resolve(), click.get_current_context().obj.parts
     own_settings = any(value is not None for value in settings.values())
-    wire, instructions = take_standard_streams(), _instructions(folder, settings)
-    greeting = Greeting("local-rag", version("local-rag"), instructions, with_ask=with_ask)
+    instructions = _instructions(folder, settings)
+    from local_rag.library import Library, Parts
+    from local_rag.mcp.server import make_server
+    from local_rag.serving.service import LocalService
+    from local_rag.serving.worker import LibraryWorker
 
-    def prepare() -> tuple[Any, Any]:
-        from local_rag.library import Library, Parts
-        from local_rag.mcp.server import make_server
-        from local_rag.serving.service import LocalService
-        from local_rag.serving.worker import LibraryWorker
-
-        worker = LibraryWorker(
-            lambda: Library(library, parts=parts or Parts(), **settings), answering=False, max_waiting=sys.maxsize
-        )
-        worker.start()
-        service = LocalService(
-            worker, partial(ask_server, folder, settings), lambda: not own_settings and is_served(folder)
-        )
-        return service, make_server(service, instructions, with_ask=with_ask)
-
-    prepared = greet(wire, greeting, prepare)
-    if prepared is None:
-        _leave()
-    service, server = prepared
-    if greeting.has_listed:
-        service.wake()
+    worker = LibraryWorker(
+        lambda: Library(library, parts=parts or Parts(), **settings), answering=False, max_waiting=sys.maxsize
+    )
+    worker.start()
+    service = LocalService(
+        worker, partial(ask_server, folder, settings), lambda: not own_settings and is_served(folder)
+    )
     try:
-        serve(server, Lines(wire, greeting))
+        serve(make_server(service, instructions, with_ask=with_ask), Lines(wire))
     finally:
-        if not service.worker.close(_LAST_SECONDS):
+        if not worker.close(_LAST_SECONDS):
             _leave(130 if sys.exc_info()[0] else 0)
 
 

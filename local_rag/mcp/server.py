@@ -4,6 +4,7 @@ import asyncio
 import importlib.metadata
 import json
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -68,20 +69,30 @@ def make_server(service: LibraryService, instructions: str, *, with_ask: bool = 
     )
 
 
-def http_interface(service: LibraryService, *, with_ask: bool = False) -> tuple[list[BaseRoute], Callable[[], Any]]:
+def http_interface(
+    service: LibraryService, *, with_ask: bool = False, fresh_seconds: float = 5.0
+) -> tuple[list[BaseRoute], Callable[[], Any]]:
     """Return the route of the protocol over HTTP, and what must be entered while it is served.
 
     The web server checks hosts, origins, the token and sizes. No session is kept: each request stands alone, and an
-    answer that takes long is a stream of events.
+    answer that takes long is a stream of events. What a host is told of the library is at most `fresh_seconds` old.
     """
-    server = make_server(service, instructions_of(service.library), with_ask=with_ask)
+    server = make_server(service, RULES, with_ask=with_ask)
     manager = StreamableHTTPSessionManager(server, stateless=True)
+    told = -fresh_seconds
 
     class Endpoint:
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            nonlocal told
+            if time.monotonic() - told >= fresh_seconds:  # each request may begin a conversation
+                server.instructions, told = (
+                    await service.aside(lambda: instructions_of(service.library)),
+                    time.monotonic(),
+                )
             await manager.handle_request(scope, receive, send)
 
-    return [Route(_ROUTE, Endpoint(), methods=["GET", "POST", "DELETE"])], manager.run
+    # Nothing is ever sent but answers, so there is no stream to GET and no session to DELETE.
+    return [Route(_ROUTE, Endpoint(), methods=["POST"])], manager.run
 
 
 def instructions_of(library: Library) -> str:

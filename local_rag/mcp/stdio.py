@@ -2,14 +2,9 @@
 
 import json
 import os
-import select
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future
+from collections.abc import AsyncIterator
 from typing import Any, cast
-
-from local_rag.mcp.handshake import Greeting
 
 _READ, _POLL_SECONDS = 64 * 1024, 0.02
 _LONGEST_LINE = 4 * 1024 * 1024
@@ -23,11 +18,9 @@ class Wire:
         self._in, self._out = reading, writing
         self._rest, self.ended = b"", False
 
-    def read_line(self, seconds: float | None = None) -> bytes | None:
-        """Return the next line; None at the end of the input, or if no line came within this time."""
+    def read_line(self) -> bytes | None:
+        """Return the next line; None at the end of the input."""
         while b"\n" not in self._rest and not self.ended:
-            if not select.select([self._in], [], [], seconds)[0]:
-                return None
             received = os.read(self._in, _READ)
             self.ended = not received or len(self._rest) > _LONGEST_LINE
             self._rest += received
@@ -59,45 +52,21 @@ def take_standard_streams() -> Wire:
     return wire
 
 
-def greet(wire: Wire, greeting: Greeting, prepare: Callable[[], Any]) -> Any:
-    """Answer the first messages while `prepare` runs, and return its result.
-
-    If the conversation ends before the client asks anything else, return None without waiting.
-    """
-    prepared = Future[Any]()
-
-    def run() -> None:
-        try:
-            prepared.set_result(prepare())
-        except BaseException as error:  # noqa: BLE001  it is raised below
-            prepared.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    while not (prepared.done() or wire.is_over):
-        line = wire.read_line(_POLL_SECONDS)
-        if line and (reply := greeting.reply(line)):
-            wire.write(reply)
-    return None if wire.is_over and greeting.is_enough and not prepared.done() else prepared.result()
-
-
 class Lines:
-    """The lines of the wire as the SDK reads them, starting with those that a greeting left unanswered.
+    """The lines of the wire as the SDK reads them.
 
     They end once every request is answered, or a few seconds after the end of the input.
     """
 
-    def __init__(self, wire: Wire, greeting: Greeting) -> None:
-        self._wire, self._left, self.answered = wire, greeting.unanswered, greeting.answered
-        self._open = set[str]()
+    def __init__(self, wire: Wire) -> None:
+        self._wire, self._open = wire, set[str]()
 
     async def __aiter__(self) -> AsyncIterator[str]:
         """Yield the lines."""
         import anyio
 
-        for line in self._left:
-            yield self._asked(line)
         while not self._wire.is_over:
-            received = await anyio.to_thread.run_sync(self._wire.read_line, None, abandon_on_cancel=True)
+            received = await anyio.to_thread.run_sync(self._wire.read_line, abandon_on_cancel=True)
             if received:
                 yield self._asked(received)
         with anyio.move_on_after(_LAST_SECONDS):
@@ -113,15 +82,12 @@ class Lines:
         return line.decode("utf-8", "replace")
 
     async def write(self, text: str) -> None:
-        """Write a message of the SDK, unless the greeting has already sent it."""
+        """Write a message of the SDK."""
         import anyio
 
         message = _object(text.encode())
         key = json.dumps(message["id"]) if "id" in message and "method" not in message else ""
         self._open.discard(key)
-        if key in self.answered:
-            self.answered.discard(key)
-            return
         await anyio.to_thread.run_sync(self._wire.write, text.encode(), abandon_on_cancel=True)
 
     async def flush(self) -> None:

@@ -34,6 +34,8 @@ from local_rag.mcp.shapes import (
 )
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_passages, fit_text
 from local_rag.records import BY_MODEL, AskOptions, Filters, Passage
+from local_rag.retrieval.search import Trace
+from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest
 from local_rag.serving.service import LibraryService
 
@@ -57,19 +59,33 @@ async def search(service: LibraryService, asked: SearchArguments, caller: Caller
         raise QuestionError("The query is empty.")
     dense: Dense = "ready"
     note: str | None = None
-    if await asyncio.to_thread(lambda: service.loading):
-        dense, note = "loading", _LOADING
-        service.record(asked.query, caller)
-    else:
-        request = SearchRequest(question=asked.query, top=asked.limit, options=AskOptions(filters=filters))
-        try:
-            passages: Sequence[Passage] = (await service.search(request, caller).outcome()).passages
-        except ModelError as error:
-            dense, note = "unavailable", one_line(f"Found by keywords alone: {error}")
+    passages: Sequence[Passage] = ()
+    request = SearchRequest(question=asked.query, top=asked.limit, options=AskOptions(filters=filters))
+    try:
+        trace = await _patiently(service, service.search(request, caller))
+        if trace is None:
+            dense, note = "loading", _LOADING
+            await service.aside(lambda: service.record(asked.query, caller))
+        else:
+            passages = trace.passages
+    except ModelError as error:
+        dense, note = "unavailable", one_line(f"Found by keywords alone: {error}")
     library = service.library
     if dense != "ready":
-        passages = await asyncio.to_thread(library.search_keywords, asked.query, top=asked.limit, filters=filters)
-    return await asyncio.to_thread(_results, library, passages, dense, note)
+        passages = await service.aside(lambda: library.search_keywords(asked.query, top=asked.limit, filters=filters))
+    return await service.aside(lambda: _results(library, passages, dense, note))
+
+
+async def _patiently(service: LibraryService, job: Job[Trace]) -> Trace | None:
+    """Wait for a search; stop it and return None if its models are not loaded after a while."""
+    outcome = asyncio.ensure_future(job.outcome())
+    try:
+        while not (await asyncio.wait({outcome}, timeout=service.patience))[0]:
+            if await service.aside(lambda: service.loading):
+                return None
+        return outcome.result()
+    finally:
+        outcome.cancel()
 
 
 def _results(library: Library, passages: Sequence[Passage], dense: Dense, note: str | None) -> SearchResults:
@@ -97,7 +113,7 @@ def _document_id(location: Location) -> str:
 
 async def fetch(service: LibraryService, asked: FetchArguments, _caller: Caller) -> Fetched:
     """Return as much of a text, from an offset on, as fits into a result."""
-    return await asyncio.to_thread(_fetch, service.library, asked)
+    return await service.aside(lambda: _fetch(service.library, asked))
 
 
 def _fetch(library: Library, asked: FetchArguments) -> Fetched:
@@ -153,7 +169,7 @@ def _named(library: Library, asked: FetchArguments) -> tuple[WholeDocument, Sequ
 
 async def list_documents(service: LibraryService, asked: ListArguments, _caller: Caller) -> DocumentPage:
     """Return a page of the documents, by path."""
-    return await asyncio.to_thread(_list, service.library, asked)
+    return await service.aside(lambda: _list(service.library, asked))
 
 
 def _list(library: Library, asked: ListArguments) -> DocumentPage:
@@ -184,8 +200,8 @@ def _list(library: Library, asked: ListArguments) -> DocumentPage:
 
 async def status(service: LibraryService, _asked: StatusArguments, _caller: Caller) -> LibraryStatus:
     """Return what the library holds and what is out of date."""
-    found = await asyncio.to_thread(service.library.status)
-    loading = await asyncio.to_thread(lambda: service.loading)
+    found = await service.aside(service.library.status)
+    loading, problem = await service.aside(lambda: (service.loading, service.problem))
     return LibraryStatus(
         library=one_line(found.library),
         folders=[one_line(root) for root in found.roots[:_MOST_FOLDERS]],
@@ -194,7 +210,7 @@ async def status(service: LibraryService, _asked: StatusArguments, _caller: Call
         generated_contexts=sum(count for kind, count in found.contexts.items() if kind in BY_MODEL),
         missing_contexts=found.contexts.get("missing", 0),
         models={role: one_line(Path(name).name) for role, name in found.models.items()},
-        dense="loading" if loading else "ready",
+        dense="unavailable" if problem else "loading" if loading else "ready",
         stale=[
             StaleReason(reason=_short(one.reason), command=one_line(one.command)) for one in found.stale[:_MOST_STALE]
         ],

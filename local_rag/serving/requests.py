@@ -7,6 +7,7 @@ from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Turn
 
 MAX_QUESTION = 4000  # characters
 MAX_TOP = 1000
+_RECALLED, _RECALLED_ANSWER = 500, 2000  # characters of each earlier question and answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,9 @@ class SearchRequest:
 class AskRequest:
     """A question as in `Library.ask`.
 
-    `earlier` are the turns before it, where the client keeps the conversation. With `in_history` the library's history
-    keeps it: the question continues `conversation`, or begins one if there is none with this id (None); with
-    `new_subject` it ignores earlier turns.
+    `earlier` are the turns before it, where the client keeps the conversation; long ones are cut. With `in_history` the
+    library's history keeps it: the question continues `conversation`, or begins one if there is none with this id
+    (None); with `new_subject` it ignores earlier turns.
     """
 
     question: str
@@ -49,6 +50,8 @@ class AskRequest:
 
     def __post_init__(self) -> None:
         require_question(self.question)
+        recalled = (Turn(turn.question[:_RECALLED], turn.answer[:_RECALLED_ANSWER]) for turn in self.earlier)
+        object.__setattr__(self, "earlier", tuple(recalled))
 
 
 @dataclass(frozen=True, slots=True)

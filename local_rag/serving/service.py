@@ -12,14 +12,18 @@ from local_rag.serving.audit import audit
 from local_rag.serving.history import Conversations
 from local_rag.serving.job import Job
 from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, SearchRequest, ServedAnswer
+from local_rag.serving.threads import Threads
 from local_rag.serving.worker import LibraryWorker
 
-# Sends a request to a running server of the library and returns its reply, None if there is none; gets each event.
-AskServer = Callable[[Mapping[str, Any], Callable[[str, Any], None]], dict[str, Any] | None]
+# Sends a request to a running server of the library and returns its reply, None if there is none; gets each event, and
+# leaves the server once the last function says so.
+AskServer = Callable[[Mapping[str, Any], Callable[[str, Any], None], Callable[[], bool]], dict[str, Any] | None]
 
 
 class LibraryService(Protocol):
     """What an interface may ask: a library whose models stay loaded, for one job after another."""
+
+    aside: Threads  # for all that reads the library, a disk or much text
 
     @property
     def library(self) -> Library:
@@ -28,6 +32,14 @@ class LibraryService(Protocol):
     @property
     def loading(self) -> bool:
         """Whether a search would wait for models that are still to be loaded."""
+
+    @property
+    def problem(self) -> str:
+        """Why the models that search cannot be loaded, empty if they can."""
+
+    @property
+    def patience(self) -> float:
+        """How many seconds a search may wait for models before keywords alone answer it."""
 
     def wake(self) -> None:
         """Load the models in the background, unless they are loaded."""
@@ -46,9 +58,10 @@ class WorkerService:
     """Serve a library with a worker of this process."""
 
     caches_answers = True
+    patience = 10.0
 
     def __init__(self, worker: LibraryWorker) -> None:
-        self.worker = worker
+        self.worker, self.aside = worker, Threads()
         self.history = Conversations(lambda: worker.library)
 
     @property
@@ -60,6 +73,11 @@ class WorkerService:
     def loading(self) -> bool:
         """Whether a search would wait for models."""
         return self.worker.loading
+
+    @property
+    def problem(self) -> str:
+        """Why the models that search cannot be loaded."""
+        return "" if self.worker.loaded else self.worker.problem
 
     def wake(self) -> None:
         """Load the models in the background, unless they are loaded."""
@@ -121,6 +139,11 @@ class LocalService(WorkerService):
         """Whether a search would wait for models."""
         return super().loading and not self._is_served()
 
+    @property
+    def problem(self) -> str:
+        """Why the models that search cannot be loaded, unless a server has them."""
+        return super().problem and ("" if self._is_served() else super().problem)
+
     def wake(self) -> None:
         """Load the models in the background, unless they are loaded or a server has them."""
         if self.loading:
@@ -152,5 +175,5 @@ class LocalService(WorkerService):
     def _forward(self, job: Job[Any], do: str, request: SearchRequest | AskRequest) -> Any:
         """Let a running server do a job, and stop it there when the job is stopped; None if there is no server."""
         fields = {name: getattr(request, name) for name in request.__slots__}
-        reply = self._ask_server({"do": do, **fields}, lambda _event, _value: job.check())
+        reply = self._ask_server({"do": do, **fields}, lambda _event, _value: None, job.stopped.is_set)
         return reply and reply["found"]

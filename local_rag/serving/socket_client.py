@@ -6,17 +6,20 @@ The server listens on a Unix socket in the user's runtime directory, which nobod
 import hashlib
 import json
 import os
+import select
 import socket
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from local_rag.errors import LocalRagError
+from local_rag.errors import LocalRagError, StoppedError
 from local_rag.serialization import to_line
 
+_SECONDS, _POLL_SECONDS = 5.0, 0.1
+_PART = 64 * 1024
 _NO_SETTINGS = {"LOCAL_RAG_TOKEN", "LOCAL_RAG_TOKEN_FILE"}  # variables that shape no answer
 
 
@@ -42,6 +45,7 @@ def connect(library: Path) -> socket.socket | None:
     if not is_private(path.parent) or not path.exists():
         return None
     connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(_SECONDS)  # a server that hangs is none
     try:
         connection.connect(str(path))
     except OSError:
@@ -74,9 +78,11 @@ def ask_server(
     settings: Mapping[str, Any],
     request: Mapping[str, Any],
     on_event: Callable[[str, Any], None] = lambda _event, _value: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any] | None:
     """Let the server of a library run a `search` or an `ask`; return None if there is none or its settings differ.
 
+    Once `stop` returns true the server is left, which ends the job there, and StoppedError is raised.
     Flags that set models or search settings apply only to this command, so the command then does the work itself.
     """
     if any(value is not None for value in settings.values()):
@@ -85,10 +91,9 @@ def ask_server(
     if connection is None:
         return None
     try:
-        with closing(connection), connection.makefile("rwb") as lines:
-            lines.write(to_line({**request, "environment": environment()}))
-            lines.flush()
-            for line in lines:
+        with closing(connection):
+            connection.sendall(to_line({**request, "environment": environment()}))
+            for line in _lines(connection, stop):
                 happened = json.loads(line)
                 event, value = happened["event"], happened["value"]
                 if event == "done":
@@ -98,6 +103,23 @@ def ask_server(
                 if event == "error":
                     raise LocalRagError(value)
                 on_event(event, value)
-    except (ConnectionError, ValueError):
+    except (OSError, ValueError):
         pass  # the server ended while one side was writing
     raise LocalRagError("The server of this library stopped before it answered; run the command again.")
+
+
+def _lines(connection: socket.socket, stop: Callable[[], bool]) -> Iterator[bytes]:
+    """Yield the lines that come, and ask `stop` several times a second; raise StoppedError once it says so."""
+    received = bytearray()
+    while not stop():
+        if not select.select([connection], [], [], _POLL_SECONDS)[0]:
+            continue
+        part = connection.recv(_PART)
+        if not part:
+            return
+        received += part
+        if b"\n" in part:
+            *lines, rest = bytes(received).split(b"\n")
+            received = bytearray(rest)
+            yield from lines
+    raise StoppedError("The answer was stopped.")

@@ -16,7 +16,7 @@ from tests.support import served
 ERAS = ["legacy", "auto"]
 
 
-def no_server(_request: Any, _tell: Any) -> None:
+def no_server(_request: Any, _tell: Any, _stop: Any) -> None:
     """Say that no server is running."""
 
 
@@ -27,7 +27,9 @@ def local_service(
     is_served = how.pop("is_served", lambda: False)
     worker = LibraryWorker(lambda: Library(folder, parts=made_of or served.parts(), **how), answering=False)
     worker.start()
-    return LocalService(worker, ask_server, is_served)
+    service = LocalService(worker, ask_server, is_served)
+    service.patience = 0.2
+    return service
 
 
 def loaded(service: LocalService) -> LocalService:

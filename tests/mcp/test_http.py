@@ -73,6 +73,21 @@ def test_attacks_are_refused(client: TestClient, headers: dict[str, str], status
     assert client.post("/mcp", content=LIST, headers=HEADERS | {"origin": served.ADDRESS}).status_code == 200
 
 
+def test_there_is_no_stream_to_get_and_no_session_to_delete(client: TestClient) -> None:
+    for method in ("GET", "DELETE"):
+        assert client.request(method, "/mcp", headers=HEADERS).status_code == 405
+
+
+def test_the_instructions_tell_of_the_library_as_it_is(folder: Path, documents: Path) -> None:
+    shake = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    order = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": shake})
+    with served.client(folder, interfaces=[partial(http_interface, fresh_seconds=0.0)]) as opened:
+        assert "3 documents" in opened.post("/mcp", content=order, headers=HEADERS).text
+        (documents / "new.md").write_text("# New\n\nText.\n")
+        served.index(documents, folder)
+        assert "4 documents" in opened.post("/mcp", content=order, headers=HEADERS).text
+
+
 def test_large_bodies_are_refused(client: TestClient) -> None:
     large = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"x": "x" * 100_000}})
     assert client.post("/mcp", content=large, headers=HEADERS).status_code == 413

@@ -4,9 +4,9 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import version as versions
 
-from local_rag.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION, Greeting
-from local_rag.mcp.server import instructions_of, make_server
-from local_rag.mcp.stdio import Lines, Wire, greet, serve
-from tests.mcp.talking import ERAS, local_service
+from tests.fakes import generating
+from tests.mcp.talking import ERAS
 from tests.support import served
 
 # The embedder prints in every way there is, as a native library may.
@@ -38,16 +36,6 @@ def noisy(model):
 
 main(parts=replace(parts(), load_embedder=noisy))
 """
-META = {
-    "_meta": {
-        f"io.modelcontextprotocol/{name}": value
-        for name, value in {
-            "protocolVersion": "2026-07-28",
-            "clientInfo": {"name": "test", "version": "1"},
-            "clientCapabilities": {},
-        }.items()
-    }
-}
 
 
 def request(key: int, method: str, params: Any = None) -> dict[str, Any]:
@@ -63,95 +51,25 @@ def command(folder: Path, *arguments: str, code: str = NOISY) -> list[str]:
     return [sys.executable, "-P", "-c", code, "mcp", "--library", str(folder), *arguments]
 
 
-def through_pipes(folder: Path, lines: Sequence[Any], *, greets: bool) -> dict[int, Any]:
-    """Serve lines in this process; return the replies by id. Without greeting the SDK answers everything."""
-    (from_host, to_server), (from_server, to_host) = os.pipe(), os.pipe()
-    service, received = local_service(folder), bytearray()
-    wire = Wire(from_host, to_host)
-    instructions = instructions_of(service.library)
-    server = make_server(service, instructions)
-    greeting = Greeting("local-rag", str(server.version), instructions, with_ask=False)
-
-    def read() -> None:
-        while part := os.read(from_server, 65536):
-            received.extend(part)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    with os.fdopen(to_server, "wb") as host:
-        host.writelines(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines)
-    never = threading.Event()
-    try:
-        if greets:
-            assert greet(wire, greeting, lambda: never.wait(0.5) or server) in (server, None)
-        serve(server, Lines(wire, greeting))
-    finally:
-        os.close(to_host)
-        reader.join()
-        os.close(from_server)
-        os.close(from_host)
-        assert service.worker.close(30)
-    replies = [json.loads(line) for line in received.splitlines()]
-    assert len({reply["id"] for reply in replies}) == len(replies), "each is answered once"
-    return {reply["id"]: reply for reply in replies}
+def test_the_handshake_is_the_sdks(folder: Path) -> None:
+    for asked in (*versions.HANDSHAKE_PROTOCOL_VERSIONS, "1999-01-01"):
+        lines = [*handshake(asked), request(1, "tools/list")]
+        (shaken, listed), _ = replies_of(folder, lines, 2)
+        latest = versions.HANDSHAKE_PROTOCOL_VERSIONS[-1]
+        known = asked in versions.HANDSHAKE_PROTOCOL_VERSIONS
+        assert shaken["result"]["protocolVersion"] == (asked if known else latest)
+        assert "3 documents" in shaken["result"]["instructions"]
+        assert len(listed["result"]["tools"]) == 4
 
 
-BEGINNINGS: dict[str, list[Any]] = {
-    **{f"handshake {one}": [*handshake(one), request(1, "tools/list")] for one in (*HANDSHAKE_VERSIONS, "1999-01-01")},
-    "no parameters": [*handshake(), request(1, "tools/list", {})],
-    "modern": [request(0, "server/discover", META), request(1, "tools/list", META)],
-    "modern, at once": [request(1, "tools/list", META)],
-    "no handshake": [request(1, "tools/list")],
-    "half a handshake": [request(0, "initialize", {"protocolVersion": "2025-06-18"}), request(1, "tools/list")],
-    "both eras": [*handshake(), request(1, "tools/list", META)],
-    "another version": [
-        request(1, "tools/list", {"_meta": META["_meta"] | {"io.modelcontextprotocol/protocolVersion": "2099-01-01"}})
-    ],
-    "a cursor": [*handshake(), request(1, "tools/list", {"cursor": "x"})],
-    "a ping": [*handshake(), request(1, "ping"), request(2, "tools/list")],
-    "no JSON": [b"garbage\n", b"[]\n", b"\xff\n", *handshake(), request(1, "tools/list")],
-    "a call": [*handshake(), request(1, "tools/list"), request(2, "tools/call", {"name": "fetch", "arguments": {}})],
-    "a modern call": [
-        request(1, "tools/list", META),
-        request(2, "tools/call", {"name": "list_documents", "arguments": {}, **META}),
-    ],
-}
-
-
-@pytest.mark.parametrize("lines", BEGINNINGS.values(), ids=BEGINNINGS)
-def test_the_greeting_says_what_the_sdk_says(folder: Path, lines: list[Any]) -> None:
-    told, wanted = (through_pipes(folder, lines, greets=greets) for greets in (True, False))
-    assert told == wanted
-    assert told
-
-
-def test_the_greeting_knows_the_versions_of_the_sdk() -> None:
-    assert HANDSHAKE_VERSIONS == versions.HANDSHAKE_PROTOCOL_VERSIONS
-    assert (MODERN_VERSION,) == versions.MODERN_PROTOCOL_VERSIONS
-
-
-def test_the_beginning_is_answered_here_and_nothing_else_is() -> None:
-    greeting = Greeting("local-rag", "1", "", with_ask=True)
-    shake, initialized = (json.dumps(one).encode() for one in handshake())
-    ping, listing = (json.dumps(request(key, name)).encode() for key, name in ((1, "ping"), (2, "tools/list")))
-    assert greeting.reply(shake)
-    assert greeting.reply(initialized) is None
-    listed = greeting.reply(listing)
-    assert listed
-    assert [tool["name"] for tool in json.loads(listed)["result"]["tools"]][-1] == "ask"
-    assert greeting.reply(ping) is None
-    assert greeting.reply(listing) is None, "what comes behind is answered in its order"
-    assert greeting.unanswered == [shake, initialized, ping, listing]
-
-
-def test_what_answers_the_beginning_imports_nothing_heavy() -> None:
-    code = (
-        "import sys, local_rag.cli.mcp, local_rag.mcp.handshake, local_rag.mcp.instructions, local_rag.mcp.stdio\n"
-        "print({'mcp', 'anyio', 'starlette', 'rich', 'faiss', 'bm25s', 'onnxruntime', 'llama_cpp', 'torch'} "
-        "& set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
+def replies_of(folder: Path, lines: Sequence[Any], count: int) -> tuple[list[Any], str]:
+    """Send lines and end the input; return the replies by id, and what was complained of."""
+    sent = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    code = "from local_rag.cli.main import main; main()"
+    done = subprocess.run(command(folder, code=code), input=sent, capture_output=True, text=True, check=True)
+    replies = sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda reply: reply["id"])
+    assert len(replies) == count
+    return replies, done.stderr
 
 
 def test_nothing_but_the_protocol_comes_out(folder: Path) -> None:
@@ -189,19 +107,42 @@ def test_nothing_but_the_protocol_comes_out(folder: Path) -> None:
     assert "Traceback" not in complained
 
 
-def test_a_conversation_that_ends_with_the_list_waits_for_no_sdk(folder: Path) -> None:
-    sent = "".join(json.dumps(line) + "\n" for line in [*handshake(), request(1, "tools/list")])
-    code = "from local_rag.cli.main import main; main()"
-    done = subprocess.run(command(folder, code=code), input=sent, capture_output=True, text=True, check=True)
-    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 1]
-    assert done.stderr == ""
-
-
 def test_what_was_asked_before_the_end_is_answered(folder: Path) -> None:
     """Lines from a shell end at once."""
     listing = request(7, "tools/call", {"name": "list_documents", "arguments": {}})
-    replies = through_pipes(folder, [*handshake(), listing], greets=True)
-    assert len(replies[7]["result"]["structuredContent"]["results"]) == 3
+    (_, listed), _ = replies_of(folder, [*handshake(), listing], 2)
+    assert len(listed["result"]["structuredContent"]["results"]) == 3
+
+
+ENDLESS = request(2, "tools/call", {"name": "ask", "arguments": {"question": served.ENDLESS}})
+
+
+@pytest.mark.parametrize("how", ["the input ends", "the call is cancelled"])
+def test_an_answer_of_a_running_server_ends_with_who_wanted_it(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, how: str
+) -> None:
+    runtime, talker = tmp_path_factory.mktemp("run"), served.Talker()
+    runtime.chmod(0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        with (
+            served.command_line_server(folder, replace(served.parts(), open_engine=generating(talker))),
+            subprocess.Popen(
+                command(folder, "--with-ask"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            ) as process,
+        ):
+            assert process.stdin
+            process.stdin.write("".join(json.dumps(line) + "\n" for line in [*handshake(), ENDLESS]))
+            process.stdin.flush()
+            assert talker.going.wait(60)
+            if how == "the call is cancelled":
+                cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
+                process.stdin.write(json.dumps(cancelled) + "\n")
+                process.stdin.flush()
+                assert talker.stopped.wait(20), "the server still writes"
+            process.stdin.close()
+            assert process.wait(30) == 0
+            assert talker.stopped.wait(20)
 
 
 @pytest.mark.parametrize("makes", [False, True], ids=["no folder", "another folder"])

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,20 @@ def test_until_the_models_are_loaded_keywords_answer(folder: Path) -> None:
     assert "dense" in late["results"][0]["ranks"]
 
 
+def test_models_that_load_soon_are_waited_for(folder: Path) -> None:
+    """As after a while without questions, when they were freed."""
+
+    def load(model: InstalledModel) -> FakeEmbedder:
+        time.sleep(0.3)
+        return FakeEmbedder(model)
+
+    service = local_service(folder, replace(served.parts(), load_embedder=load))
+    service.patience = 30.0
+    found = call(service, "search", {"query": "boat"})
+    assert (found["dense"], found["note"]) == ("ready", None)
+    assert "dense" in found["results"][0]["ranks"]
+
+
 async def wait_until_ready(client: Client) -> None:
     for _ in range(1000):
         status = (await client.call_tool("status", {})).structured_content
@@ -144,8 +159,13 @@ def test_without_its_model_a_library_is_searched_by_keywords(folder: Path) -> No
         raise ModelError("The model is not installed; run `local-rag models pull`.")
 
     service = local_service(folder, replace(served.parts(), load_embedder=missing))
-    found = call(loaded(service), "search", {"query": "boat"})
-    assert found["dense"] == "unavailable"
+
+    async def work(client: Client) -> Any:
+        found = (await client.call_tool("search", {"query": "boat"})).structured_content
+        return found, (await client.call_tool("status", {})).structured_content
+
+    found, status = talk(loaded(service), work)
+    assert found["dense"] == status["dense"] == "unavailable"
     assert "models pull" in found["note"]
     assert found["results"][0]["title"] == "Boat"
 
@@ -298,7 +318,7 @@ def test_a_running_server_answers_in_the_place_of_own_models(folder: Path) -> No
 
     orders = []
 
-    def ask_server(order: Any, _tell: Any) -> dict[str, Any]:
+    def ask_server(order: Any, _tell: Any, _stop: Any) -> dict[str, Any]:
         orders.append(order)
         return {"found": {"passages": []}}
 
