@@ -20,6 +20,7 @@ from local_rag.serving.service import LibraryService
 from local_rag.serving.socket_client import connect, environment, is_private, socket_path
 
 _LONGEST_LINE = 64 * 1024
+_LINE_SECONDS = 10.0
 _PING_SECONDS = 3600.0  # the client needs no pings
 
 
@@ -43,11 +44,10 @@ class SocketServer:
                 other.close()
                 raise OSError("another server of this library is running")
             self._path.unlink(missing_ok=True)
-            before = os.umask(0o177)
-            try:
-                self._server = await asyncio.start_unix_server(self._answer, path=self._path, limit=_LONGEST_LINE)
-            finally:
-                os.umask(before)
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(str(self._path))
+            self._path.chmod(0o600)  # before anybody can connect; the folder lets only this user in
+            self._server = await asyncio.start_unix_server(self._answer, sock=listener, limit=_LONGEST_LINE)
         except OSError as error:
             print(f"The command line will not use this server: {error}.", file=sys.stderr)
 
@@ -61,8 +61,10 @@ class SocketServer:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             if _is_same_user(writer):
-                await self._serve(json.loads(await reader.readline()), reader, writer)
-        except (ValueError, KeyError, TypeError, AttributeError, OSError):
+                async with asyncio.timeout(_LINE_SECONDS):
+                    line = await reader.readline()
+                await self._serve(json.loads(line), reader, writer)
+        except (ValueError, KeyError, TypeError, AttributeError, OSError):  # TimeoutError is an OSError
             pass  # the line is not a request of ours, or the client has gone
         finally:
             writer.close()

@@ -1,7 +1,6 @@
 """The one thread that owns a library: it does one job after another, and the others wait in a queue."""
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -85,6 +84,8 @@ class LibraryWorker:
         job.result.set_running_or_notify_cancel()  # cancelling the future ends nothing, `stop` does
         job.on_stop = self._drop
         with self._changed:
+            if self._closed:
+                raise StoppedError("The server was stopped.")
             of_one = sum(waiting.client == job.client for waiting in self._waiting)
             if len(self._waiting) >= self._max_waiting or (job.client and of_one >= MAX_WAITING_OF_ONE):
                 raise BusyError("Too many questions are waiting; ask again when some are answered.")
@@ -107,53 +108,56 @@ class LibraryWorker:
             job.tell(QueuePosition(position if self._running else position - 1))
 
     def _run(self) -> None:
-        while (job := self._next()) is not None:
-            try:
-                self._refresh()
-                if (result := job.forward(job)) is None:
-                    self._load()
-                    job.check()
-                    result = job.work(self._library, job)
-            except BaseException as error:  # noqa: BLE001  the caller gets it; the thread continues
-                job.result.set_exception(error)
-            else:
-                job.result.set_result(result)
-        for job in self._waiting:
+        while not self._closed:
+            job = self._next()
+            if job:
+                self._do(job)
+            elif self.loaded and not self._closed:
+                self._library.close()  # nobody has asked for a while
+                self.loaded = False
+        with self._changed:  # from now on nobody else takes a job out, and none comes in
+            left, self._waiting = [*self._waiting], deque()
+        for job in left:
             job.result.set_exception(StoppedError("The server was stopped."))
         with suppress(LocalRagError):
             self._library.close()
 
+    def _do(self, job: Job[Any]) -> None:
+        """Do a job, and load the model that answers once nobody waits."""
+        try:
+            self._refresh()
+            if (result := job.forward(job)) is None:
+                self._load()
+                job.check()
+                result = job.work(self._library, job)
+        except BaseException as error:  # noqa: BLE001  the caller gets it; the thread continues
+            job.result.set_exception(error)
+        else:
+            job.result.set_result(result)
+        if self._answering and self.loaded and not self._waiting and not self._closed:
+            self._load(answering=True)
+
     def _next(self) -> Job[Any] | None:
-        """Wait for a job, None at the end; free the models after a while without one."""
+        """Wait for a job; None at the end, or after a while without one in which models were loaded."""
         with self._changed:
             self._running = None
             idle = self._library.settings.idle_seconds if self._idle_seconds is None else self._idle_seconds
-            deadline = time.monotonic() + idle
-            while not self._waiting and not self._closed:
-                left = deadline - time.monotonic() if self.loaded else None
-                if left is not None and left <= 0:
-                    self._library.close()
-                    self.loaded = False
-                else:
-                    self._changed.wait(left)
-            if self._closed:
+            self._changed.wait_for(lambda: self._waiting or self._closed, idle if self.loaded else None)
+            if self._closed or not self._waiting:
                 return None
             self._running = self._waiting.popleft()
             self._running.tell(QueuePosition(0))
             self._tell_positions()
             return self._running
 
-    def _load(self) -> None:
-        """Load the models; where the one that answers is missing, the library can still be searched."""
-        if self.loaded:
+    def _load(self, *, answering: bool = False) -> None:
+        """Load the models that search, or also the one that answers; without that one the library can be searched."""
+        if self.loaded and not answering:
             return
         problem, self._loading = "", True
         try:
-            self._library.load()
-            self.problem = ""
+            self._library.load(answering=answering)
             self.ready = self.loaded = True
-            if self._answering:
-                self._library.load(answering=True)
         except LocalRagError as error:
             problem = str(error)
         finally:

@@ -3,15 +3,16 @@
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
-from local_rag.errors import BusyError, StoppedError
+from local_rag.errors import BusyError, ModelError, StoppedError
 from local_rag.library import Library
 from local_rag.llama.generator import Request, Token
 from local_rag.records import DEFAULT_OPTIONS, AskOptions
@@ -233,6 +234,65 @@ def test_settings_that_the_user_changes_count_from_the_next_question_on(folder: 
         assert len(search(opened, "boat").result.result(30).passages) > 1
         (folder / "settings.toml").write_text("passages = 1\n")
         assert len(search(opened, "boat").result.result(30).passages) == 1
+
+
+def test_a_model_that_was_missing_is_missed_no_longer(folder: Path) -> None:
+    pulled = threading.Event()
+
+    @contextmanager
+    def open_engine(_path: Path, **_options: object) -> Iterator[FakeGenerator]:
+        if not pulled.is_set():
+            raise ModelError("The answer model is not pulled; run `local-rag models pull`.")
+        yield FakeGenerator(reply, context_tokens=100_000)
+
+    with closing(worker(folder, replace(QUICK, open_engine=open_engine))) as opened:
+        opened.start()
+        opened.wake()
+        wait_until(lambda: "models pull" in opened.problem)
+        assert search(opened, "boat").result.result(30).passages
+        pulled.set()
+        assert ask(opened, QUESTION).result.result(30).answer.answered
+        wait_until(lambda: not opened.problem)
+
+
+def test_nobody_waits_while_models_are_freed(folder: Path) -> None:
+    freeing, freed = threading.Event(), threading.Event()
+
+    @contextmanager
+    def open_engine(_path: Path, **_options: object) -> Iterator[FakeGenerator]:
+        yield FakeGenerator(reply, context_tokens=100_000)
+        freeing.set()
+        assert freed.wait(30)
+
+    with closing(worker(folder, replace(QUICK, open_engine=open_engine), idle_seconds=0.05)) as opened:
+        opened.start()
+        ask(opened, QUESTION).result.result(30)
+        assert freeing.wait(30)
+        began = time.monotonic()
+        waiting = search(opened, "boat")
+        waiting.stop()
+        opened.wake()
+        assert time.monotonic() - began < 5
+        freed.set()
+
+
+@pytest.mark.parametrize("_again", range(20))
+def test_closing_and_stopping_at_once_end_each_job_once(folder: Path, _again: int) -> None:
+    opened = worker(folder)
+    opened.start()
+    jobs = [search(opened, f"boat {number}") for number in range(30)]
+
+    def stop_all() -> None:
+        for job in jobs:
+            job.stop()
+
+    stopping = threading.Thread(target=stop_all)
+    stopping.start()
+    assert opened.close(30)
+    stopping.join()
+    assert all(job.result.done() for job in jobs)
+    with pytest.raises(StoppedError):
+        search(opened, "boat")
 
 
 def test_closing_ends_what_runs_and_what_waits(folder: Path, slow: Slow) -> None:

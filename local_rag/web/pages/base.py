@@ -22,7 +22,6 @@ from local_rag.offline import can_filter, left_open, open_ways
 from local_rag.serving.http import client_of
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import WorkerService
-from local_rag.serving.threads import Threads
 from local_rag.web.own_files import style
 
 T = TypeVar("T")
@@ -63,7 +62,7 @@ class Site:
     """Answer requests with pages, or with JSON if the client asks for it."""
 
     def __init__(self, service: WorkerService, *, port: int | None = None) -> None:
-        self.service, self.seal, self._threads = service, Seal(port), Threads()
+        self.service, self.seal = service, Seal(port)
         self._templates = Environment(
             loader=FileSystemLoader(Path(__file__).parents[1] / "templates"),
             autoescape=True,
@@ -103,7 +102,7 @@ class Site:
 
     async def aside(self, work: Callable[[], T]) -> T:
         """Do what reads the library, a disk or a template beside the event loop; raise LateError if it takes long."""
-        return await self._threads(work)
+        return await self.service.aside(work)
 
     async def show(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         """Render a page aside."""
