@@ -74,7 +74,7 @@ def _extract(page: "BeautifulSoup", body: "Tag", total: int) -> str:
     """Let trafilatura find the main content of a page without tables; return nothing if it loses much."""
     import trafilatura
 
-    if page.find("th"):
+    if page.find("th") or page.select_one("td[rowspan]"):
         return ""
     text = trafilatura.extract(str(page), output_format="markdown", favor_recall=True, include_comments=False) or ""
     # It reduces short pages to bare lines, and some headings to bold text.

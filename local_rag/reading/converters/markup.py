@@ -5,6 +5,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from local_rag.reading.converters.converted import notes_of
+from local_rag.reading.converters.html_tables import rewrite_tables
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
@@ -56,7 +57,8 @@ def count_images(tag: "Tag") -> int:
 
 
 def to_markdown(tag: "Tag") -> str:
-    """Write an element as Markdown: links as their text and images as their description."""
+    """Write an element as Markdown: links as their text and images as their description; its tables are rewritten."""
+    rewrite_tables(tag)
     for heading in tag.find_all(_HEADINGS):  # a heading within bold text would be bold text
         while heading.parent is not None and heading.parent.name in _INLINE:
             heading.parent.unwrap()

@@ -1,0 +1,109 @@
+"""Write the tables of a web page or Word document anew: merged cells in all their places, one header, plain cells."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from local_rag.reading.converters.tables import find_header
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
+
+_MOST_SPANNED = 1000  # rows or columns that one cell covers
+_SPAN = re.compile(r"[1-9][0-9]{0,3}")
+_MOST_CELLS = 200_000  # of a table, with those that merged cells cover
+_LAYOUT = "table, ul, ol, h1, h2, h3, h4, h5, h6, pre, blockquote"
+
+
+def rewrite_tables(page: "Tag") -> None:
+    """Replace each table of data by one whose rows have a cell in every column; a table for layout is left alone."""
+    from bs4 import BeautifulSoup
+
+    maker = BeautifulSoup("", "lxml")
+    for table in page.find_all("table"):
+        if table.decomposed or table.select_one(_LAYOUT) or table.find_parent("table"):
+            continue
+        grid = _grid(table)
+        if grid is None:
+            continue
+        rows, spanned, marked = grid
+        caption = table.find("caption")
+        above = [] if caption is None else [" ".join(caption.get_text(" ").split())]
+        header = find_header(rows, spanned, marked)
+        above += ["; ".join(dict.fromkeys(filter(None, row))) for row in rows[: header.captions]]
+        body = rows[header.captions + header.rows :]
+        width = max(map(len, rows))
+        for text in filter(None, above):
+            paragraph = maker.new_tag("p")
+            paragraph.string = text
+            table.insert_before(paragraph)
+        table.replace_with(_table(maker, [*header.names, *[""] * (width - len(header.names))], body))
+
+
+def _grid(table: "Tag") -> tuple[list[list[str]], set[int], int] | None:
+    """Return the filled rows, those with a cell over several columns, and how many rows are marked as a header."""
+    rows: list[list[str]] = []
+    spanned, marked, headed, cells_left = set[int](), 0, True, _MOST_CELLS
+    hanging: dict[int, tuple[int, str]] = {}  # by column: for how many more rows a cell hangs down, and its text
+    for line in table.find_all("tr"):
+        cells = line.find_all(["td", "th"], recursive=False)
+        row: list[str] = []
+
+        def hang(row: list[str] = row) -> None:
+            while len(row) in hanging:
+                left, text = hanging[len(row)]
+                if left > 1:
+                    hanging[len(row)] = left - 1, text
+                else:
+                    del hanging[len(row)]
+                row.append(text)
+
+        wide = False
+        for cell in cells:
+            hang()
+            down, across = _span(cell, "rowspan"), _span(cell, "colspan")
+            cells_left -= down * across
+            if cells_left < 0:
+                return None
+            text = _text(cell)
+            wide = wide or (across > 1 and len(cells) > 1)
+            for _ in range(across):
+                if down > 1:
+                    hanging[len(row)] = down - 1, text
+                row.append(text)
+            if across > 1 and len(cells) == 1 and not hanging:  # a row by itself stands under no column
+                row[1:] = [""] * (across - 1)
+        hang()
+        if not any(row):
+            continue
+        is_header = line.find_parent("thead") is not None or (bool(cells) and all(cell.name == "th" for cell in cells))
+        headed = headed and is_header
+        marked += headed
+        if wide:
+            spanned.add(len(rows))
+        rows.append(row)
+    return (rows, spanned, marked if marked < len(rows) else 0) if rows else None
+
+
+def _span(cell: "Tag", name: str) -> int:
+    """Return how many rows or columns a cell covers; what is no number, or too large, counts as one, as in browsers."""
+    value = str(cell.get(name, "")).strip()
+    return int(value) if _SPAN.fullmatch(value) and int(value) <= _MOST_SPANNED else 1
+
+
+def _text(cell: "Tag") -> str:
+    for image in cell.find_all("img"):
+        image.replace_with(str(image.get("alt") or ""))
+    return " ".join(cell.get_text(" " if cell.find(["br", "p", "div"]) else "").split())
+
+
+def _table(maker: "BeautifulSoup", names: Sequence[str], rows: Sequence[Sequence[str]]) -> "Tag":
+    table = maker.new_tag("table")
+    for number, row in enumerate([names, *rows]):
+        line = maker.new_tag("tr")
+        for text in row:
+            cell = maker.new_tag("td" if number else "th")
+            cell.string = text.replace("|", "\\|")
+            line.append(cell)
+        table.append(line)
+    return table
