@@ -1,33 +1,43 @@
-"""Name all that shapes an answer beside its question, settings, models and index: prompts, limits, thresholds, code."""
+"""Name all that shapes an answer beside its question, settings, models and index: the code, its prompts and limits."""
 
-import importlib
-import pkgutil
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from local_rag import answering, retrieval, verification
+from local_rag.files import file_sha256
 from local_rag.keys import key_of
+from local_rag.llama.model import llama_build
 
-CODE_VERSION = 5  # increase it when the code between a question and its answer changes without any constant changing
-
-
-def answering_modules() -> list[ModuleType]:
-    """Return the modules that a question passes on its way to an answer."""
-    return [
-        importlib.import_module(f"{package.__name__}.{found.name}")
-        for package in (retrieval, answering, verification)
-        for found in pkgutil.iter_modules(package.__path__)
-    ]
+_PACKAGE = Path(__file__).parents[1]
 
 
-def answer_recipe(modules: Iterable[ModuleType] | None = None) -> str:
-    """Return a key of every constant of these modules; the default are all that shape an answer."""
-    values = {module.__name__: constants(module) for module in modules or answering_modules()}
-    return key_of("answer", CODE_VERSION, values)
+@cache
+def answer_recipe(package: Path = _PACKAGE) -> str:
+    """Return a key of all code that an answer depends on: of this program, and of the packages that it is built on.
+
+    The bytes of its sources and of its tables of models are what counts, so every upgrade changes it by itself.
+    """
+    sources = sorted(path for path in package.rglob("*") if path.suffix in {".py", ".toml"})
+    code = [[str(path.relative_to(package)), file_sha256(path)] for path in sources]
+    return key_of("answer", code, _versions(), llama_build())
+
+
+def _versions() -> list[list[str]]:
+    """Return name and version of each package that this one requires and that is installed."""
+    needed = [line for line in requires("local-rag") or () if "extra ==" not in line]
+    names = sorted({re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in needed})
+    found = []
+    for name in names:
+        with suppress(PackageNotFoundError):
+            found.append([name, version(name)])
+    return found
 
 
 def constants(module: ModuleType) -> dict[str, Any]:

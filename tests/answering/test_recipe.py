@@ -1,43 +1,39 @@
-"""The key of cached answers changes with each constant between a question and its answer."""
+"""The key of cached answers changes with all code between a question and its answer, by itself."""
 
 import os
 import subprocess
 import sys
-from types import ModuleType
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from local_rag.answering import answerer, attribution, gate, prompt, selection
-from local_rag.answering.recipe import answer_recipe, answering_modules, constants
-from local_rag.retrieval import follow_ups, search
-
-MODULES = {module.__name__: module for module in answering_modules()}
+from local_rag.answering.recipe import answer_recipe
 
 
-def with_constant(module: ModuleType, name: str, value: Any) -> ModuleType:
-    """Return a copy of a module with another value of a constant."""
-    changed = ModuleType(module.__name__)
-    vars(changed).update(vars(module) | {name: value})
-    return changed
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package with a module, a table and what shapes no answer."""
+    (tmp_path / "answering").mkdir()
+    (tmp_path / "answering" / "prompt.py").write_text("REQUEST = 'Answer.'\n")
+    (tmp_path / "registry.toml").write_text("weak_below = 0.5\n")
+    (tmp_path / "page.css").write_text("p {}\n")
+    return tmp_path
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_each_constant_changes_the_recipe(module: str) -> None:
-    for name, value in vars(MODULES[module]).items():
-        if name in constants(MODULES[module]):
-            changed, same = (with_constant(MODULES[module], name, one) for one in ("another value", value))
-            assert answer_recipe([*(MODULES | {module: changed}).values()]) != answer_recipe(), name
-            assert answer_recipe([*(MODULES | {module: same}).values()]) == answer_recipe(), name
+@pytest.mark.parametrize("name", ["answering/prompt.py", "registry.toml", "answering/added.py"])
+def test_any_change_of_the_code_changes_it(package: Path, name: str) -> None:
+    before = answer_recipe.__wrapped__(package)
+    assert answer_recipe.__wrapped__(package) == before
+    with (package / name).open("a") as file:
+        file.write("# changed\n")
+    assert answer_recipe.__wrapped__(package) != before
 
 
-def test_prompts_limits_and_thresholds_are_constants_of_these_modules() -> None:
-    assert constants(prompt).keys() >= {"_SYSTEM", "REQUEST", "PROPOSAL", "PART", "MAX_ANSWER_TOKENS"}
-    assert constants(selection).keys() >= {"SHOWN_TOKENS", "_PASSAGES"}
-    assert constants(attribution).keys() >= {"MOST_UNITS", "_WORTH"}
-    assert constants(answerer).keys() >= {"MOST_SENTENCES", "NOT_SURE"}
-    assert constants(follow_ups).keys() >= {"FOLLOW_UPS"}
-    assert {prompt, selection, attribution, answerer, gate, follow_ups, search} <= set(answering_modules())
+def test_a_style_sheet_and_compiled_code_do_not_count(package: Path) -> None:
+    before = answer_recipe.__wrapped__(package)
+    (package / "page.css").write_text("p { color: red }\n")
+    (package / "answering" / "prompt.pyc").write_bytes(b"compiled")
+    assert answer_recipe.__wrapped__(package) == before
 
 
 def test_the_recipe_is_the_same_in_every_process() -> None:
