@@ -74,7 +74,7 @@ from local_rag.store.caches import count_use
 from local_rag.store.connect import is_library, remembered
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.erasing import erasing
-from local_rag.store.history import History
+from local_rag.store.history import History, KeptOfQuestions, kept_history
 from local_rag.store.inspection import is_unfinished
 from local_rag.store.lock import library_lock, locked_store
 from local_rag.store.questions import QUESTIONS_FILE, add_question
@@ -415,6 +415,17 @@ class Library:
             self._open_searcher().searcher.load()
             if answering:
                 self._open_answerer()
+
+    def kept_of_questions(self) -> KeptOfQuestions:
+        """Return what the history file holds, also if nothing is written to it any more."""
+        with kept_history(self.folder) as history:
+            return history.counts() if history else KeptOfQuestions()
+
+    def forget_questions(self) -> None:
+        """Delete all conversations, cached answers and counts of questions, leaving nothing of them in the file."""
+        with kept_history(self.folder) as history:
+            if history:
+                history.forget_all()
 
     def live_stamp(self) -> str:
         """Return a value that changes with every publish."""

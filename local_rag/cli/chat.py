@@ -28,6 +28,11 @@ _HELP = """\
 /forget [NUMBER] delete a conversation; without a number: this one
 /quit            quit, like Ctrl-D"""
 
+_FROM_BEFORE = (
+    "Nothing is written to a file, but history.sqlite3 still holds conversations from before the setting history was "
+    "turned off; `local-rag clean --history` deletes them."
+)
+
 
 @click.command(cls=Command)
 @library_options
@@ -44,6 +49,8 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
         if options.rewrite:
             opened.pipeline().require_rewriter()
         conversation.options = options
+        if not opened.settings.retention.conversations and opened.kept_of_questions().conversations:
+            click.echo(_FROM_BEFORE, err=True)
         asks, listed = sys.stdin.isatty(), Listed()
         if asks:
             _load_line_history(conversation)

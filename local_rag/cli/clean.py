@@ -14,16 +14,20 @@ from local_rag.display import printable_json
 @click.command(cls=Command)
 @library_options
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@click.option("--history", is_flag=True, help="Also delete all conversations, cached answers and counts of questions.")
 @json_option
-def command(library: Path, dry_run: bool, as_json: bool, **settings: Any) -> None:
+def command(library: Path, dry_run: bool, history: bool, as_json: bool, **settings: Any) -> None:
     """Delete old indexes, contexts and vectors that no document needs any more, and leftovers of killed runs.
 
     If you later return to an earlier model or add removed documents again, their contexts and vectors are recomputed.
     """
     with open_library(library, **settings) as opened:
-        cleaning = opened.clean(dry_run=dry_run)
+        cleaning, forgotten = opened.clean(dry_run=dry_run), opened.kept_of_questions() if history else None
+        if history and not dry_run:
+            opened.forget_questions()
     if as_json:
-        click.echo(printable_json({"dry_run": dry_run, **asdict(cleaning)}))
+        more = {"history": asdict(forgotten)} if forgotten else {}
+        click.echo(printable_json({"dry_run": dry_run, **asdict(cleaning), **more}))
         return
     counts = {
         "older indexes": len(cleaning.generations),
@@ -36,6 +40,11 @@ def command(library: Path, dry_run: bool, as_json: bool, **settings: Any) -> Non
     deleted = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing"
     verb, freed = ("Would delete", "about ") if dry_run else ("Deleted", "")
     click.echo(f"{verb} {deleted}: {freed}{decimal(max(0, cleaning.bytes))} freed.")
+    if forgotten:
+        click.echo(
+            f"{'Would forget' if dry_run else 'Forgot'} {forgotten.conversations} conversations, {forgotten.answers} "
+            "cached answers and the counts of questions."
+        )
     if cleaning.kept_caches:
         click.echo(
             "All contexts and vectors were kept because the last `index` did not finish; run `local-rag index`.",

@@ -2,21 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 
 from local_rag.errors import LibraryError
 from local_rag.library import Library
-from local_rag.store.history import History, KeptTurn, kept_history
+from local_rag.store.history import History, KeptOfQuestions, KeptTurn
 
-__all__ = ["Conversations", "History", "KeptTurn", "LeftInFile"]
-
-
-@dataclass(frozen=True, slots=True)
-class LeftInFile:
-    """What the history file holds."""
-
-    conversations: int = 0
-    answers: int = 0
+__all__ = ["Conversations", "History", "KeptTurn"]
 
 
 class Conversations:
@@ -52,16 +43,13 @@ class Conversations:
         library.forget_missing(self._in_memory)
         self._stamp = stamp
 
-    def in_file(self) -> LeftInFile:
+    def in_file(self) -> KeptOfQuestions:
         """Return what the history file holds, also if nothing is written to it any more."""
-        with suppress(LibraryError), kept_history(self._library().folder) as history:
-            if history:
-                return LeftInFile(len(history.conversations()), history.cached_answers())
-        return LeftInFile()
+        with suppress(LibraryError):
+            return self._library().kept_of_questions()
+        return KeptOfQuestions()
 
     def forget_all(self) -> None:
         """Delete all that is kept, in memory and in the file, also if nothing is written to it any more."""
         self._in_memory.forget_all()
-        with kept_history(self._library().folder) as history:
-            if history:
-                history.forget_all()
+        self._library().forget_questions()

@@ -47,6 +47,14 @@ class KeptConversation:
     turns: int
 
 
+@dataclass(frozen=True, slots=True)
+class KeptOfQuestions:
+    """How many conversations and cached answers a history holds."""
+
+    conversations: int = 0
+    answers: int = 0
+
+
 class History:
     """The conversations of a library, held in a terminal or on the page, and the cached answers of `serve`.
 
@@ -181,9 +189,12 @@ class History:
         """Delete the cached answers that were made with another index than this."""
         self._connection.execute("DELETE FROM cached WHERE kind = ? AND made_with <> ?", (_ANSWER, made_with))
 
-    def cached_answers(self) -> int:
-        """Return how many answers are cached."""
-        return int(str(self._rows("SELECT count(*) FROM cached WHERE kind = ?", _ANSWER)[0][0]))
+    def counts(self) -> KeptOfQuestions:
+        """Count the conversations and the cached answers."""
+        ((conversations, answers),) = self._rows(
+            "SELECT (SELECT count(*) FROM conversations), (SELECT count(*) FROM cached WHERE kind = ?)", _ANSWER
+        )
+        return KeptOfQuestions(int(str(conversations)), int(str(answers)))
 
     def forget(self, conversation: str) -> None:
         """Delete a conversation and all cached answers, leaving nothing of it; raise MissingError if there is none."""
