@@ -5,9 +5,10 @@ import os
 import platform
 import re
 import shutil
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +17,33 @@ _SAMPLE_SECONDS = 0.5  # between two samples: the system counts in hundredths of
 _SMOOTHING = 0.5  # weight of the latest sample
 _WORTH_A_CORE = 0.6  # the load by other programs that counts as a busy core
 _COLUMNS = (0, 2, 5, 6)  # of /proc/stat: user, system, interrupts; not `nice`, which has lower priority
-_NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "sshfs"}
+# As Linux and macOS name them; also those that a virtual machine shares with its host.
+_NETWORK_FILE_SYSTEMS = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "afpfs",
+    "webdav",
+    "9p",
+    "afs",
+    "ceph",
+    "lustre",
+    "beegfs",
+    "gpfs",
+    "sshfs",
+    "glusterfs",
+    "rclone",
+    "s3fs",
+    "gcsfuse",
+    "davfs",
+    "virtiofs",
+    "vboxsf",
+    "prl_fs",
+    "vmhgfs",
+    "vmhgfs-fuse",
+}
 
 Clock = Callable[[], float]
 
@@ -104,15 +131,29 @@ def is_read_only(folder: Path) -> bool:
 
 
 def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
-    """Return the type of a folder's file system as Linux names it, or "" if unknown."""
+    """Return the type of a folder's file system as the system names it, or "" if unknown."""
     found, longest = "", -1
     with suppress(OSError):
-        for line in mounts.read_text(errors="replace").splitlines():
-            _, mount, kind, *_ = line.split(" ")
-            mount = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), mount)
+        for mount, kind in _mounts(mounts):
             if folder.resolve().is_relative_to(mount) and len(mount) > longest:
                 found, longest = kind, len(mount)
     return found
+
+
+def _mounts(table: Path) -> Iterator[tuple[str, str]]:
+    """Yield the folder of each mount with the type of its file system, from Linux's table or as macOS prints them."""
+    if not table.exists():
+        said = subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=False).stdout
+        yield from printed_mounts(said)
+        return
+    for line in table.read_text(errors="replace").splitlines():
+        _, mount, kind, *_ = line.split(" ")
+        yield re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), mount), kind
+
+
+def printed_mounts(said: str) -> list[tuple[str, str]]:
+    """Return what macOS prints of mounts, as in `//me@nas/docs on /Volumes/docs (smbfs, nodev)`."""
+    return re.findall(r"^.+? on (/.*) \((\w+)[,)]", said, re.MULTILINE)
 
 
 def is_network(kind: str) -> bool:

@@ -1,6 +1,7 @@
 """`local-rag index`."""
 
 import time
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event
@@ -82,7 +83,14 @@ def command(
 def _watch(opened: Library, watch: Watch, as_json: bool) -> None:
     """Index each batch of changes; report a failure once and retry after a pause."""
     click.echo("Watching for changes; press Ctrl-C to stop.", err=True)
-    for _ in batches(watch, lambda: [root.path for root in opened.roots()], Event()):
+    known = list[Path]()
+
+    def roots() -> Sequence[Path]:
+        with suppress(LocalRagError):  # the next `index` reports it
+            known[:] = [root.path for root in opened.roots()]
+        return tuple(known)
+
+    for _ in batches(watch, roots, Event()):
         reported = ""
         while True:
             try:

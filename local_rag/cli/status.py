@@ -13,6 +13,7 @@ from local_rag.display import describe_contexts, display_path, one_line, printab
 from local_rag.maintenance.status import Status
 
 _EXAMPLES = 5
+_MANY_UNUSED = 2  # vectors in the store for each that is used
 _NOTES = 100  # all are in the JSON
 
 
@@ -48,6 +49,8 @@ def _as_text(status: Status) -> str:
         lines.append(f"Answers: given if they are right with a probability of {status.answered_from:.2f} or more")
     if status.contexts_gain:
         lines.append(gain_as_text(status.contexts_gain))
+    if status.cached["cached_vectors"] > _MANY_UNUSED * (status.chunks + status.documents):
+        lines.append("Most cached vectors belong to no document any more; `local-rag clean` deletes them.")
     if (usage := status.usage).questions:
         lines.append(
             f"Last 30 days: {usage.questions} questions, {usage.refused} of them not answered, "

@@ -24,6 +24,7 @@ POLL_SECONDS = 30.0
 _STEP_SECONDS = 5.0  # the longest wait before `stop` is checked
 
 _CREATED, _DELETED, _WRITTEN, _MOVED, _SELF = 0x100, 0x200, 0x008, 0x0C0, 0xC00
+_LOST, _FOLDER = 0x4000, 0x40000000  # events were lost; the event is about a folder
 _MASK = _CREATED | _DELETED | _WRITTEN | _MOVED | _SELF
 _HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the following name
 
@@ -46,28 +47,31 @@ class Inotify:
             if code not in {errno.ENOENT, errno.EACCES, errno.ENOTDIR}:
                 raise OSError(code, os.strerror(code), str(folder))
 
-    def wait(self, seconds: float) -> bool:
-        """Wait for a change for at most so long; say whether anything that is not hidden has changed."""
+    def wait(self, seconds: float) -> tuple[bool, bool]:
+        """Wait for a change for at most so long; say whether files have changed, and whether folders may be others."""
         if not select.select([self._descriptor], [], [], seconds)[0]:
-            return False
-        changed = False
+            return False, False
+        changed = folders = False
         with suppress(BlockingIOError):
             while data := os.read(self._descriptor, 1024 * 1024):
-                changed |= any(not name.startswith(b".") for name in _names(data))
-        return changed
+                for mask, name in _events(data):
+                    if not name.startswith(b".") or name == b".gitignore":
+                        changed = True
+                        folders |= bool(mask & (_FOLDER | _LOST | _SELF))
+        return changed, folders
 
     def close(self) -> None:
         """Stop watching."""
         os.close(self._descriptor)
 
 
-def _names(events: bytes) -> Iterator[bytes]:
-    """Yield the name in each event; empty for the folder itself and if events were lost."""
+def _events(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the mask of each event and the name in it; empty for the folder itself and if events were lost."""
     end = 0
-    while end < len(events):
-        length = _HEAD.unpack_from(events, end)[3]
+    while end < len(data):
+        _, mask, _, length = _HEAD.unpack_from(data, end)
         end += _HEAD.size + length
-        yield events[end - length : end].rstrip(b"\0")
+        yield mask, data[end - length : end].rstrip(b"\0")
 
 
 class Watch:
@@ -82,6 +86,7 @@ class Watch:
         self._polled: list[Path] = []
         self._seen: object = None
         self._looked = monotonic()
+        self._stale = False  # folders may be there that are not watched
 
     def close(self) -> None:
         """Stop watching."""
@@ -94,18 +99,25 @@ class Watch:
         for root in roots:
             if not (self._inotify and self._watches(root, self._inotify)):
                 self._polled.append(root)
-        self._seen, self._looked = self._state(), monotonic()
+        self._seen, self._looked, self._stale = self._state(), monotonic(), False
+
+    def follow(self) -> None:
+        """Watch the folders that are new since the last look, if there are any: files put into them count too."""
+        if self._stale:
+            self.look(self._roots)
 
     def wait(self, seconds: float) -> bool:
         """Wait for a change for at most so long; say whether there was one."""
         if self._inotify:
-            changed = self._inotify.wait(seconds)
+            changed, folders = self._inotify.wait(seconds)
+            self._stale |= folders
         else:
             Event().wait(seconds)
             changed = False
         if not changed and monotonic() - self._looked >= self._poll_seconds:
             before, self._seen, self._looked = self._seen, self._state(), monotonic()
             changed = before != self._seen
+            self._stale |= changed
         return changed
 
     def _watches(self, root: Path, inotify: Inotify) -> bool:
@@ -157,12 +169,11 @@ def batches(
     watch.look(roots())
     while not stop.is_set():
         yield
-        watched = roots()
-        watch.look(watched)
+        watch.look(roots())
         while not stop.is_set() and not watch.wait(_STEP_SECONDS):
             pass
         # Watch new folders at once: files put into them belong to the same batch.
-        watch.look(watched)
+        watch.follow()
         ends = monotonic() + BATCH_SECONDS
         while monotonic() < ends and not stop.is_set() and watch.wait(quiet_seconds):
-            watch.look(watched)
+            watch.follow()

@@ -4,8 +4,9 @@ Documents and chunks are not copied: reading the files again is quick and leaves
 """
 
 import sqlite3
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def salvage(folder: Path) -> dict[str, int]:
                 "contexts": _copy_contexts(source, target),
                 "vectors": _copy_vectors(source, target, most_rows),
             }
+            _carry_ids_on(source, target)
         target.execute("COMMIT")
     temporary.rename(folder / SALVAGED_FILE)
     return counts
@@ -53,6 +55,16 @@ def switch(folder: Path) -> None:
             path.rename(folder / f"{STORE_FILE}.damaged{suffix}")
     (folder / SALVAGED_FILE).rename(folder / STORE_FILE)
     flush(folder)
+
+
+def _carry_ids_on(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """Let new documents and chunks have other ids than the lost ones, which other programs may know."""
+    last = dict[bytes, int]()
+    with suppress(sqlite3.DatabaseError):
+        last = dict(source.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
+    unknown = int(time.time() * 1000)  # more than any library can hold
+    rows = [(name, last.get(name.encode(), unknown)) for name in ("documents", "chunks")]
+    target.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", rows)
 
 
 def _copy_paths(source: sqlite3.Connection, target: sqlite3.Connection, table: str) -> int:

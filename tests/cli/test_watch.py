@@ -4,10 +4,18 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from local_rag import Library
+from local_rag.cli.index import _watch
+from local_rag.errors import LibraryError
+from local_rag.indexing.indexer import IndexReport
+from local_rag.indexing.watch import Watch
+from local_rag.maintenance.roots import Root
 from tests.conftest import Run
 
 CODE = (
@@ -42,3 +50,49 @@ def test_changes_are_indexed_until_it_is_stopped(documents: Path, run: Run) -> N
         process.kill()
     assert process.returncode == 0
     assert "Traceback" not in errors
+
+
+class Interrupted:
+    """A library whose folders cannot be asked for after the first time; the third `index` ends the test."""
+
+    folder = Path("lib")
+
+    def __init__(self) -> None:
+        self.asked = self.indexed = 0
+
+    def roots(self) -> list[Root]:
+        self.asked += 1
+        if self.asked > 1:
+            raise LibraryError("A repair of lib was interrupted; run `local-rag repair` to finish it.")
+        return [Root(Path("/docs"), 0, True)]
+
+    def index(self, progress: object) -> IndexReport:
+        self.indexed += 1
+        if self.indexed == 3:
+            raise KeyboardInterrupt
+        return IndexReport()
+
+
+class Changing(Watch):
+    """A watch that always sees a change."""
+
+    looked: list[tuple[Path, ...]]
+
+    def __init__(self) -> None:
+        self.looked = []
+
+    def look(self, roots: Sequence[Path]) -> None:
+        self.looked.append(tuple(roots))
+
+    def follow(self) -> None:
+        pass
+
+    def wait(self, seconds: float) -> bool:
+        return seconds > 1
+
+
+def test_watching_goes_on_while_the_folders_cannot_be_asked_for() -> None:
+    library, watch = Interrupted(), Changing()
+    with pytest.raises(KeyboardInterrupt):
+        _watch(cast(Library, library), watch, False)
+    assert watch.looked == [(Path("/docs"),)] * 3

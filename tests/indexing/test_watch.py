@@ -50,6 +50,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a file that is gone": lambda root: (root / "a.md").unlink(),
     "a file moved": lambda root: (root / "a.md").rename(root / "deep" / "a.md"),
     "a new folder": lambda root: (root / "new").mkdir(),
+    "rules of what is ignored": lambda root: (root / ".gitignore").write_text("*.log\n"),
     "the root moved away": lambda root: root.rename(root.with_name("elsewhere")),
 }
 
@@ -111,3 +112,18 @@ def test_what_changes_together_is_one_batch(root: Path) -> None:
                 stop.set()
     copier.join()
     assert seen == [1, 301], "what was there at the beginning, then all at once"
+
+
+@needs_inotify
+def test_only_a_new_folder_lets_all_folders_be_walked_again(watch: Watch, root: Path) -> None:
+    write(root / "a.md")
+    assert watch.wait(SOON)
+    watch.follow()
+    (root / "unwatched").mkdir()
+    while watch.wait(0.2):
+        pass
+    write(root / "unwatched" / "b.md")
+    assert not watch.wait(0.2), "nobody has looked at the new folder"
+    watch.follow()
+    write(root / "unwatched" / "b.md")
+    assert watch.wait(SOON)

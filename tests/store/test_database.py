@@ -24,6 +24,7 @@ from local_rag.store.inspection import (
     orphaned_contexts,
     orphaned_vectors,
 )
+from local_rag.store.salvage import salvage, switch
 from local_rag.store.schema import SCHEMA_VERSION, crc32, create_tables
 from local_rag.store.storage_errors import storage_errors
 from tests.fakes import FakeIndex
@@ -234,6 +235,21 @@ def test_settings_are_remembered(store: Store, tmp_path: Path) -> None:
     store.remember({"profile": "tiny", "chunk_tokens": 64})
     store.remember({"profile": "small"})
     assert remembered_settings(tmp_path) == {"profile": "small", "chunk_tokens": 64}
+
+
+def test_an_id_is_never_used_again(store: Store, tmp_path: Path) -> None:
+    last = put(store, "a")
+    chunk = max(row.id for row in store.rows(last))
+    store.supersede(store.documents())
+    store.purge(())
+    again = put(store, "b")
+    assert again > last
+    assert min(row.id for row in store.rows(again)) > chunk
+    store.close()
+    salvage(tmp_path)
+    switch(tmp_path)
+    with closing(Store(tmp_path)) as salvaged:
+        assert put(salvaged, "c") > again
 
 
 def test_a_transaction_is_all_or_nothing(store: Store) -> None:

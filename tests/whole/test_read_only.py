@@ -18,7 +18,7 @@ import pytest
 from local_rag import Library
 from local_rag.files import FileStamp
 from local_rag.library import Parts
-from local_rag.machine import file_system, is_network
+from local_rag.machine import file_system, is_network, printed_mounts
 from local_rag.records import Chunk, Document
 from local_rag.store.database import Store
 from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, FakeGenerator, generating
@@ -77,6 +77,9 @@ def test_the_file_system_is_told_by_the_longest_mount(tmp_path: Path) -> None:
     assert file_system(tmp_path / "with space" / "lib", mounts) == "nfs4"
     assert file_system(tmp_path, tmp_path / "none") == ""
     assert [is_network(kind) for kind in ("nfs4", "fuse.sshfs", "ext4", "")] == [True, True, False, False]
+    printed = "/dev/disk3s1 on / (apfs, local)\n//me@nas/docs on /Volumes/my docs (smbfs, nodev)\n"
+    assert printed_mounts(printed) == [("/", "apfs"), ("/Volumes/my docs", "smbfs")]
+    assert is_network("smbfs")
 
 
 def store_of_another_user(count: int) -> tuple[Path, Store]:
