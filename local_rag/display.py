@@ -65,6 +65,8 @@ def passage_as_dict(passage: Passage) -> dict[str, Any]:
         "end_line": passage.end_line,
         "text": passage.text,
         "context": passage.context,
+        "context_by": passage.context_by,
+        "terms": passage.terms,
         "also_in": [display_path(location) for location in passage.also_in],
         "score": passage.score,
         "weak": passage.weak,
@@ -123,23 +125,22 @@ def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, .
     lines = [display_path(passage.location), f"{headings} ({', '.join(marks)})" if marks else headings]
     origin, tags = provenance_as_text(passage.provenance), ", ".join(passage.provenance.tags)
     lines += [line for line in (origin, tags and f"tags: {tags}") if line]
-    if passage.kind == "document" and passage.context:
-        lines.append(f"summary by the model: {passage.context}")
+    if passage.kind == "document" and passage.sentence:
+        lines.append(f"summary by the model: {passage.sentence}")
     lines.append(snippet)
     if explain:
         lines.append(", ".join(f"{hit.list_name} #{hit.rank} ({hit.score:.4g})" for hit in passage.hits))
-        if passage.context and passage.kind == "chunk":
-            lines.append(f"context ({passage.context_kind}): {passage.context}")
+        if passage.kind == "chunk":
+            said = {"what distinguishes the document": passage.terms, "sentence by the model": passage.sentence}
+            lines += [f"{what}: {text}" for what, text in said.items() if text]
     return tuple(map(one_line, lines))
 
 
 def describe_contexts(counts: Mapping[str, int]) -> list[str]:
     """Describe how many contexts there are of each kind."""
     kinds = {
-        "llm": "as generated",
-        "repaired": "repaired",
-        "headings": "replaced by the headings",
-        "apart": "built from what distinguishes the document",
-        "unneeded": "not needed",
+        "by_terms": "of what distinguishes the document",
+        "by_model": "sentences by the model",
+        "dropped": "sentences dropped",
     }
     return [f"{counts[kind]} {text}" for kind, text in kinds.items() if counts.get(kind)]

@@ -23,9 +23,10 @@ from local_rag.index.generations import Generations
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.changes import FileState, file_state
 from local_rag.indexing.fingerprint import require_compatible
-from local_rag.indexing.indexer import Indexer, IndexReport, OpenVocabulary
+from local_rag.indexing.indexer import Indexer, IndexReport
 from local_rag.indexing.roots import roots_to_index
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
+from local_rag.indexing.writing import OpenVocabulary
 from local_rag.llama.generator import Vocabulary, never
 from local_rag.llama.open import open_answer_engine, open_engine, open_vocabulary
 from local_rag.maintenance.clean import Cleaning, Removal, clean, find_documents, remove
@@ -47,7 +48,7 @@ from local_rag.maintenance.file_states import FileStates
 from local_rag.maintenance.repair import repair_index, repair_store
 from local_rag.maintenance.roots import Root, list_roots, move_root
 from local_rag.maintenance.status import Status, collect_status
-from local_rag.models.choice import calibration_of, chosen, find, find_for_index, identity_of
+from local_rag.models.choice import calibration_of, chosen, context_model_to_pull, find, find_for_index, identity_of
 from local_rag.models.embedder import Embedder
 from local_rag.models.engines import open_engine_relay
 from local_rag.models.load import load_embedder, load_reranker
@@ -183,6 +184,8 @@ class Library:
             report = indexer.run(roots, renew_contexts=renew_contexts)
             if erasing(store) and not is_unfinished(store, self._indexes.live()):
                 finish_erasing(store, self._indexes)
+            if self.settings.context == "auto" and self.settings.context_minutes:
+                report.model_to_pull = context_model_to_pull(self.settings)
             return report
 
     @contextmanager
@@ -293,7 +296,8 @@ class Library:
         """Return how far `count` documents from `start` on are indexed, and as many unreadable files with reasons."""
         with self.reading() as store:
             skipped = [(path, one.reason) for path, one in list(store.unread().items())[:count]]
-            return indexed_documents(store, self._files, start=start, count=count), skipped
+            found = indexed_documents(store, self._files, self.settings.context, start=start, count=count)
+            return found, skipped
 
     def index_progress(self) -> IndexProgress:
         """Return how far the library is indexed, perhaps by another process."""

@@ -9,18 +9,17 @@ from typing import Literal
 from local_rag.errors import QuestionError
 
 DocumentKind = Literal["markdown", "text", "code"]
-# The context of each chunk. `terms`: what distinguishes its document from similar ones; `auto`: the same; `llm`: also a
-# written sentence; `headings`: only title and headings; `none`: not even those.
+# The context of each chunk. `terms`: what distinguishes its document from similar ones, said by code; `auto`: also a
+# sentence by a model where a chunk can be mistaken or cannot stand alone; `llm`: a sentence for every chunk;
+# `headings`: only title and headings; `none`: not even those.
 ContextMode = Literal["auto", "terms", "llm", "headings", "none"]
-SITUATED = frozenset({"auto", "terms", "llm"})  # the modes in which chunks have contexts
+SITUATED = frozenset({"auto", "terms", "llm"})  # the modes in which code says what distinguishes a document
+BY_MODEL = frozenset({"auto", "llm"})  # of these, the modes in which a model also writes sentences
 # What a row of an index represents: a part of a document or all of it.
 RowKind = Literal["chunk", "document"]
-# The origin of a context. `llm`: a generated sentence; `repaired`: one that was shortened; `headings`: one that was
-# rejected, so the headings are used; `apart`: what distinguishes the document, written without a model; `unneeded`:
-# the document needs no context.
-ContextKind = Literal["llm", "repaired", "headings", "apart", "unneeded"]
-BY_MODEL = frozenset({"llm", "repaired"})  # the kinds that a model wrote
-WRITTEN = frozenset({"llm", "repaired", "apart"})  # the kinds with a text
+# The origin of a context. `terms`: what distinguishes the document, said by code; `unneeded`: nothing, because the
+# chunk cannot be mistaken; `model`: a sentence that a model wrote; `dropped`: none, because it was not good enough.
+ContextKind = Literal["terms", "unneeded", "model", "dropped"]
 Role = Literal["context", "answer", "embed", "rerank"]
 Stage = Literal["read", "compare", "contextualize", "embed", "publish", "ask", "answer", "draft", "check"]
 
@@ -133,15 +132,18 @@ def heading_path(title: str, headings: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk of a document, or the row that stands for the whole document; `context` is empty if it has none."""
+    """A chunk of a document, or the row that stands for the whole document.
+
+    `terms` is what code says of it and `sentence` what a model wrote about it; both are empty for most chunks.
+    """
 
     id: int
     document_id: int
     path: str
     title: str
     chunk: Chunk
-    context: str
-    context_kind: str
+    terms: str
+    sentence: str
     provenance: Provenance = UNKNOWN
     kind: RowKind = "chunk"
     sha256: str = ""  # of the document
@@ -249,8 +251,9 @@ class Passage:
     `start` and `end` are character offsets in the document's text, `table_header` and `ocr` are as in a chunk, and
     `also_in` holds the locations of copies. `weak`
     is true if the reranker's score shows that the passage hardly fits, and None if the reranker did not score it or its
-    scale is unknown. A passage of the kind `document` represents a whole document: its text is the beginning and the
-    outline of the document, its context is what a model wrote about it, and its span is empty at the beginning.
+    scale is unknown. `terms` is what code says distinguishes its document, `sentence` what a model wrote about it; both
+    may be empty. A passage of the kind `document` represents a whole document: its text is the beginning and the
+    outline of the document, its sentence is the summary by the model, and its span is empty at the beginning.
     `sha256` is that of the document's file.
     """
 
@@ -258,8 +261,8 @@ class Passage:
     path: str
     title: str
     text: str
-    context: str
-    context_kind: str
+    terms: str
+    sentence: str
     headings: tuple[str, ...]
     page: int | None
     line: int | None
@@ -275,6 +278,16 @@ class Passage:
     table_header: str = ""
     sha256: str = ""
     ocr: float | None = None
+
+    @property
+    def context(self) -> str:
+        """Return the sentence of the model, or what code says if there is none."""
+        return self.sentence or self.terms
+
+    @property
+    def context_by(self) -> Literal["model", "terms"] | None:
+        """Return who says the context, None if there is none."""
+        return "model" if self.sentence else "terms" if self.terms else None
 
     @property
     def location(self) -> str:

@@ -75,8 +75,15 @@ class Settings(BaseSettings):
     )
     context: ContextMode = Field(
         default="auto",
-        description="the context of a chunk. `terms`: what distinguishes its document from similar ones; `auto`: the "
-        "same; `llm`: also a generated sentence; `headings`: only title and headings; `none`: nothing",
+        description="the context of a chunk. `terms`: what distinguishes its document from similar ones; `auto`: also "
+        "a sentence by the context model where a chunk needs one; `llm`: a sentence for every chunk; "
+        "`headings`: only title and headings; `none`: nothing",
+    )
+    context_minutes: float = Field(
+        default=3.0,
+        ge=0,
+        description="the time in which an `index` writes sentences with `context` = `auto`; the next one goes on; 0: "
+        "none are written",
     )
     chunker: Chunker = Field(default="auto", description="how to split documents; `auto` depends on the type of file")
     chunk_tokens: int = Field(

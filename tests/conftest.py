@@ -66,6 +66,14 @@ def run() -> Run:
     return invoke
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _writes_no_sentences() -> Iterator[None]:
+    """Let only the tests that set the time write sentences in the mode `auto`, which is the default."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOCAL_RAG_CONTEXT_MINUTES", "0")
+        yield
+
+
 @pytest.fixture(scope="session")
 def embed_model() -> InstalledModel:
     return resolve("all-minilm-l6-v2", "embed")

@@ -25,9 +25,11 @@ from local_rag.reading.converters.pdf import Recognize
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.read import parse, read_file, skipped
 from local_rag.reading.split import Splitting
-from local_rag.records import ContextKind, InstalledModel, Passage, Skipped
+from local_rag.records import InstalledModel, Passage, Skipped
 
 _IN_FLIGHT = 4
+_UNUSABLE = 20  # of 256 sentences that the quick workers write
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 
 def passage(
@@ -42,7 +44,7 @@ def passage(
     **fields: Any,
 ) -> Passage:
     """Return a passage of one line."""
-    places = {"context": "", "context_kind": "", "page": None, "line": line, "end_line": line}
+    places = {"terms": "", "sentence": "", "page": None, "line": line, "end_line": line}
     return Passage(key, path, title, text, headings=headings, score=score, **(places | fields))
 
 
@@ -215,9 +217,10 @@ class QuickWorkers(LocalWorkers):
         waiting = iter(jobs)
         while batch := list(itertools.islice(waiting, _IN_FLIGHT)):
             for job in reversed(batch):
-                kind: ContextKind = "llm" if int(job.key[:2], 16) > 20 else "headings"
-                text = f"This chunk belongs to part {job.key[:12]}." if kind == "llm" else ""
-                yield WrittenContext(job.key, text, kind)
+                # In letters: numbers that the document does not have would be dropped.
+                part = job.key[:12].translate(_LETTERS)
+                usable = int(job.key[:2], 16) > _UNUSABLE
+                yield WrittenContext(job.key, f"This chunk belongs to part {part}." if usable else "")
 
 
 class InstantWorkers(ReadsHere, QuickWorkers):

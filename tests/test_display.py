@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -63,8 +64,8 @@ PASSAGE = Passage(
     path=str(Path.cwd() / "documents/boat.md"),
     title="Boat\x1b",
     text="It leaves\n\nat seven. " + "word " * 99,
-    context="This chunk tells\na time.",
-    context_kind="llm",
+    terms="Boats, 2024",
+    sentence="This chunk tells\na time.",
     headings=("Boat", "Times"),
     page=None,
     line=3,
@@ -111,6 +112,8 @@ def test_an_answer_for_json_names_its_citations_and_how_each_passage_was_found()
     (citation,) = read["citations"]
     assert {**read["passages"][1], "number": 2} == citation
     assert citation["location"] == "documents/boat.md:3"
+    said = {name: citation[name] for name in ("context", "context_by", "terms")}
+    assert said == {"context": PASSAGE.sentence, "context_by": "model", "terms": "Boats, 2024"}
     assert citation["ranks"] == {"dense": {"rank": 2, "score": 0.123456}, "fused": {"rank": 1, "score": 0.5}}
 
 
@@ -135,8 +138,15 @@ def test_a_passage_for_people_is_a_line_each_for_place_headings_beginning_and_re
     assert len(beginning) <= 325
     assert passage_as_lines(PASSAGE, explain=True)[3:] == (
         "dense #2 (0.1235), fused #1 (0.5)",
-        "context (llm): This chunk tells a time.",
+        "what distinguishes the document: Boats, 2024",
+        "sentence by the model: This chunk tells a time.",
     )
+
+
+def test_code_says_the_context_if_no_model_wrote_one() -> None:
+    by_code, without = replace(PASSAGE, sentence=""), replace(PASSAGE, sentence="", terms="")
+    assert (by_code.context, by_code.context_by) == ("Boats, 2024", "terms")
+    assert (without.context, without.context_by) == ("", None)
 
 
 def test_paths_below_the_working_directory_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +157,7 @@ def test_paths_below_the_working_directory_are_shortened(tmp_path: Path, monkeyp
 
 
 def test_only_the_kinds_of_contexts_that_there_are_are_counted() -> None:
-    assert describe_contexts({"headings": 2, "llm": 5, "repaired": 0}) == [
-        "5 as generated",
-        "2 replaced by the headings",
+    assert describe_contexts({"dropped": 2, "by_model": 5, "by_terms": 0}) == [
+        "5 sentences by the model",
+        "2 sentences dropped",
     ]

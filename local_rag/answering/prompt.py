@@ -88,7 +88,7 @@ def source_text(source: Source, *, best: bool = False) -> str:
 
 def _summary(passage: Passage) -> str:
     """Return what a model wrote about a whole document, marked as such."""
-    about = " ".join(passage.context.split()) if passage.kind == "document" else ""
+    about = " ".join(passage.sentence.split()) if passage.kind == "document" else ""
     return f"(Summary, not in the words of the document: {quote(about)})\n" if about else ""
 
 

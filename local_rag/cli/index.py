@@ -38,7 +38,8 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
     "--context",
     type=click.Choice(get_args(ContextMode)),
     help="The context of chunks. `terms`: what distinguishes their document, if they can be confused with another; "
-    "`auto`: the same; `llm`: also a generated sentence for each; `headings`: only title and headings; "
+    "`auto`: also a sentence by a model for these and for chunks that cannot stand alone, within the time set by "
+    "context_minutes; `llm`: a sentence for every chunk; `headings`: only title and headings; "
     "`none`: nothing.  [default: auto]",
 )
 @click.option(
@@ -111,14 +112,25 @@ def _as_text(report: IndexReport) -> str:
     counts = [f"{getattr(report, name)} {name}" for name in names if getattr(report, name)]
     lines = [f"Documents: {', '.join(counts) or 'none'}. {report.chunks} chunks. {report.seconds:.0f} s."]
     if report.contexts:
-        shares = describe_contexts(report.contexts)
-        line = f"Contexts: {', '.join(shares)}."
+        line = f"Contexts: {', '.join(describe_contexts(report.contexts))}."
+        written = report.contexts.get("by_model", 0) + report.contexts.get("dropped", 0)
         if prompt := report.tokens_evaluated + report.tokens_reused:
+            rate = f"{written / report.writing_seconds:.2f} chunks/s"
             line += (
-                f" {report.tokens_generated:,} tokens generated; of {prompt:,} prompt tokens "
-                f"{report.tokens_reused / prompt:.0%} came from the KV cache."
+                f" {written} written in {report.writing_seconds:.0f} s ({rate}); "
+                f"of {prompt:,} prompt tokens {report.tokens_reused / prompt:.0%} were shared in the KV cache."
             )
         lines.append(line)
+    if report.unwritten:
+        lines.append(
+            f"{report.unwritten} sentences are still to be written: `local-rag index` goes on with them, and with the "
+            "setting context_minutes = 0 none is written. You can search and ask now."
+        )
+    if report.model_to_pull:
+        lines.append(
+            f"No sentences were written because the model {report.model_to_pull} is not pulled; run "
+            f"`local-rag models pull {report.model_to_pull}`, or index with `--context terms`."
+        )
     lines += [f"Removed: {one_line(display_path(path))}" for path in report.removed_paths[:_SHOWN]]
     if len(report.removed_paths) > _SHOWN:
         lines.append(f"  and {len(report.removed_paths) - _SHOWN} more")

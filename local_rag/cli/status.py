@@ -29,8 +29,8 @@ def command(library: Path, as_json: bool, **settings: Any) -> None:
 
 def _as_text(status: Status) -> str:
     written = describe_contexts(status.contexts)
-    if status.contexts["missing"]:
-        written.append(f"{status.contexts['missing']} not written yet")
+    if status.contexts["unwritten"]:
+        written.append(f"{status.contexts['unwritten']} sentences not written yet")
     generations = [
         f"{name} ({decimal(size)}{', live' if name == status.live_generation else ''})"
         for name, size in status.generations.items()

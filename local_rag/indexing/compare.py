@@ -21,9 +21,9 @@ from local_rag.indexing.distinction import (
     opening_of,
     terms_of,
 )
+from local_rag.indexing.sentences import needs
 from local_rag.indexing.similar import Near, SimilarChunks
 from local_rag.keys import key_of
-from local_rag.records import Chunk
 from local_rag.store.database import Store, StoredDocument
 
 _NAMED_DOCUMENTS = 3  # that a distinction names
@@ -101,37 +101,28 @@ def _opening(store: Store, document: StoredDocument) -> str:
 
 
 def situate(store: Store, documents: Sequence[StoredDocument]) -> int:
-    """Give the chunks of compared documents their contexts without a model; return how many chunks need one."""
-    written = 0
+    """Say of the chunks of compared documents what code can say, and which need a sentence; return of how many."""
+    said = 0
     for start in range(0, len(documents), _TOGETHER):
         with store.transaction():
-            written += sum(_situate(store, document) for document in documents[start : start + _TOGETHER])
-    return written
+            said += sum(_situate(store, document) for document in documents[start : start + _TOGETHER])
+    return said
 
 
 def _situate(store: Store, document: StoredDocument) -> int:
     distinction = Distinction.from_json(store.distinction(document.id))
+    code = store.document_kind(document.id) == "code"
+    need = needs({} if code else store.chunk_texts(document.id), distinction)
     keys = []
     for row, position in store.positions(document.id):
-        keys.append((row, apart_key(distinction.context if position in distinction.needed else "")))
+        context = distinction.context if position in distinction.needed else ""
+        keys.append((row, apart_key(context), need.get(position)))
     for context in {distinction.context, ""} if distinction.needed else {""}:
-        store.put_context(apart_key(context), context, "apart" if context else "unneeded")
+        store.put_context(apart_key(context), context, "terms" if context else "unneeded")
     store.plan_contexts(document.id, APART_PLAN, keys)
     return len(distinction.needed)
-
-
-def most_needed_first(store: Store, documents: Sequence[StoredDocument]) -> list[StoredDocument]:
-    """Sort documents by how much their chunks need contexts; equal ones keep their order."""
-    need = {one.id: sum(Distinction.from_json(store.distinction(one.id)).needed.values()) for one in documents}
-    return sorted(documents, key=lambda one: -need[one.id])
 
 
 def apart_key(context: str) -> str:
     """Return the key of a context that is made without a model."""
     return key_of(APART, context)
-
-
-def distinctions_of(store: Store, document: StoredDocument, chunks: Sequence[Chunk]) -> list[str]:
-    """Return, for each chunk, the text to put before the sentence that a model writes; empty for most."""
-    distinction = Distinction.from_json(store.distinction(document.id))
-    return [distinction.context if chunk.position in distinction.needed else "" for chunk in chunks]

@@ -1,9 +1,10 @@
-"""Write a sentence that situates each chunk in its document: prompts, windows, and the repair of bad sentences.
+"""Write sentences about chunks: prompts for every chunk of a document, windows, and the repair of bad sentences.
 
 After Anthropic, "Contextual Retrieval" (2024), with one difference: a chunk is not repeated after its document. Its
 prompt is the document, or a window of a long one, cut off at the end of the chunk, so the chunk is the last text that
 the model reads. All prompts of a window begin with the same tokens, which the engine evaluates once. A single chunk
-costs only the evaluation of the instruction and the generation of the answer.
+costs only the evaluation of the instruction and the generation of the answer. `sentences.py` makes the prompts for the
+few chunks that need a sentence.
 """
 
 import functools
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 
 from local_rag.keys import key_of
 from local_rag.llama.generator import Generator, Request, Vocabulary
-from local_rag.records import Chunk, ContextKind
+from local_rag.records import Chunk
 
 # Measured from 1,024 to 4,096 tokens: passages were equally easy to find. Attention over longer windows costs more, and
 # shorter ones repeat title and outline more often.
@@ -35,33 +36,39 @@ _CHUNK_START, _CHUNK_END = "\n<chunk>\n", "\n</chunk>\n"
 _SUFFIX_TOKENS = 128  # of the instruction after a chunk, with any model's chat template
 # What a context depends on apart from its model, its window and the limits above. The number stands for the code that
 # cuts windows and repairs contexts: raise it when that code makes another context of the same answer.
-PROMPT = key_of("context", 2, _SYSTEM, _INSTRUCTION, _OPENING, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
+PROMPT = key_of("context", 3, _SYSTEM, _INSTRUCTION, _OPENING, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The common prefix of chunks `first` to `last - 1` of a document: a head, and a text for each chunk."""
+    """The common prefix of chunks `first` to `last - 1` of a document: a head, and a text for each chunk.
+
+    Without pieces, the text of a chunk is part of its own request.
+    """
 
     head: str
     pieces: tuple[str, ...]
     first: int
     last: int
+    system: str = _SYSTEM
 
 
 @dataclass(frozen=True, slots=True)
 class ContextJob:
-    """A context to write: its key in the store, and its chunk as the number of a piece in a window.
+    """A sentence to write: its key in the store, and its chunk as the number of a piece in a window.
 
-    `distinction` sets the document of a chunk that can be mistaken apart from others: the context begins with it.
-    `instruction` is the prompt after that piece, and `opening` the beginning of the answer.
+    `passage` is the text of the chunk if the window has no pieces. `instruction` is the prompt after it, `opening` the
+    beginning of the answer, and `cue` what precedes that in the prompt. The answer has at most `max_tokens`.
     """
 
     key: str
     window: Window
     piece: int
-    distinction: str = ""
+    passage: str = ""
     instruction: str = _INSTRUCTION
+    cue: str = ""
     opening: str = _OPENING
+    max_tokens: int = MAX_TOKENS
 
 
 def make_windows(
@@ -74,13 +81,13 @@ def make_windows(
     first of them.
     """
     starts = [0, *(chunk.start for chunk in chunks[1:]), len(text)]
-    texts = (_quotable(text[start:end]).strip("\n") for start, end in itertools.pairwise(starts))
-    pieces = [_shorten(text, 2 * limit, count_tokens) for text in texts]
+    texts = (quotable(text[start:end]).strip("\n") for start, end in itertools.pairwise(starts))
+    pieces = [shorten(text, 2 * limit, count_tokens) for text in texts]
     sizes = [count_tokens(f"{_CHUNK_START}{piece}{_CHUNK_END}") for piece in pieces]
-    head = _shorten(_quotable(title), limit // 4, count_tokens)
+    head = shorten(quotable(title), limit // 4, count_tokens)
     if sum(sizes) <= limit:
         return [Window(head, tuple(pieces), 0, len(chunks))] if chunks else []
-    head += f"\nOutline: {_shorten(_outline(chunks), limit // 4, count_tokens)}\n[...]"
+    head += f"\nOutline: {shorten(_outline(chunks), limit // 4, count_tokens)}\n[...]"
     windows, first = [], 0
     while first < len(chunks):
         last, total = first, 0
@@ -107,18 +114,18 @@ def _section_boundary(chunks: Sequence[Chunk], first: int, last: int) -> int:
 
 
 def _outline(chunks: Sequence[Chunk]) -> str:
-    titles = dict.fromkeys(_quotable(chunk.headings[-1]) for chunk in chunks if chunk.headings)
+    titles = dict.fromkeys(quotable(chunk.headings[-1]) for chunk in chunks if chunk.headings)
     return "; ".join(titles)[:_OUTLINE_CHARACTERS]
 
 
-def _shorten(text: str, limit: int, count_tokens: Callable[[str], int]) -> str:
+def shorten(text: str, limit: int, count_tokens: Callable[[str], int]) -> str:
     """Cut a text to at most `limit` tokens; in a loop, because a rare character can be several tokens."""
     while (size := count_tokens(text)) > limit:
         text = text[: len(text) * limit // size]
     return text
 
 
-def _quotable(text: str) -> str:
+def quotable(text: str) -> str:
     """Keep a text from closing the tags that it is quoted in, and shorten blank space."""
     text = re.sub(r"<(/?)(?=document\b|chunk\b)", r"<\1 ", text, flags=re.IGNORECASE)
     text = re.sub(r"\n(?:[ \t]*\n)+", "\n\n", text)
@@ -138,22 +145,15 @@ def plan_contexts(
     *,
     vocabulary: Vocabulary,
     plan: str,
-    distinctions: Sequence[str] = (),
 ) -> list[ContextJob]:
-    """Return one job for each chunk of a document, under a key of everything that its context depends on.
-
-    `distinctions` holds the beginning of each chunk's context, empty for most; by default no chunk has one.
-    """
+    """Return one job for each chunk of a document, under a key of everything that its sentence depends on."""
     limit = min(WINDOW_TOKENS, vocabulary.context_length // 2)
     jobs = []
     for window in make_windows(title, text, chunks, lambda part: len(vocabulary.tokenize(part)), limit):
         seen = hashlib.sha256(json.dumps([plan, window.head]).encode())
         for piece, content in enumerate(window.pieces):
             seen.update(json.dumps(content).encode())
-            distinction = distinctions[window.first + piece] if distinctions else ""
-            key = seen.copy()
-            key.update(json.dumps({"distinction": distinction}).encode() if distinction else b"")
-            jobs.append(ContextJob(key.hexdigest(), window, piece, distinction))
+            jobs.append(ContextJob(seen.copy().hexdigest(), window, piece))
     return jobs
 
 
@@ -163,61 +163,59 @@ def context_room(context_length: int, sequences: int) -> int:
     return 2 * window + sequences * (_SUFFIX_TOKENS + MAX_TOKENS)
 
 
-def write_contexts(jobs: Iterable[ContextJob], generator: Generator) -> Iterator[tuple[str, str, ContextKind]]:
-    """Yield key, context and kind of each finished job.
-
-    The context of kind `headings` is empty: such a chunk has only the title and headings that every chunk has.
-    """
-    begun: dict[str, tuple[str, str]] = {}
+def write_contexts(jobs: Iterable[ContextJob], generator: Generator) -> Iterator[tuple[str, str]]:
+    """Yield key and sentence of each finished job; a sentence that cannot be repaired is empty."""
+    begun: dict[str, str] = {}
 
     def noted() -> Iterator[ContextJob]:
         for job in jobs:
-            begun[job.key] = job.distinction, job.opening
+            begun[job.key] = job.opening
             yield job
 
     for key, tokens, whole in generator.complete(prompt_requests(noted(), generator.model)):
-        distinction, opening = begun.pop(key)
-        text, kind = repair_context(f"{opening}{generator.model.detokenize(tokens)}", whole)
-        if distinction:
-            text, kind = (f"{distinction.rstrip('.')}. {text}", kind) if text else (distinction, "apart")
-        yield key, text, kind
+        yield key, repair_context(begun.pop(key), generator.model.detokenize(tokens), whole)
 
 
 def prompt_requests(jobs: Iterable[ContextJob], model: Vocabulary) -> Iterator[Request]:
     """Yield the prompt of each job under its key; jobs of one window cut the same prefix at different positions."""
-    before, after = model.chat_frame(_SYSTEM)
     start, end = model.tokenize(_CHUNK_START), model.tokenize(_CHUNK_END)
-    head = model.tokenize(f"{before}<document>\n", special=True)
 
     @functools.cache
-    def suffix(instruction: str, opening: str) -> list[int]:
-        return model.tokenize(f"{_CHUNK_END}</document>\n\n{instruction}{after}{opening}", special=True)
+    def special(text: str) -> list[int]:
+        return model.tokenize(text, special=True)
 
-    window, prefix, cuts = None, list[int](), list[int]()
+    window, after, prefix, cuts = None, "", list[int](), list[int]()
     for job in jobs:
         if job.window is not window:
-            window, prefix, cuts = job.window, [*head, *model.tokenize(job.window.head)], []
+            window = job.window
+            before, after = model.chat_frame(window.system)
+            prefix, cuts = [*special(f"{before}<document>\n"), *model.tokenize(window.head)], []
             for piece in window.pieces:
                 prefix += [*start, *model.tokenize(piece)]
                 cuts.append(len(prefix))
                 prefix += end
-        yield Request(job.key, prefix, suffix(job.instruction, job.opening), MAX_TOKENS, cut=cuts[job.piece])
+        text = model.tokenize(f"{_CHUNK_START}{job.passage}") if job.passage else []
+        suffix = [*text, *special(f"{_CHUNK_END}</document>\n\n{job.instruction}{after}{job.cue}")]
+        suffix += model.tokenize(job.opening)
+        yield Request(job.key, prefix, suffix, job.max_tokens, cut=cuts[job.piece] if cuts else None)
 
 
-def repair_context(text: str, whole: bool) -> tuple[str, ContextKind]:
-    """Return a usable context and its kind.
+def repair_context(opening: str, text: str, whole: bool) -> str:
+    """Return a usable sentence, empty if there is none; `text` follows the opening.
 
-    A context that reached the token limit is cut back to its last full sentence, one that repeats itself to the text
-    before the repetition. If too little is left, the chunk has only its headings.
+    A sentence that reached the token limit is cut back to its last full sentence or else its last clause, one that
+    repeats itself to the text before the repetition.
     """
-    text = " ".join(text.split("\n\n", maxsplit=1)[0].split()).strip(" \"'`")
-    kept = _before_repetition(text)
+    text = " ".join(f"{opening}{text}".split("\n\n", maxsplit=1)[0].split()).strip(" \"'`")
+    kept, least = _before_repetition(text), len(opening.split()) + 3
     if not whole or kept != text:
-        ends = [match.end() for match in re.finditer(r"[.!?](?=\s|$)", kept)]
-        kept = kept[: ends[-1]] if ends else ""
-    if len(kept.split()) < len(_OPENING.split()) + 3:
-        return "", "headings"
-    return (kept, "llm") if kept == text and whole else (kept, "repaired")
+        for mark in (r"[.!?](?=\s|$)", r"[,;:](?=\s)"):
+            ends = [match.start() for match in re.finditer(mark, kept)]
+            shortened = f"{kept[: ends[-1]]}." if ends else ""
+            if len(shortened.split()) >= least:
+                return shortened
+        return ""
+    return kept if len(kept.split()) >= least else ""
 
 
 def _before_repetition(text: str, length: int = 6) -> str:

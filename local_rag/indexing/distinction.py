@@ -49,7 +49,7 @@ _PIECE = r"[^\W_](?:[\w'\u2019.-]*\w)?"
 _RUN = re.compile(rf"{_PIECE}(?:(?: & | ){_PIECE}){{0,5}}")
 _LETTERS = re.compile(r"[^\W\d_]{3}")
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_DANGLING = re.compile(r"\W*(?:it|its|this|that|these|those|they|their|he|his|she|her|such)\b", re.IGNORECASE)
+DANGLING = re.compile(r"\W*(?:it|its|this|that|these|those|they|their|he|his|she|her|such)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def context_needs(
     for chunk, similarity in zip(chunks, similarities, strict=True):
         known = f" {' '.join(keyword_tokens(f'{heading_path(title, chunk.headings)} {chunk.text}'))} "
         said = sum(term in known for term in wanted) / len(wanted)
-        dangling = tuning.dangling if _DANGLING.match(chunk.text) else 0
+        dangling = tuning.dangling if DANGLING.match(chunk.text) else 0
         need[chunk.position] = round(similarity - tuning.said * said + dangling, 3)
     mistakable = {position: value for position, value in need.items() if value >= tuning.alike}
     return need if len(mistakable) > tuning.majority * len(need) else mistakable

@@ -15,7 +15,7 @@ from local_rag.index.vector_index import VECTORS
 from local_rag.indexing.vectors import chunk_tokens, embedded_text, embedder_identity, vector_keys
 from local_rag.indexing.work import EmbeddingJob, OnNote, Workers
 from local_rag.keys import key_of
-from local_rag.records import SITUATED, WRITTEN, ContextMode, InstalledModel, StoredChunk, heading_path
+from local_rag.records import BY_MODEL, SITUATED, ContextMode, InstalledModel, StoredChunk, heading_path
 from local_rag.settings import Settings
 from local_rag.store.database import Store
 from local_rag.store.embedding_plans import EmbeddingPlan, mark_embedded, put_plans, vector_keys_of
@@ -25,7 +25,10 @@ _TOGETHER_CHUNKS = 1024
 
 
 class Embedding:
-    """Make the vectors of documents under the settings of a run; `plan` names everything that decides about them."""
+    """Make the vectors of documents under the settings of a run; `plan` names everything that decides about them.
+
+    Apart from the contexts: a document whose contexts have changed is planned again.
+    """
 
     def __init__(
         self,
@@ -33,13 +36,11 @@ class Embedding:
         workers: Workers,
         settings: Settings,
         embed_model: InstalledModel,
-        context_plan: str,
     ) -> None:
         self._store, self._workers, self._settings, self._model = store, workers, settings, embed_model
-        self._situated = settings.context in SITUATED
         self._chunk_tokens = chunk_tokens(settings, embed_model)  # no chunk has more
         shaped = index_recipe(KEYWORDS, VECTORS)
-        self.plan = key_of(embedder_identity(embed_model), embed_model.int8, settings.context, context_plan, shaped)
+        self.plan = key_of(embedder_identity(embed_model), embed_model.int8, settings.context, shaped)
         self._lacking: dict[int, set[str]] = {}  # keys of vectors that are being made, by document
         self._wanted_by: dict[str, list[int]] = {}
         self._done: list[int] = []
@@ -95,7 +96,7 @@ class Embedding:
         keys = [next((key for key in some if key in known), some[-1]) for some in possible]
         rows = [(stored.id, key) for stored, key in zip(index_rows, keys, strict=True)]
         chunks = [stored for stored in index_rows if stored.kind == "chunk"]
-        generated = sum(stored.context_kind in WRITTEN for stored in chunks if self._situated)
+        generated = sum(bool(_parts(stored, self._settings.context)[1]) for stored in chunks)
         planned = EmbeddingPlan(document, rows, int(key_of(self.plan, rows)[:15], 16), len(chunks), generated)
         jobs = [EmbeddingJob(key, *one) for key, one in zip(keys, passages, strict=True) if key not in known]
         return planned, jobs
@@ -130,7 +131,8 @@ def index_rows(store: Store, mode: ContextMode, documents: Sequence[int]) -> Ite
 
 
 def _parts(stored: StoredChunk, mode: ContextMode) -> tuple[str, str, str]:
-    """Return the parts of a row that are indexed: headings, context and text."""
+    """Return the parts of a row that are indexed: headings, contexts and text."""
     titled = mode != "none" or stored.kind == "document"
     headings = heading_path(stored.title, stored.chunk.headings) if titled else ""
-    return headings, stored.context if mode in SITUATED else "", stored.chunk.full_text
+    contexts = (stored.terms if mode in SITUATED else "", stored.sentence if mode in BY_MODEL else "")
+    return headings, "\n".join(filter(None, contexts)), stored.chunk.full_text

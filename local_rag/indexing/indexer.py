@@ -6,9 +6,10 @@ follow while contexts are written, so `ask` need not wait for the last context.
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -21,20 +22,19 @@ from local_rag.errors import LibraryError
 from local_rag.files import LOCAL_DISK, Disk, file_sha256
 from local_rag.index.protocol import Contents, Indexes
 from local_rag.indexing.changes import Changes, ScannedFile, compare_folders
-from local_rag.indexing.compare import APART_PLAN, compare, distinctions_of, most_needed_first, situate
-from local_rag.indexing.contextualize import ContextJob, context_plan, plan_contexts
+from local_rag.indexing.compare import APART_PLAN, compare, situate
 from local_rag.indexing.embedding import Embedding, index_rows
 from local_rag.indexing.fingerprint import make_fingerprint
-from local_rag.indexing.summaries import document_plan, document_rows, is_summary, with_summary
+from local_rag.indexing.summaries import document_rows
 from local_rag.indexing.vectors import chunk_tokens, embedder_identity
 from local_rag.indexing.work import Workers
+from local_rag.indexing.writing import OpenVocabulary, SentenceWriter
 from local_rag.keys import key_of
-from local_rag.llama.generator import Vocabulary
 from local_rag.models.embedder import TOKENIZER_FILE, input_tokens
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.ocr import engine
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import SITUATED, InstalledModel, Note, Progress, Skipped, Stage
+from local_rag.records import BY_MODEL, SITUATED, InstalledModel, Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
 from local_rag.store.database import Store, StoredDocument, UnreadFile
 from local_rag.store.embedding_plans import (
@@ -45,8 +45,9 @@ from local_rag.store.embedding_plans import (
     embedded_versions,
 )
 from local_rag.store.history import kept_history
-from local_rag.store.inspection import count_missing_contexts, purge_superseded
+from local_rag.store.inspection import purge_superseded
 from local_rag.store.ocr_pages import ocr_folder, prune_ocr_pages
+from local_rag.store.sentences import has_sentences
 
 _FEW_CONTEXTS = 20  # so few are written before the first generation is published
 _MANIFEST_FORMAT = 3
@@ -55,12 +56,15 @@ _LONGEST_WAIT = 2.0  # seconds until documents that were read are stored
 _PUBLISHING_SHARE = 0.04  # of the time that contexts are written in
 _FREE_SECONDS = 1.0  # of the processor: publishing a small library takes less
 
-OpenVocabulary = Callable[[Path], AbstractContextManager[Vocabulary]]
-
 
 @dataclass(slots=True)
 class IndexReport:
-    """What a run of `index` has done."""
+    """What a run of `index` has done.
+
+    `contexts` counts what was added: chunks of which code says what distinguishes them (`by_terms`), sentences that a
+    model wrote (`by_model`) and those that were `dropped`. `unwritten` sentences wait for the next run. No sentence was
+    written if the context model, `model_to_pull`, is missing.
+    """
 
     added: int = 0
     changed: int = 0
@@ -77,6 +81,9 @@ class IndexReport:
     tokens_evaluated: int = 0
     tokens_reused: int = 0
     tokens_generated: int = 0
+    writing_seconds: float = 0.0
+    unwritten: int = 0
+    model_to_pull: str = ""
     published: bool = False
     seconds: float = 0.0
 
@@ -101,10 +108,11 @@ class Indexer:
         self._disk = disk
         self._store, self._indexes, self._workers, self._settings = store, indexes, workers, settings
         self._embed_model, self._context_model = embed_model, context_model
-        self._open_vocabulary, self._progress = open_vocabulary, progress
-        self._plan = document_plan(context_model.identity) if context_model else APART_PLAN
-        self._embedding = Embedding(store, workers, settings, embed_model, self._plan)
-        self._asked = set[str]()  # keys of the contexts that are being written
+        self._progress = progress
+        self._writer: SentenceWriter | None = None
+        if context_model and settings.context in BY_MODEL:
+            self._writer = SentenceWriter(store, workers, settings.context, context_model, open_vocabulary, progress)
+        self._embedding = Embedding(store, workers, settings, embed_model)
         self._publishing = 0.0  # seconds of the last publish
         self._computed = 0.0  # processor seconds of all publishes
         self._ocr_engine = ocr_engine
@@ -122,18 +130,39 @@ class Indexer:
         return self.report
 
     def complete(self) -> None:
-        """Write the contexts and make the vectors that the stored documents lack, and publish them."""
-        self._compare()
-        self._find_known_contexts()
-        pending = self._contexts_to_write()
-        if pending > _FEW_CONTEXTS or not pending:
+        """Write the contexts and make the vectors that the stored documents lack, and publish them.
+
+        With the mode `auto` everything is published before a sentence is written, and what is not written when the time
+        is up waits for the next run.
+        """
+        new = self._compare()
+        if self._writer:
+            self._writer.prepare(new)
+        pending, every = self._writer.missing() if self._writer else 0, self._settings.context == "llm"
+        if not every or pending > _FEW_CONTEXTS or not pending:
             self.publish()
         begun, spent = time.monotonic(), self._publishing
-        while self._contexts_to_write():
+        last = math.inf if every else begun + 60 * self._settings.context_minutes
+        while pending and self._writer and time.monotonic() < last:
             wait = seconds_until_publish(time.monotonic() - begun, spent, self._publishing, self._computed)
-            self._contextualize(time.monotonic() + max(self._settings.publish_seconds, wait))
+            self._writer.write(min(last, time.monotonic() + max(self._settings.publish_seconds, wait)))
+            self._note_given_up()
             self.publish()
             spent += self._publishing
+            before, pending = pending, self._writer.missing()
+            if not every and pending == before:  # the time left is too short for another one
+                break
+        self._report_writing(pending)
+
+    def _report_writing(self, pending: int) -> None:
+        counts, report = self._workers.counts, self.report
+        report.tokens_evaluated, report.tokens_reused = counts.evaluated, counts.reused
+        report.tokens_generated = counts.generated
+        if self._writer:
+            written = self._writer.written
+            found = {"by_model": written.sentences, "dropped": written.dropped}
+            report.contexts |= {name: count for name, count in found.items() if count}
+            report.writing_seconds, report.unwritten = written.seconds, pending
 
     def _read_folders(self, given: Sequence[Path]) -> None:
         """Read and split new and changed files; supersede the documents of missing files."""
@@ -187,7 +216,7 @@ class Indexer:
 
     def _embeds_at_once(self, files: int) -> bool:
         """Say whether chunks are embedded while further files are read: if they need not wait for a context."""
-        return self._settings.context != "llm" or (files > _FEW_CONTEXTS and not self._store.has_contexts())
+        return self._settings.context != "llm" or (files > _FEW_CONTEXTS and not has_sentences(self._store))
 
     def _read(
         self,
@@ -256,30 +285,6 @@ class Indexer:
         tokenizer = file_sha256(splitting.tokenizer)[:16]
         return json.dumps([splitting.chunker, splitting.max_tokens, splitting.overlap, tokenizer, READING_VERSION])
 
-    def _contexts_to_write(self) -> int:
-        return count_missing_contexts(self._store, self._plan) if self._context_model else 0
-
-    def _contextualize(self, deadline: float) -> None:
-        """Write missing contexts until the deadline; store each one as soon as it is finished."""
-        assert self._context_model is not None
-        total, done, started = self._contexts_to_write(), 0, time.monotonic()
-        counts, report = self._workers.counts, self.report
-        with self._open_vocabulary(self._context_model.path) as vocabulary:
-            jobs, note = self._jobs(vocabulary, deadline), self._note("contextualize", total)
-            with closing(self._workers.write_contexts(jobs, total, note)) as results:
-                for written in results:
-                    self._store.put_context(written.key, written.text, written.kind)
-                    self._asked.discard(written.key)
-                    done += 1
-                    report.contexts[written.kind] = report.contexts.get(written.kind, 0) + 1
-                    share = counts.reused / max(1, counts.prompt)
-                    rate = f"{done / (time.monotonic() - started):.2f} chunks/s"
-                    speed = f"{self._machines()}{rate}, {share:.0%} of prompt tokens reused"
-                    self._progress(Progress("contextualize", min(done, total), total, speed))
-        report.tokens_evaluated, report.tokens_reused = counts.evaluated, counts.reused
-        report.tokens_generated = counts.generated
-        self._note_given_up()
-
     def _machines(self) -> str:
         """Return how many machines are working, empty if only this one is."""
         count = self._workers.machines
@@ -299,54 +304,21 @@ class Indexer:
             for path, several in reasons.items()
         ]
 
-    def _compare(self) -> None:
-        """Compare new documents with all others, for which all need vectors; situate them if no model does."""
+    def _compare(self) -> list[StoredDocument]:
+        """Compare new documents with all others, for which all need vectors; return those of which code said more."""
         if self._settings.context not in SITUATED:
-            return
-        if new := self._store.documents_to_compare(self._plan):
+            return []
+        if new := self._store.documents_to_compare(APART_PLAN):
             self._embed()
             for done in compare(self._store, embedder_identity(self._embed_model), new):
                 self._progress(Progress("compare", done, len(new)))
-        if self._context_model is None and (
-            written := situate(self._store, self._store.documents_without_a_plan(self._plan))
-        ):
-            self.report.contexts["apart"] = self.report.contexts.get("apart", 0) + written
+        unplanned = self._store.documents_without_a_plan(APART_PLAN)
+        if said := situate(self._store, unplanned):
+            self.report.contexts["by_terms"] = self.report.contexts.get("by_terms", 0) + said
+        return unplanned
 
     def _note(self, stage: Stage, total: int) -> Callable[[str], None]:
         return lambda remark: self._progress(Progress(stage, 0, total, remark))
-
-    def _find_known_contexts(self) -> None:
-        """Plan the contexts of new and changed documents, to find those that are stored: those of a moved file are."""
-        documents = self._store.documents_without_a_plan(self._plan) if self._context_model else []
-        if self._context_model and documents and self._store.has_contexts():
-            with self._open_vocabulary(self._context_model.path) as vocabulary:
-                for document in documents:
-                    self._plan_document(document, vocabulary)
-
-    def _plan_document(self, document: StoredDocument, vocabulary: Vocabulary) -> list[ContextJob]:
-        """Record which contexts the chunks and the row of a document want; return the jobs that would write them."""
-        assert self._context_model is not None
-        rows, text = list(self._store.rows(document.id)), self._store.document_text(document.id)
-        parts, plan = [row.chunk for row in rows if row.kind == "chunk"], context_plan(self._context_model.identity)
-        distinctions = distinctions_of(self._store, document, parts)
-        jobs = with_summary(
-            plan_contexts(document.title, text, parts, vocabulary=vocabulary, plan=plan, distinctions=distinctions)
-        )
-        # In the order of the rows: the row of the whole document comes first.
-        keys = [(row.id, job.key) for row, job in zip(rows, sorted(jobs, key=is_summary, reverse=True), strict=True)]
-        self._store.plan_contexts(document.id, self._plan, keys)
-        return jobs
-
-    def _jobs(self, vocabulary: Vocabulary, deadline: float) -> Iterator[ContextJob]:
-        """Plan the contexts of each document when the workers get to it; yield the missing ones, each once."""
-        self._asked.clear()
-        for document in most_needed_first(self._store, self._store.documents_without_contexts(self._plan)):
-            for job in self._plan_document(document, vocabulary):
-                if job.key not in self._asked and not self._store.known_contexts([job.key]):
-                    self._asked.add(job.key)
-                    yield job
-                    if time.monotonic() > deadline:
-                        return
 
     def publish(self, *, rebuild: bool = False) -> None:
         """Make missing vectors and publish a generation, if it differs from the live one or `rebuild` all of it."""

@@ -37,7 +37,7 @@ from local_rag.models.load import load_embedder
 from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.read import skipped
 from local_rag.reading.split import Splitting
-from local_rag.records import ContextKind, InstalledModel, Skipped
+from local_rag.records import InstalledModel, Skipped
 
 EMBED_BATCH = 256
 _AHEAD = 3  # files that each reader reads in advance
@@ -62,11 +62,10 @@ class EmbeddingJob:
 
 @dataclass(frozen=True, slots=True)
 class WrittenContext:
-    """A finished context with its key in the store."""
+    """A finished sentence with its key in the store; empty if the model wrote none that can be used."""
 
     key: str
     text: str
-    kind: ContextKind
 
 
 class Workers(Protocol):
@@ -130,8 +129,8 @@ class LocalWorkers:
         assert self._context_model is not None
         with open_writer(self._context_model, expected, note, self._open_engine) as engine:
             engine.counts = self.counts
-            for key, text, kind in write_contexts(jobs, engine):
-                yield WrittenContext(key, text, kind)
+            for key, text in write_contexts(jobs, engine):
+                yield WrittenContext(key, text)
 
     def embed(self, jobs: Iterable[EmbeddingJob], note: OnNote) -> Stream[tuple[Sequence[str], np.ndarray]]:
         """Embed in batches; the model is loaded for the first one and freed after the last."""

@@ -10,7 +10,7 @@ from local_rag.maintenance.file_states import FileStates, SeenState
 from local_rag.records import SITUATED, ContextMode, Passage
 from local_rag.retrieval.search import found_passage
 from local_rag.store.database import Store
-from local_rag.store.inspection import count_context_kinds, count_rows, document_states
+from local_rag.store.inspection import count_contexts, count_rows, document_states
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def find_passage(store: Store, chunk_id: int) -> Passage:
     chunk = store.chunks_by_id([chunk_id]).get(chunk_id)
     if chunk is None:
         raise MissingError("This passage is no longer in the library; search again.")
-    return found_passage(chunk, 0.0, (), situated=True)
+    return found_passage(chunk, 0.0, ())
 
 
 def whole_document(store: Store, document_id: int, files: FileStates, *, with_text: bool) -> WholeDocument:
@@ -102,14 +102,16 @@ def whole_document(store: Store, document_id: int, files: FileStates, *, with_te
     text, passages = "", tuple[Passage, ...]()
     if with_text:
         text = store.document_text(document_id)
-        passages = tuple(found_passage(chunk, 0.0, (), situated=True) for chunk in store.chunks(document_id))
+        passages = tuple(found_passage(chunk, 0.0, ()) for chunk in store.chunks(document_id))
     state = files.of([document])[document.id]
     return WholeDocument(document.id, document.path, document.title, state, text, passages)
 
 
-def indexed_documents(store: Store, files: FileStates, *, start: int, count: int) -> list[IndexedDocument]:
+def indexed_documents(
+    store: Store, files: FileStates, context: ContextMode, *, start: int, count: int
+) -> list[IndexedDocument]:
     """Return how far `count` documents are, in the order of their paths from `start` on."""
-    found = document_states(store, start=start, count=count)
+    found = document_states(store, context, start=start, count=count)
     states = files.of([one.document for one in found])
     return [
         IndexedDocument(
@@ -128,11 +130,13 @@ def indexed_documents(store: Store, files: FileStates, *, start: int, count: int
 
 def index_progress(store: Store, context: ContextMode) -> IndexProgress:
     """Return how far the library is indexed."""
-    rows, kinds = count_rows(store), count_context_kinds(store)
+    rows, kinds = count_rows(store), count_contexts(store)
+    by_model = sum(kinds.get(kind, 0) for kind in ("model", "dropped"))
+    by_code = sum(kinds.get(kind, 0) for kind in ("terms", "unneeded"))
     return IndexProgress(
         running=is_locked(store.folder / "lock"),
         situated=context in SITUATED,
         chunks=rows["chunks"],
         vectors=rows["chunks_with_vectors"],
-        contexts=sum(kinds.values()),
+        contexts=by_model if context == "llm" else by_code,
     )

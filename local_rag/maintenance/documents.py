@@ -57,7 +57,7 @@ def list_documents(
         first, chunks = store.first_row(document.id), store.count_chunks(document.id)
         whole, said = first if first and first.kind == "document" else None, first.provenance if first else None
         state = states.get(document.path) or ("indexed" if document.id in indexed or not chunks else "waiting")
-        summary = whole.context if whole else ""
+        summary = whole.sentence if whole else ""
         listed.append(
             ListedDocument(
                 path=document.path,

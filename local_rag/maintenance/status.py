@@ -14,15 +14,16 @@ from local_rag.index.protocol import Indexes
 from local_rag.indexing.changes import Comparison, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN
 from local_rag.indexing.fingerprint import differences, make_fingerprint
-from local_rag.indexing.summaries import document_plan
+from local_rag.indexing.writing import plan_of
 from local_rag.models.choice import calibration_of, chosen, find
-from local_rag.records import SITUATED, InstalledModel, Note, Role
+from local_rag.records import BY_MODEL, SITUATED, ContextMode, InstalledModel, Note, Role
 from local_rag.settings import Settings
 from local_rag.store.caches import Usage, usage_of
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store, UnreadFile
 from local_rag.store.erasing import erasing
-from local_rag.store.inspection import count_context_kinds, count_missing_contexts, count_rows
+from local_rag.store.inspection import count_contexts, count_missing_contexts, count_rows
+from local_rag.store.sentences import count_unwritten
 
 GAIN = "contexts_gain"  # the name under which a library remembers the result of the last `eval contexts`
 
@@ -48,7 +49,9 @@ class Unreadable:
 class Status:
     """A library at a glance.
 
-    `contexts` counts the contexts of chunks by kind (llm, repaired, headings ...), and `missing` ones.
+    `contexts` counts the chunks of which code says what distinguishes their document (`by_terms`), those about which a
+    model wrote a sentence (`by_model`), sentences that were `dropped`, and those still `unwritten`, which with the mode
+    `auto` make nothing stale; `missing` contexts do.
     `generations` maps each published index to its size in bytes. `models` are names by role, `fingerprint` is that of
     the live index, `disk` holds sizes in bytes. An answer is given if it is right with a probability of `answered_from`
     or more, None without a calibration. `contexts_gain` is what `eval contexts` has found last, empty before.
@@ -81,17 +84,17 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
     """Inspect the store, the live index, the models and the files on disk; nothing is changed."""
     names, rows = chosen(settings), count_rows(store)
     stale = list[Stale]()
-    wanted: tuple[Role, ...] = ("embed", "context") if settings.context == "llm" else ("embed",)
+    mode, every = settings.context, settings.context == "llm"
+    wanted: tuple[Role, ...] = ("embed", "context") if every else ("embed",)
     models = {role: _usable(settings, role) for role in wanted}
     stale += [
         Stale(f"the model {names.get(role, '')} is not usable", f"local-rag models pull {names.get(role, '')}")
         for role, model in models.items()
         if model is None
     ]
-    embed_model, context_model = models["embed"], models.get("context")
-    by_code = APART_PLAN if settings.context in SITUATED else ""
-    plan = document_plan(context_model.identity) if context_model else by_code
-    missing = count_missing_contexts(store, plan) if plan else 0
+    context_model = _usable(settings, "context") if mode in BY_MODEL else None
+    embed_model, missing = models["embed"], count_missing_contexts(store, APART_PLAN) if mode in SITUATED else 0
+    unwritten = count_unwritten(store, plan_of(mode, context_model), every=every) if context_model else 0
     fingerprint: Mapping[str, Any] = {}
     try:
         live = indexes.live()
@@ -118,7 +121,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
     ]
     if erasing(store):
         stale.append(Stale("some documents are not fully erased yet", "local-rag index"))
-    if missing:
+    if missing := missing or (unwritten if every else 0):
         stale.append(Stale(f"{missing} contexts have yet to be written", "local-rag index"))
     answer_model, folder = _usable(settings, "answer"), store.folder
     reranker = _usable(settings, "rerank")
@@ -129,7 +132,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
         roots=tuple(map(str, store.roots())),
         documents=rows["documents"],
         chunks=rows["chunks"],
-        contexts={**count_context_kinds(store), "missing": missing},
+        contexts=_contexts(count_contexts(store), mode) | {"unwritten": unwritten, "missing": missing},
         vectors=rows["chunks_with_vectors"],
         cached={name: rows[name] for name in ("cached_contexts", "cached_vectors", "superseded_documents")},
         models=names,
@@ -149,6 +152,15 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
         notes=tuple(store.notes()),
         stale=tuple(stale),
     )
+
+
+def _contexts(kinds: Mapping[str, int], mode: ContextMode) -> dict[str, int]:
+    """Return how many contexts an index of this mode uses, by who says them."""
+    return {
+        "by_terms": kinds.get("terms", 0) if mode in SITUATED else 0,
+        "by_model": kinds.get("model", 0) if mode in BY_MODEL else 0,
+        "dropped": kinds.get("dropped", 0) if mode in BY_MODEL else 0,
+    }
 
 
 def _usable(settings: Settings, role: Role) -> InstalledModel | None:

@@ -33,7 +33,7 @@ from local_rag.mcp.shapes import (
     StatusArguments,
 )
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_passages, fit_text
-from local_rag.records import BY_MODEL, AskOptions, Filters, Passage
+from local_rag.records import AskOptions, Filters, Passage
 from local_rag.retrieval.search import Trace
 from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest
@@ -207,8 +207,8 @@ async def status(service: LibraryService, _asked: StatusArguments, _caller: Call
         folders=[one_line(root) for root in found.roots[:_MOST_FOLDERS]],
         documents=found.documents,
         passages=found.chunks,
-        generated_contexts=sum(count for kind, count in found.contexts.items() if kind in BY_MODEL),
-        missing_contexts=found.contexts.get("missing", 0),
+        generated_contexts=found.contexts["by_model"],
+        missing_contexts=found.contexts["missing"],
         models={role: one_line(Path(name).name) for role, name in found.models.items()},
         dense="unavailable" if problem else "loading" if loading else "ready",
         stale=[
@@ -253,7 +253,7 @@ def _cited(passage: Passage, number: int | None) -> CitedPassage:
 
 def _generated(passage: Passage) -> str:
     """Return a context that a model wrote, empty for any other."""
-    return printable(passage.context) if passage.context_kind in BY_MODEL else ""
+    return printable(passage.sentence)
 
 
 def _short(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from local_rag.errors import LibraryError
 from local_rag.models.engines import permitted_engine
-from local_rag.models.registry import MODEL_FORMATS, load_registry, resolve
+from local_rag.models.registry import MODEL_FORMATS, default_models_directory, load_registry, missing_files, resolve
 from local_rag.records import Calibration, InstalledModel, Role
 from local_rag.serialization import from_plain
 from local_rag.settings import Settings
@@ -40,8 +40,17 @@ def identity_of(settings: Settings, role: Role) -> str:
 
 
 def find_for_index(settings: Settings) -> tuple[InstalledModel, InstalledModel | None]:
-    """Return the embedder and, if contexts are generated, the model that writes them."""
-    return find(settings, "embed"), find(settings, "context") if settings.context == "llm" else None
+    """Return the embedder and, if a model writes sentences, that model; with `auto`, None if it is not pulled."""
+    can_write = "context" in chosen(settings) and not context_model_to_pull(settings)
+    writes = settings.context == "llm" or (settings.context == "auto" and can_write)
+    return find(settings, "embed"), find(settings, "context") if writes else None
+
+
+def context_model_to_pull(settings: Settings) -> str:
+    """Return the name of the context model if it is known but not pulled, else an empty text."""
+    name = chosen(settings).get("context", "")
+    entry = load_registry().models.get(name)
+    return name if entry and missing_files(entry, default_models_directory()) else ""
 
 
 def calibration_of(model: InstalledModel, remembered: Mapping[str, Any]) -> Calibration | None:

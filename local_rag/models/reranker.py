@@ -108,6 +108,6 @@ class CrossEncoderReranker:
 
 
 def reranked_text(passage: Passage) -> str:
-    """Return the text of a passage that a reranker scores: title, context, header of its table and text."""
-    parts = (passage.title, passage.context, passage.table_header, passage.text)
+    """Return the text of a passage that a reranker scores: title, contexts, header of its table and text."""
+    parts = (passage.title, passage.terms, passage.sentence, passage.table_header, passage.text)
     return "\n".join(part for part in parts if part)

@@ -4,7 +4,7 @@ from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.index.protocol import Index, PassageStore
-from local_rag.records import EVERYTHING, SITUATED, Filters, Hit, Passage
+from local_rag.records import EVERYTHING, ContextMode, Filters, Hit, Passage
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.search import found_passage
 from local_rag.retrieval.whole_documents import asks_for_documents
@@ -16,12 +16,12 @@ def search_keywords(
     """Return the passages with the best scores for the words of a question, best first, from an open index."""
     if not is_utf8(question):
         raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
-    situated = index.manifest.get("fingerprint", {}).get("context", "llm") in SITUATED
+    mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "llm")
     terms, allowed = keyword_tokens(question), Filtering(passages).allowed(filters)
     ranking = index.keywords(terms, top, allowed, documents=asks_for_documents(question))
     stored = passages.chunks_by_id([chunk for chunk, _ in ranking])
     return [
-        found_passage(stored[chunk], score, (Hit("keyword", rank, score),), situated=situated)
+        found_passage(stored[chunk], score, (Hit("keyword", rank, score),), mode)
         for rank, (chunk, score) in enumerate(ranking, start=1)
         if chunk in stored
     ]

@@ -10,7 +10,7 @@ from local_rag.files import is_utf8
 from local_rag.index.protocol import Index, PassageStore
 from local_rag.models.embedder import Embedder
 from local_rag.models.reranker import Reranker, reranked_text
-from local_rag.records import EVERYTHING, SITUATED, Filters, Hit, Passage, StoredChunk
+from local_rag.records import BY_MODEL, EVERYTHING, SITUATED, ContextMode, Filters, Hit, Passage, StoredChunk
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
@@ -70,7 +70,7 @@ class Searcher:
     ) -> None:
         self.index = index
         # The store may hold contexts of an earlier run that this index does not contain.
-        self._situated = index.manifest.get("fingerprint", {}).get("context", "llm") in SITUATED
+        self._mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "llm")
         self._store, self._settings, self._embedder = passages, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
         self._filtering = Filtering(passages)
@@ -168,7 +168,7 @@ class Searcher:
                     hits[chunk].append(Hit(name, rank, score))
         stored = self._store.chunks_by_id(list(hits))
         return [
-            found_passage(stored[chunk], score, tuple(hits[chunk]), situated=self._situated)
+            found_passage(stored[chunk], score, tuple(hits[chunk]), self._mode)
             for chunk, score in candidates
             if chunk in stored
         ]
@@ -225,16 +225,16 @@ def mark_weak(passages: Sequence[Passage], weak_below: float | None, least: floa
     return marked
 
 
-def found_passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], *, situated: bool) -> Passage:
-    """Make a passage of a stored chunk; `situated` if its context is part of the index."""
+def found_passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], mode: ContextMode = "llm") -> Passage:
+    """Make a passage of a stored chunk, with the contexts that are part of an index of this mode."""
     chunk = stored.chunk
     return Passage(
         chunk_id=stored.id,
         path=stored.path,
         title=stored.title,
         text=chunk.text,
-        context=stored.context if situated else "",
-        context_kind=stored.context_kind if situated else "",
+        terms=stored.terms if mode in SITUATED else "",
+        sentence=stored.sentence if mode in BY_MODEL else "",
         headings=chunk.headings,
         page=chunk.page,
         line=chunk.line,

@@ -67,9 +67,10 @@ DOCUMENT_COLUMNS = "documents.id, path, size, modified_ns, changed_ns, inode, sh
 _DOCUMENT_QUERY = f"SELECT {DOCUMENT_COLUMNS} FROM documents"  # noqa: S608
 _CHUNK_QUERY = """
 SELECT chunks.id, document_id, path, title, position, start, end, chunks.text, headings, page, line, end_line,
-       table_header, ocr, coalesce(contexts.text, ''), coalesce(contexts.kind, ''), chunks.kind, url, date, author,
-       tags, sha256
-FROM chunks JOIN documents ON documents.id = document_id LEFT JOIN contexts ON contexts.key = context_key
+       table_header, ocr, coalesce(said.text, ''), coalesce(written.text, ''), chunks.kind, url, date, author, tags,
+       sha256
+FROM chunks JOIN documents ON documents.id = document_id LEFT JOIN contexts AS said ON said.key = context_key
+LEFT JOIN contexts AS written ON written.key = sentence_key
 LEFT JOIN provenance USING (document_id)
 """
 
@@ -403,6 +404,11 @@ class Store:
         query = "SELECT id, position FROM chunks WHERE document_id = ? ORDER BY position"
         return self.connection.execute(query, (document_id,)).fetchall()
 
+    def chunk_texts(self, document_id: int) -> dict[int, str]:
+        """Return the text of each chunk of a document by its position."""
+        query = "SELECT position, text FROM chunks WHERE document_id = ? AND kind = 'chunk' ORDER BY position"
+        return dict(self.connection.execute(query, (document_id,)))
+
     def chunk_text(self, chunk: int) -> str:
         """Return the text of a chunk."""
         return str(self.connection.execute("SELECT text FROM chunks WHERE id = ?", (chunk,)).fetchone()[0])
@@ -467,14 +473,6 @@ class Store:
             self.connection.execute("DELETE FROM distinctions")
             self.connection.execute("UPDATE documents SET context_plan = '' WHERE live")
 
-    def documents_without_contexts(self, plan: str) -> list[StoredDocument]:
-        """Return live documents with a chunk whose context under this plan is not written yet."""
-        return self._documents(
-            "live AND (context_plan <> ? OR EXISTS (SELECT 1 FROM chunks WHERE document_id = documents.id AND "
-            "NOT EXISTS (SELECT 1 FROM contexts WHERE contexts.key = context_key)))",
-            plan,
-        )
-
     def documents_without_a_plan(self, plan: str) -> list[StoredDocument]:
         """Return live documents whose contexts are not planned under this plan yet."""
         return self._documents("id IN (SELECT id FROM documents WHERE live AND context_plan <> ?)", plan)
@@ -484,24 +482,29 @@ class Store:
         rows = self.connection.execute(f"{_DOCUMENT_QUERY} WHERE {where} ORDER BY path", parameters)
         return [stored_document(row) for row in rows]
 
-    def has_contexts(self) -> bool:
-        """Say whether any context is stored."""
-        return self.connection.execute("SELECT 1 FROM contexts LIMIT 1").fetchone() is not None
-
     def known_contexts(self, keys: Iterable[str]) -> set[str]:
         """Return the keys whose context is stored."""
         return {
             key for key in keys if self.connection.execute("SELECT 1 FROM contexts WHERE key = ?", (key,)).fetchone()
         }
 
-    def plan_contexts(self, document_id: int, plan: str, keys: Sequence[tuple[int, str]]) -> None:
-        """Record which context each chunk of a document wants, as (chunk id, context key)."""
+    def plan_contexts(self, document_id: int, plan: str, keys: Sequence[tuple[int, str, float | None]]) -> None:
+        """Record what code says of the rows of a document, as (chunk id, context key, need of a sentence).
+
+        If that has changed, the sentences of the document are to be planned again.
+        """
         with self.transaction():
             situated = self._is_situated(document_id)
             changed = self.connection.executemany(
-                "UPDATE chunks SET context_key = ?2 WHERE id = ?1 AND context_key IS NOT ?2", keys
+                "UPDATE chunks SET context_key = ?2, need = ?3 "
+                "WHERE id = ?1 AND (context_key IS NOT ?2 OR need IS NOT ?3)",
+                keys,
             ).rowcount
             if changed > 0 and (situated or self._is_situated(document_id)):  # it was embedded without these contexts
+                self.connection.execute("UPDATE embedding_plans SET plan = '' WHERE document_id = ?", (document_id,))
+            planned = "UPDATE documents SET sentence_plan = '' WHERE id = ? AND sentence_plan <> ''"
+            if changed > 0 and self.connection.execute(planned, (document_id,)).rowcount > 0:
+                self.connection.execute("UPDATE chunks SET sentence_key = NULL WHERE document_id = ?", (document_id,))
                 self.connection.execute("UPDATE embedding_plans SET plan = '' WHERE document_id = ?", (document_id,))
             self.connection.execute("UPDATE documents SET context_plan = ? WHERE id = ?", (plan, document_id))
 
@@ -522,7 +525,10 @@ class Store:
                 "INSERT OR REPLACE INTO contexts (key, text, kind, checksum) VALUES (?, ?, ?, ?)",
                 (key, text, kind, crc32(kind, text)),
             )
-            wanted = "document_id IN (SELECT document_id FROM chunks WHERE context_key = ?)"
+            wanted = (
+                "document_id IN (SELECT document_id FROM chunks WHERE context_key = ?1 "
+                "UNION SELECT document_id FROM chunks WHERE sentence_key = ?1)"
+            )
             self.connection.execute(f"UPDATE embedding_plans SET plan = '' WHERE plan <> '' AND {wanted}", (key,))  # noqa: S608
 
     def known_vectors(self, keys: Iterable[str]) -> set[str]:
@@ -569,7 +575,7 @@ def stored_document(row: Sequence[Any]) -> StoredDocument:
 
 def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:
     identifier, document_id, path, title, position, start, end, text, headings, *place = row[:14]
-    context, context_kind, kind, url, date, author, tags, sha256 = row[14:]
+    terms, sentence, kind, url, date, author, tags, sha256 = row[14:]
     said = UNKNOWN if url is None else Provenance(url, date, author, tuple(json.loads(str(tags))))  # type: ignore[arg-type]
     chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), *place)  # type: ignore[arg-type]
-    return StoredChunk(identifier, document_id, path, title, chunk, context, context_kind, said, kind, sha256)  # type: ignore[arg-type]
+    return StoredChunk(identifier, document_id, path, title, chunk, terms, sentence, said, kind, sha256)  # type: ignore[arg-type]

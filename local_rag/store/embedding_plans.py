@@ -114,6 +114,6 @@ def documents_wanting(store: Store, key: str) -> list[str]:
     """Return the paths of the live documents with a chunk that wants this context or vector."""
     query = (
         "SELECT DISTINCT path FROM documents JOIN chunks ON document_id = documents.id "
-        "WHERE live AND ?1 IN (context_key, vector_key) ORDER BY path"
+        "WHERE live AND ?1 IN (context_key, sentence_key, vector_key) ORDER BY path"
     )
     return [str(row[0]) for row in store.connection.execute(query, (key,))]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from local_rag.errors import LibraryError
 from local_rag.index.protocol import Index, Indexes
 from local_rag.machine import free_bytes
-from local_rag.records import SITUATED
+from local_rag.records import SITUATED, ContextMode
 from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import DOCUMENT_COLUMNS, Store, StoredDocument, stored_document
 from local_rag.store.embedding_plans import all_embedded, document_versions, mark_none_embedded
@@ -31,13 +31,16 @@ def count_rows(store: Store) -> dict[str, int]:
     return {name: int(store.connection.execute(query).fetchone()[0]) for name, query in _COUNTS.items()}
 
 
-def count_context_kinds(store: Store) -> dict[str, int]:
+def count_contexts(store: Store) -> dict[str, int]:
     """Count the contexts of the chunks of live documents by kind, without the summaries of whole documents."""
-    rows = store.connection.execute(
-        "SELECT contexts.kind, count(*) FROM chunks JOIN documents ON documents.id = document_id "
-        "JOIN contexts ON contexts.key = context_key WHERE live AND chunks.kind = 'chunk' GROUP BY contexts.kind"
-    )
-    return {str(kind): int(count) for kind, count in rows}
+    counts = dict[str, int]()
+    for key in ("context_key", "sentence_key"):
+        rows = store.connection.execute(
+            "SELECT contexts.kind, count(*) FROM chunks JOIN documents ON documents.id = document_id "  # noqa: S608
+            f"JOIN contexts ON contexts.key = {key} WHERE live AND chunks.kind = 'chunk' GROUP BY contexts.kind"
+        )
+        counts |= {str(kind): int(count) for kind, count in rows}
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +54,15 @@ class DocumentState:
     notes: tuple[str, ...]
 
 
-def document_states(store: Store, *, start: int, count: int) -> list[DocumentState]:
+def document_states(store: Store, context: ContextMode, *, start: int, count: int) -> list[DocumentState]:
     """Return the state of `count` documents by path, beginning with the one at position `start`."""
+    key = "sentence_key" if context == "llm" else "context_key"
     rows = store.connection.execute(
         f"SELECT {DOCUMENT_COLUMNS}, count(chunks.id), "  # noqa: S608
         "count(contexts.key), count(vectors.key), notes FROM "
         "(SELECT * FROM documents WHERE live ORDER BY path LIMIT ? OFFSET ?) AS documents "
         "LEFT JOIN chunks ON document_id = documents.id AND chunks.kind = 'chunk' "
-        "LEFT JOIN contexts ON contexts.key = context_key "
+        f"LEFT JOIN contexts ON contexts.key = {key} "
         "LEFT JOIN vectors ON vectors.key = vector_key GROUP BY documents.id ORDER BY path",
         (count, start),
     )
@@ -88,12 +92,18 @@ def is_unfinished(store: Store, live: Index | None) -> bool:
     ids, versions = live.documents()
     if dict(zip(ids.tolist(), versions.tolist(), strict=True)) != document_versions(store):
         return True
-    if live.manifest["fingerprint"]["context"] not in SITUATED:
+    context = live.manifest["fingerprint"]["context"]
+    if context not in SITUATED:
         return False
     row = store.connection.execute(
         "SELECT 1 FROM documents CROSS JOIN chunks ON documents.id = document_id LEFT JOIN contexts "
         "ON contexts.key = context_key WHERE live AND (contexts.key IS NULL OR context_plan = '') LIMIT 1"
     ).fetchone()
+    if row is None and context == "llm":  # with `auto`, sentences may wait
+        row = store.connection.execute(
+            "SELECT 1 FROM documents CROSS JOIN chunks ON documents.id = document_id LEFT JOIN contexts "
+            "ON contexts.key = sentence_key WHERE live AND (contexts.key IS NULL OR sentence_plan = '') LIMIT 1"
+        ).fetchone()
     return row is not None
 
 
@@ -101,7 +111,8 @@ def orphaned_contexts(store: Store) -> dict[str, int]:
     """Return the key and size in bytes of each context that no chunk wants."""
     rows = store.connection.execute(
         "SELECT key, length(text) FROM contexts WHERE key NOT IN "
-        "(SELECT context_key FROM chunks WHERE context_key IS NOT NULL)"
+        "(SELECT context_key FROM chunks WHERE context_key IS NOT NULL "
+        "UNION SELECT sentence_key FROM chunks WHERE sentence_key IS NOT NULL)"
     )
     return dict(rows)
 

@@ -78,8 +78,9 @@ def means_of(store: Store, embedder: str, *, document: int | None = None, most: 
 def group_vectors(store: Store, document: int, first: int = 0, end: int = 2**31) -> GroupVectors:
     """Return the vectors of a document's chunks from position `first` to before `end`, those that are stored."""
     rows = store.connection.execute(
-        "SELECT id, position, vector, vectors.checksum, coalesce(contexts.text, '') <> '' "
-        "FROM chunks JOIN vectors ON vectors.key = vector_key LEFT JOIN contexts ON contexts.key = context_key "
+        "SELECT id, position, vector, vectors.checksum, EXISTS (SELECT 1 FROM contexts "
+        "WHERE contexts.key IN (context_key, sentence_key) AND contexts.text <> '') "
+        "FROM chunks JOIN vectors ON vectors.key = vector_key "
         "WHERE document_id = ? AND chunks.kind = 'chunk' AND position >= ? AND position < ? ORDER BY position",
         (document, first, end),
     ).fetchall()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from local_rag.errors import LibraryError
 
-# Raise it with every change to the tables. Versions 1 to 14 were never released.
-SCHEMA_VERSION = 15
+# Raise it with every change to the tables. Versions 1 to 15 were never released.
+SCHEMA_VERSION = 16
 _TABLES = """
 CREATE TABLE roots (
     path TEXT PRIMARY KEY,
@@ -44,7 +44,8 @@ CREATE TABLE documents (
     title TEXT NOT NULL,
     kind TEXT NOT NULL,
     split_key TEXT NOT NULL,            -- chunker, sizes and tokenizer that made the chunks
-    context_plan TEXT NOT NULL DEFAULT '',  -- context model, prompt and window that made the chunks' context keys
+    context_plan TEXT NOT NULL DEFAULT '',  -- code that said what distinguishes the document; empty: none yet
+    sentence_plan TEXT NOT NULL DEFAULT '', -- model, prompt and window of the chunks' sentences; empty: not planned
     live INTEGER NOT NULL DEFAULT 1,    -- 0: superseded, kept until no published generation names it
     notes TEXT NOT NULL,                -- JSON: what of the file is not in the text
     waiting INTEGER NOT NULL,           -- pages that wait for OCR
@@ -97,12 +98,16 @@ CREATE TABLE chunks (
     end_line INTEGER,
     table_header TEXT NOT NULL,         -- of the table within which the chunk begins, or empty
     ocr REAL,                           -- confidence with which the page was read by OCR; NULL if it was not
-    context_key TEXT,
+    context_key TEXT,                   -- what code says of it
+    need REAL,                          -- of a sentence by a model; NULL if it needs none
+    sentence_key TEXT,                  -- what a model says of it, perhaps not yet
     vector_key TEXT,
     kind TEXT NOT NULL DEFAULT 'chunk'  -- or 'document': the row stands for a whole document
 );
 CREATE INDEX chunks_of_document ON chunks (document_id, position);
 CREATE INDEX chunks_by_context ON chunks (context_key) WHERE context_key IS NOT NULL;
+CREATE INDEX chunks_by_sentence ON chunks (sentence_key) WHERE sentence_key IS NOT NULL;
+CREATE INDEX chunks_in_need ON chunks (document_id, need, sentence_key) WHERE need IS NOT NULL;
 CREATE UNIQUE INDEX document_rows ON chunks (document_id) WHERE kind = 'document';
 
 -- Means of the vectors of groups of consecutive chunks (store/mean_vectors.py).

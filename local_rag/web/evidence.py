@@ -11,7 +11,7 @@ from local_rag.display import confidence, display_path, one_line
 from local_rag.library import Library
 from local_rag.maintenance.file_states import SeenState
 from local_rag.models.choice import chosen
-from local_rag.records import BY_MODEL, Answer, Outcome, Passage, heading_path
+from local_rag.records import Answer, Outcome, Passage, heading_path
 from local_rag.retrieval.marking import Piece, mark
 from local_rag.web.markup import show_answer
 
@@ -139,7 +139,7 @@ def link_cards(library: Library, made: Sequence[Card]) -> list[Card]:
     return [
         replace(
             card,
-            writer=writer if card.passage.context_kind in BY_MODEL else "",
+            writer=writer if card.passage.sentence else "",
             change=STATES[location.state],
             document=location.document,
         )

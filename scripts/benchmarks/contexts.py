@@ -41,11 +41,10 @@ from local_rag.evaluation.dataset import Dataset, Part, Question, load_dataset
 from local_rag.evaluation.evaluate import POOL, compare_reports, evaluate, index_dataset, stage_values
 from local_rag.evaluation.metrics import recall
 from local_rag.index.keyword_index import keyword_tokens
+from local_rag.indexing.compare import APART_PLAN
 from local_rag.indexing.distinction import Distinction
-from local_rag.indexing.summaries import document_plan
 from local_rag.keys import key_of
 from local_rag.library import Parts
-from local_rag.models.choice import find
 from local_rag.records import Chunk, ContextMode, Progress
 
 MODES = get_args(ContextMode)
@@ -148,15 +147,21 @@ def _by_document(
 
 
 def give_contexts(library: Library, contexts: Mapping[int, str]) -> None:
-    """Store contexts by chunk id under the keys of the library's context model, so that the model writes none."""
-    plan = document_plan(find(library.settings, "context").identity)
+    """Store contexts by chunk id in the place of what code says of the chunks."""
     with library.writing() as (store, _):
         for document in store.documents():
             texts = {stored.id: contexts.get(stored.id, "") for stored in store.rows(document.id)}
-            keys = {key: key_of("given", text) for key, text in texts.items()}
             for text in dict.fromkeys(texts.values()):
-                store.put_context(key_of("given", text), text, "llm" if text else "headings")
-            store.plan_contexts(document.id, plan, list(keys.items()))
+                store.put_context(key_of("given", text), text, "terms" if text else "unneeded")
+            store.plan_contexts(
+                document.id, APART_PLAN, [(key, key_of("given", text), None) for key, text in texts.items()]
+            )
+
+
+def forget_given(library: Library) -> None:
+    """Have code say again what distinguishes the documents, in the place of contexts that were given."""
+    with library.writing(create=True) as (store, _):
+        store.forget_distinctions()
 
 
 class WritingTime:
@@ -186,6 +191,7 @@ def measure(
     told = way in GIVEN or way in SHARES
     if told:
         with Library(folder, parts=parts, context="terms" if way in SHARES else "headings", **settings) as library:
+            forget_given(library)
             chunks = index_dataset(dataset, library, clock)
             started = time.monotonic()
             if way in SHARES:
@@ -193,9 +199,11 @@ def measure(
             else:
                 contexts = perfect(dataset, chunks, facts) if way == "perfect" else GIVEN[way](dataset, chunks)
             clock.seconds += time.monotonic() - started
-        with Library(folder, parts=parts, context="llm", **settings) as library:
+        with Library(folder, parts=parts, context="terms", **settings) as library:
             give_contexts(library, contexts)
-    with Library(folder, parts=parts, context="llm" if told else way, **settings) as library:
+    with Library(folder, parts=parts, context="terms" if told else way, **settings) as library:
+        if way == "terms":
+            forget_given(library)
         if not dataset.documents:
             library.index([dataset.folder], progress=clock)
         report = evaluate(dataset, library, part="all", rerank=rerank, progress=clock)

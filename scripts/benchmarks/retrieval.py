@@ -109,7 +109,7 @@ class Indexed:
         self.texts = ["\n".join(part for part in some if part) for some in parts]
         embedder = SentenceEmbedder(model)
         self.vectors = embedder.embed_passages([embedded_text(*some, model=model) for some in parts])
-        self.contexts = [chunk.context if contexts else "" for chunk in stored]
+        self.contexts = [chunk.sentence if contexts else "" for chunk in stored]
         self.context_vectors = np.zeros_like(self.vectors)
         if situated := [row for row, text in enumerate(self.contexts) if text]:
             self.context_vectors[situated] = embedder.embed_passages([self.contexts[row] for row in situated])

@@ -114,7 +114,7 @@ def test_a_poisoned_document_is_given_up_and_all_others_are_written(two: Two, em
     written = {one.key: one for one in some.write_contexts(jobs(16, poison=3), 0, lambda _remark: None)}
     assert len(written) == 128
     assert set(some.given_up) == {f"3/{piece}" for piece in range(8)}
-    assert {key for key, one in written.items() if one.kind == "headings"} == set(some.given_up)
+    assert {key for key, one in written.items() if not one.text} == set(some.given_up)
 
 
 def test_a_library_is_the_same_from_a_cluster_as_from_one_machine(two: Two, documents: Path, tmp_path: Path) -> None:
@@ -130,10 +130,10 @@ def test_a_library_is_the_same_from_a_cluster_as_from_one_machine(two: Two, docu
             if not address:
                 (tmp_path / "odd.md").rename(documents / "odd.md")
             with library.reading() as store:
-                rows.append([(one.path, one.chunk.text, one.context, one.context_kind) for one in store.chunks()])
+                rows.append([(one.path, one.chunk.text, one.terms, one.sentence) for one in store.chunks()])
             assert library.search("parental leave in Norway", top=1, rerank=False)[0].path.endswith("leave.md")
     assert rows[0] == [row for row in rows[1] if not row[0].endswith("odd.md")]
-    assert [row[3] for row in rows[1] if row[0].endswith("odd.md")] == ["headings"]
+    assert [row[3] for row in rows[1] if row[0].endswith("odd.md")] == [""]
 
 
 def test_connections_end_in_any_order(two: Two) -> None:

@@ -41,7 +41,7 @@ class Passages:
         chunk = Chunk(0, 0, len(text), text, ("Part",), None, 3, 4)
         kind: RowKind = "document" if one in self._whole else "chunk"
         return StoredChunk(
-            one, document, f"/docs/{document}.md", "Title", chunk, f"Context of {one}.", "llm", kind=kind
+            one, document, f"/docs/{document}.md", "Title", chunk, f"Terms of {one}.", f"Context of {one}.", kind=kind
         )
 
     def version(self) -> int:

@@ -84,12 +84,13 @@ def test_look_alikes_are_told_apart_without_a_model(forms: Path) -> None:
         assert text.startswith(f"{site}, {year}")
         assert "This agreement is made for the lifts" in text
     assert said["bread.md"] == {""}
-    assert report.contexts == {"apart": report.chunks - 1}
+    assert report.contexts == {"by_terms": report.chunks - 1}
     with Library("lib", parts=QUICK) as library:
         found = library.search("planned visits Lindum House", rerank=False)
-        assert (Path(found[0].path).name, found[0].context_kind) == ("scan-1.md", "apart")
+        assert (Path(found[0].path).name, found[0].context_by) == ("scan-1.md", "terms")
         status = library.status()
-    assert status.contexts == {"apart": report.chunks - 1, "unneeded": 1, "missing": 0}
+    none = dict.fromkeys(("by_model", "dropped", "unwritten", "missing"), 0)
+    assert status.contexts == {"by_terms": report.chunks - 1} | none
     assert not status.stale
     again, _ = index()
     assert (again.contexts, again.published) == ({}, False)
@@ -147,7 +148,7 @@ def test_copies_are_not_mistaken_for_each_other(forms: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_sentence_of_the_model_stands_behind_what_was_said(forms: Path) -> None:
+def test_what_the_model_says_and_what_code_says_are_kept_apart(forms: Path) -> None:
     reply: Callable[[str], str] = lambda _prompt: " is about the visits of a contractor."  # noqa: E731
     parts = replace(
         QUICK, make_workers=type(QUICK)().make_workers, open_engine=generating(FakeGenerator(reply)),
@@ -155,12 +156,11 @@ def test_a_sentence_of_the_model_stands_behind_what_was_said(forms: Path) -> Non
     )  # fmt: skip
     with Library("lib", parts=parts, profile="tiny", context="llm", chunk_tokens=32) as library:
         library.index([forms])
-    said = contexts()
+        found = {Path(one.path).name: one for one in library.search("planned visits Harrow Court bread", rerank=False)}
     sentence = "This chunk is about the visits of a contractor."
-    assert said["bread.md"] == {sentence}
-    (text,) = said["scan-0.md"]
-    assert text.startswith("Harrow Court, 2017")
-    assert text.endswith(f". {sentence}")
+    assert (found["bread.md"].terms, found["bread.md"].sentence) == ("", sentence)
+    assert found["scan-0.md"].terms.startswith("Harrow Court, 2017")
+    assert (found["scan-0.md"].context, found["scan-0.md"].context_by) == (sentence, "model")
 
 
 def test_contexts_written_before_documents_were_compared_stay(forms: Path) -> None:

@@ -90,7 +90,7 @@ def test_words_decide_if_a_context_shifts_the_vector_of_the_other(store: Store) 
     (near,) = SimilarChunks(store, "embedder").of([one for one in store.documents() if one.id == first])
     assert near[0][0].similarity == pytest.approx(float(vectors[0] @ vectors[1]))
     store.put_context("c", "It is about Harrow.", "apart")
-    store.plan_contexts(other, "plan", [(chunk.id, "c") for chunk in store.chunks(other)])
+    store.plan_contexts(other, "plan", [(chunk.id, "c", None) for chunk in store.chunks(other)])
     (near,) = SimilarChunks(store, "embedder").of([one for one in store.documents() if one.id == first])
     assert near == {0: [Near(other, 1.0)]}
 

@@ -53,9 +53,9 @@ def test_an_answer_becomes_the_summary() -> None:
 
     generator = FakeGenerator(reply)
     jobs = jobs_of(TEXT, 200)
-    written = {key: (text, kind) for key, text, kind in write_contexts(jobs, generator)}
-    assert {written[job.key] for job in jobs if is_summary(job)} == {("This document is a note on boats.", "llm")}
-    assert {written[job.key] for job in jobs if not is_summary(job)} == {("This chunk tells of a boat.", "llm")}
+    written = dict(write_contexts(jobs, generator))
+    assert {written[job.key] for job in jobs if is_summary(job)} == {"This document is a note on boats."}
+    assert {written[job.key] for job in jobs if not is_summary(job)} == {"This chunk tells of a boat."}
 
 
 def test_nothing_is_asked_of_a_document_without_chunks() -> None:

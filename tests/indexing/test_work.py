@@ -57,7 +57,7 @@ def test_contexts_are_written_and_counted() -> None:
     workers = LocalWorkers(EMBEDDER, WRITER, open_engine=generating(generator))
     job = ContextJob("key", Window("Title", ("one",), 0, 1), 0)
     (written,) = workers.write_contexts([job], 1, notes.append)
-    assert written == WrittenContext("key", "This chunk gives the weeks of leave.", "llm")
+    assert written == WrittenContext("key", "This chunk gives the weeks of leave.")
     assert notes == ["loading smollm"]
     generator.counts.generated = 7
     assert workers.counts == Counts(generated=7)

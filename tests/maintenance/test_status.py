@@ -15,7 +15,9 @@ from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
 from local_rag.index.segment import write_manifest
 from local_rag.indexing.contextualize import PROMPT
+from local_rag.indexing.distinction import APART
 from local_rag.indexing.indexer import IndexReport
+from local_rag.keys import key_of
 from local_rag.models.registry import resolve
 from local_rag.records import Progress, Role
 from local_rag.store.database import Store
@@ -74,12 +76,17 @@ def test_pages_that_hold_no_text_are_told(folder: Path, lib: Run) -> None:
 
 
 def cost(library: Library, **changed: object) -> tuple[int, int, IndexReport]:
-    """Index again; return how many contexts were written and vectors made."""
-    before = count_rows(Store(library.folder))
+    """Index again; return how many sentences were written and vectors made."""
+
+    def count() -> tuple[int, int]:
+        store = Store(library.folder)
+        query = "SELECT count(*) FROM contexts WHERE kind IN ('model', 'dropped')"
+        return store.connection.execute(query).fetchone()[0], count_rows(store)["cached_vectors"]
+
+    before = count()
     report = library.index(**changed)  # type: ignore[arg-type]
-    after = count_rows(Store(library.folder))
-    contexts, vectors = (after[name] - before[name] for name in ("cached_contexts", "cached_vectors"))
-    assert sum(report.contexts.values()) == contexts
+    contexts, vectors = (one - other for one, other in zip(count(), before, strict=True))
+    assert report.contexts.get("by_model", 0) + report.contexts.get("dropped", 0) == contexts
     return contexts, vectors, report
 
 
@@ -192,7 +199,7 @@ def test_another_prompt_is_named(folder: Path) -> None:
     made_with("prompt", "other")
     with pytest.raises(LibraryError, match=r"the prompt for contexts.*`local-rag index`"):
         plain().search("boat")
-    made_with("prompt", PROMPT)
+    made_with("prompt", key_of(APART, PROMPT))
     assert plain().search("boat")
 
 

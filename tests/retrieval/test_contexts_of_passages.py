@@ -26,11 +26,11 @@ def test_contexts_of_an_earlier_run_are_not_shown(documents: Path, context: str)
         with Library("lib", parts=parts, profile="tiny", rerank_model="minilm-l6-reranker", **settings) as library:
             library.index([documents])
             read.clear()
-            return {passage.context + passage.context_kind for passage in library.search(QUESTION)}
+            return {f"{passage.context} {passage.context_by}" for passage in library.search(QUESTION)}
 
     assert any("This chunk belongs to part" in found for found in contexts(context="llm"))
     assert any("This chunk belongs to part" in text for text in read)
-    assert contexts(context=context) == {""}
+    assert contexts(context=context) == {" None"}
     assert read
     assert not any("This chunk belongs to part" in text for text in read)
     assert any("This chunk belongs to part" in found for found in contexts(context="llm"))

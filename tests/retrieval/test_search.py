@@ -35,7 +35,7 @@ class FakeStore:
 
 def stored(number: int) -> StoredChunk:
     chunk = Chunk(number, 0, 4, "x" * number, headings=("Part",), line=number)
-    return StoredChunk(number, 1, "/documents/a.md", "Title", chunk, f"Context {number}.", "llm")
+    return StoredChunk(number, 1, "/documents/a.md", "Title", chunk, f"Terms {number}.", f"Context {number}.")
 
 
 def searcher(
@@ -81,7 +81,7 @@ def test_a_passage_tells_its_chunk_and_its_rank_in_every_list() -> None:
     assert first.hits == (Hit("dense", 2, 1 / 2), Hit("keyword", 1, 1.0), Hit("fused", 1, first.score))
     assert [(hit.list_name, hit.rank) for hit in third.hits] == [("keyword", 2), ("fused", 3)]
     assert (first.path, first.title, first.text, first.context) == ("/documents/a.md", "Title", "x" * 8, "Context 8.")
-    assert (first.context_kind, first.headings, first.page, first.line) == ("llm", ("Part",), None, 8)
+    assert (first.context_by, first.headings, first.page, first.line) == ("model", ("Part",), None, 8)
 
 
 def test_chunks_that_the_store_has_no_more_are_left_out() -> None:
@@ -246,5 +246,5 @@ def test_a_blend_weighs_both_ranks() -> None:
 
 def test_a_reranker_reads_title_context_and_text() -> None:
     (found,) = searcher((3,), ()).trace("when", top=1).passages
-    assert reranked_text(found) == "Title\nContext 3.\nxxx"
+    assert reranked_text(found) == "Title\nTerms 3.\nContext 3.\nxxx"
     assert reranked_text(passages("alone")[0]) == "alone"

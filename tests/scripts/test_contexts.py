@@ -67,7 +67,7 @@ def test_given_contexts_are_those_of_the_chunks_and_no_model_writes(dataset: Dat
     assert generator.prompts == []
     assert (way["chunks"], way["generated_contexts"]) == (6, 6)
     assert "context" not in way["models"]
-    with Library(tmp_path / "without-model", parts=parts(generator), context="llm", profile="tiny") as library:
+    with Library(tmp_path / "without-model", parts=parts(generator), context="terms", profile="tiny") as library:
         for passage in library.search("the contractor", rerank=False):
             assert passage.context == f"From the agreement for {SITES[Path(passage.path).name][0]}."
 

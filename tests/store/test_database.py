@@ -61,7 +61,7 @@ def test_each_note_on_a_live_document_is_one(store: Store) -> None:
         ("/documents/a", "2 images"),
         ("/documents/a", "a page: “3”"),
     ]
-    [first, second] = document_states(store, start=0, count=9)
+    [first, second] = document_states(store, "auto", start=0, count=9)
     assert (first.notes, second.notes) == (("2 images", "a page: “3”"), ())
     store.supersede([first.document])
     assert store.notes() == []
@@ -149,13 +149,13 @@ def test_orphans_are_what_no_chunk_wants(store: Store) -> None:
     for key in ("wanted", "old"):
         store.put_context(key, "A sentence.", "llm")
     store.put_vectors(["wanted", "old"], np.ones((2, 4), dtype=np.float32))
-    store.plan_contexts(document, "plan", [(chunk.id, "wanted")])
+    store.plan_contexts(document, "plan", [(chunk.id, "wanted", None)])
     put_plans(store, [EmbeddingPlan(document, [(chunk.id, "wanted")], 1, 1, 0)])
     assert orphaned_contexts(store) == {"old": len("A sentence.")}
     assert orphaned_vectors(store) == {"old": 16}
 
 
-@pytest.mark.parametrize("mode", ["llm", "headings"])
+@pytest.mark.parametrize("mode", ["terms", "headings"])
 def test_an_index_is_unfinished_until_it_holds_every_chunk_with_its_vector_and_its_context(
     store: Store, mode: str
 ) -> None:
@@ -168,15 +168,20 @@ def test_an_index_is_unfinished_until_it_holds_every_chunk_with_its_vector_and_i
     assert is_unfinished(store, live), "its vector is not made"
     store.put_vectors(["v"], np.ones((1, 4), dtype=np.float32))
     mark_embedded(store, [document], "plan")
-    assert is_unfinished(store, live) == (mode == "llm"), "its context is not planned"
-    store.plan_contexts(document, "plan", [(chunk.id, "c")])
+    assert is_unfinished(store, live) == (mode == "terms"), "its context is not planned"
+    store.plan_contexts(document, "plan", [(chunk.id, "c", 0.8)])
     assert is_unfinished(store, live), "its vector was made without knowing of a context"
     mark_embedded(store, [document], "plan")
-    assert is_unfinished(store, live) == (mode == "llm"), "its context is not written"
+    assert is_unfinished(store, live) == (mode == "terms"), "its context is not written"
     store.put_context("c", "A sentence.", "llm")
     assert is_unfinished(store, live), "its vector was made without the context"
     mark_embedded(store, [document], "plan")
     assert not is_unfinished(store, live)
+    live.manifest["fingerprint"]["context"] = "auto"
+    assert not is_unfinished(store, live), "its sentence may wait"
+    live.manifest["fingerprint"]["context"] = "llm"
+    assert is_unfinished(store, live), "its sentence is not written"
+    live.manifest["fingerprint"]["context"] = mode
     assert is_unfinished(store, other), "it holds another version of the document"
 
 
@@ -185,7 +190,7 @@ def test_a_plan_for_a_long_document_does_not_write_its_text_again(store: Store, 
     store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (chunk,) = store.chunks(document)
     store.put_distinction(document, "[]")
-    store.plan_contexts(document, "plan", [(chunk.id, "c")])
+    store.plan_contexts(document, "plan", [(chunk.id, "c", None)])
     store.forget_distinctions()
     assert (tmp_path / f"{STORE_FILE}-wal").stat().st_size < 500_000
 
@@ -318,12 +323,12 @@ def test_a_document_is_made_again_when_its_contexts_are_others(store: Store) -> 
     assert documents_to_embed(store, "other") == [document]
     store.put_context("c", "Written for a copy of it.", "llm")
     assert documents_to_embed(store, "plan") == []
-    store.plan_contexts(document, "contexts", [(chunk.id, "c")])
+    store.plan_contexts(document, "contexts", [(chunk.id, "c", None)])
     assert documents_to_embed(store, "plan") == [document], (
         "the context was there before anybody knew that it is wanted"
     )
     mark_embedded(store, [document], "plan")
-    store.plan_contexts(document, "contexts", [(chunk.id, "c")])
+    store.plan_contexts(document, "contexts", [(chunk.id, "c", None)])
     assert documents_to_embed(store, "plan") == []
     store.put_context("c", "Written again.", "llm")
     assert documents_to_embed(store, "plan") == [document]

@@ -192,7 +192,8 @@ class Interrupted(BaseException):
 
 def contexts(library: Library) -> dict[str, tuple[str, str]]:
     with sqlite3.connect(library.folder / "library.sqlite3") as connection:
-        return {key: (text, kind) for key, text, kind in connection.execute("SELECT key, text, kind FROM contexts")}
+        query = "SELECT key, text, kind FROM contexts WHERE kind IN ('model', 'dropped')"
+        return {key: (text, kind) for key, text, kind in connection.execute(query)}
 
 
 def test_contexts_are_written_kept_and_resumed(documents: Path) -> None:
@@ -218,7 +219,7 @@ def test_contexts_are_written_kept_and_resumed(documents: Path) -> None:
     again = library.index()
     assert (again.contexts, again.published) == ({}, False)
 
-    written = [passage for passage in library.search("tide day high water", top=20) if passage.context_kind == "llm"]
+    written = [passage for passage in library.search("tide day high water", top=20) if passage.context_by == "model"]
     assert all(passage.context.startswith("This chunk") for passage in written)
     assert len(list(Store(library.folder).chunks())) == report.chunks
 

@@ -29,9 +29,7 @@ class SummingUp(QuickWorkers):
     def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Generator[WrittenContext]:
         for job in jobs:
             whole = job.opening == "This document"
-            yield WrittenContext(
-                job.key, "This document deals with zeppelins in 97 sheds." if whole else "Part.", "llm"
-            )
+            yield WrittenContext(job.key, "This document deals with zeppelins in 97 sheds." if whole else "Part.")
 
 
 def rows_of(library: Library) -> set[int]:

@@ -86,7 +86,7 @@ class RayWorkers:
         yield from ((skipped.path, skipped) for skipped in unread)
 
     def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Stream[WrittenContext]:
-        """Write contexts. A chunk that crashes every worker gets none but its headings; `given_up` holds the reason."""
+        """Write contexts. A chunk that crashes every worker gets none; `given_up` holds the reason."""
         note("connecting to the cluster")
         with self._driving("write", expected=expected) as (driver, slots):
             note(f"loading {self._names['context']} on {slots} machines")
@@ -94,11 +94,11 @@ class RayWorkers:
             for done in driver.run(pack_contexts(jobs, size)):
                 if isinstance(done, GivenUp):
                     self.given_up |= dict.fromkeys(done.keys, done.reason)
-                    yield from (WrittenContext(key, "", "headings") for key in done.keys)
+                    yield from (WrittenContext(key, "") for key in done.keys)
                 elif isinstance(done.value, Counts):
                     self._count(done.value)
                 else:
-                    yield WrittenContext(done.keys[0], *done.value)
+                    yield WrittenContext(done.keys[0], done.value)
 
     def embed(self, jobs: Iterable[EmbeddingJob], note: OnNote) -> Stream[tuple[Sequence[str], np.ndarray]]:
         """Embed. A text that crashes every worker gets a vector of zeros, which is similar to no question."""

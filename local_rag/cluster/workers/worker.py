@@ -100,7 +100,7 @@ class Worker:
         return facts_of(self._fitting.names)
 
     def write(self, jobs: Mapping[str, ContextJob]) -> Results:
-        """Write contexts; yield each key with its text and kind as soon as it is finished, then the token counts."""
+        """Write contexts; yield each key with its text as soon as it is finished, then the token counts."""
         yield None
         if self._writer is None:
             fitting, model = self._fitting, self._model("context")
@@ -110,8 +110,8 @@ class Worker:
                     open_writer(model, fitting.expected, _ignore, fitting.open_engine)
                 )
         self._writer.counts = Counts()
-        for key, text, kind in write_contexts(jobs.values(), self._writer):
-            yield [key], (text, kind)
+        for key, text in write_contexts(jobs.values(), self._writer):
+            yield [key], text
         yield [], self._writer.counts
 
     def embed(self, jobs: Mapping[str, EmbeddingJob]) -> Results:

@@ -22,7 +22,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 def test_contexts_are_generated_and_share_the_document(library: Library) -> None:
     found = library.search("parental leave", top=50)
-    generated = [passage for passage in found if passage.context_kind in {"llm", "repaired"}]
+    generated = [passage for passage in found if passage.context_by == "model"]
     assert len(generated) > 0.8 * len(found)
     report = library.index()
     assert (report.contexts, report.published) == ({}, False)
