@@ -1,17 +1,21 @@
 """Measure a growing library: indexing, an unchanged run, one changed and one removed file, opening and searching.
 
-    nice python -m scripts.benchmarks grow --chunks 10000 --json grow-10000.json
+    python -m scripts.benchmarks grow --chunks 10000 --json grow-10000.json
     python -m scripts.benchmarks grow --plot grow-*.json --to docs/measurements/grow.png
 
 The documents are varied copies of the pages in corpus/: some words of each copy are exchanged, and each section is one
 chunk. Their vectors are those of the original paragraphs by all-minilm-l6-v2, with noise added. The embedder takes no
-time, so only local-rag itself is measured. Each step is a process of its own; its time and peak memory are reported.
+time, so only local-rag itself is measured. The contexts are those of the default mode that no model writes (`--context
+terms`); the first `index` is also timed with `--context headings`, right before. Each step is a process of its own; its
+time and peak memory are reported. The processor's time includes the processes that read files. Run it on an idle
+machine.
 """
 
 import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,7 +34,7 @@ from local_rag.index.keyword_index import keyword_tokens
 from local_rag.library import Library, Parts
 from local_rag.models.load import load_embedder
 from local_rag.models.registry import resolve
-from local_rag.records import InstalledModel
+from local_rag.records import EVERYTHING, ContextMode, Filters, InstalledModel
 from local_rag.store.database import Store
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +45,7 @@ _EXCHANGED = 0.25  # of the words of a copy
 _JITTER = 0.6  # length of the noise added to a vector
 _QUESTIONS, _TOP = 100, 50
 _EMBEDDER = "all-minilm-l6-v2"
+RATIOS = ("filtered", "other_filter", "half")  # questions with a filter, against those without
 _MARK = re.compile(r"Section (\d+)\.\d+")
 
 
@@ -112,17 +117,19 @@ def in_child(step: str, *arguments: Path | str, bases: Path) -> dict[str, Any]:
     if process.returncode:
         sys.exit(f"The step {step} failed.")
     found: dict[str, Any] = json.loads(output)
-    return {"seconds": time.monotonic() - started, "peak_mb": usage.ru_maxrss / 1024, **found}
+    processor = usage.ru_utime + usage.ru_stime
+    seconds = time.monotonic() - started
+    return {"seconds": seconds, "processor_seconds": processor, "peak_mb": usage.ru_maxrss / 1024, **found}
 
 
-def open_library(folder: Path) -> Library:
+def open_library(folder: Path, context: ContextMode = "terms") -> Library:
     """Open a library with the embedder that takes no time."""
-    return Library(folder, parts=Parts(load_embedder=JitteringEmbedder), profile="tiny", context="headings")
+    return Library(folder, parts=Parts(load_embedder=JitteringEmbedder), profile="tiny", context=context)
 
 
-def index(folder: Path, documents: Path) -> dict[str, Any]:
+def index(folder: Path, documents: Path, context: ContextMode = "terms") -> dict[str, Any]:
     """Index as the command does."""
-    with open_library(folder) as library:
+    with open_library(folder, context) as library:
         report = library.index([documents])
     return {"chunks": report.chunks, "published": report.published}
 
@@ -151,13 +158,30 @@ def search(folder: Path, documents: Path) -> dict[str, Any]:
         started = time.perf_counter()
         library.load()
         opened = time.perf_counter() - started
-        times = []
-        for question in [*asked, *asked]:
-            seconds = library.trace(question, top=10, rerank=False).seconds
-            times.append(1000 * sum(seconds[stage] for stage in ("dense", "keyword", "fuse")))
+        times = dict[str, list[float]]()
+        for round_ in (0, 1):
+            for number, question in enumerate(asked):
+                for name, filters in filters_of(documents, number).items():
+                    took = time.perf_counter()
+                    seconds = library.trace(question, top=10, rerank=False, filters=filters).seconds
+                    if round_:
+                        times.setdefault(name, []).append(1000 * (time.perf_counter() - took - seconds["embed"]))
     resident = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert resident is not None
-    return {"open_seconds": opened, "search_ms": median(times[_QUESTIONS:]), "resident_mb": int(resident[1]) / 1024}
+    found = {f"{name}_ms": median(some) for name, some in times.items()}
+    return {"open_seconds": opened, **found, "resident_mb": int(resident[1]) / 1024}
+
+
+def filters_of(documents: Path, number: int) -> dict[str, Filters]:
+    """Return the filters that a question is asked with: none, one folder, one of twenty folders in turn, and a half."""
+    folders = sorted(path for path in documents.iterdir() if path.is_dir())
+    half = tuple(str(folder) for folder in folders[: max(1, len(folders) // 2)])
+    return {
+        "search": EVERYTHING,
+        "filtered": Filters(within=(str(folders[0]),)),
+        "other_filter": Filters(within=(str(folders[number % 20 % len(folders)]),)),
+        "half": Filters(within=half),
+    }
 
 
 def order(folder: Path, documents: Path) -> dict[str, Any]:
@@ -174,11 +198,16 @@ def order(folder: Path, documents: Path) -> dict[str, Any]:
     return {"order": found}
 
 
-STEPS = {"index": index, "search": search, "order": order}
+def with_headings(folder: Path, documents: Path) -> dict[str, Any]:
+    """Index without comparing documents."""
+    return index(folder, documents, "headings")
+
+
+STEPS = {"index": index, "with_headings": with_headings, "search": search, "order": order}
 
 
 def measure(chunks: int, work: Path, report: Callable[[dict[str, Any]], None]) -> None:
-    """Run all steps; report the figures once before the last step, which takes as long as the first, and once after."""
+    """Run all steps; report the figures once before the last step, which builds the index again, and once after."""
     documents, library, fresh, vectors = (work / name for name in ("documents", "library", "fresh", "bases.npy"))
     bases = paragraphs()
     if not vectors.exists():
@@ -191,6 +220,8 @@ def measure(chunks: int, work: Path, report: Callable[[dict[str, Any]], None]) -
         print(f"{name} {folder.name} ...", file=sys.stderr)
         return in_child(name, folder, documents, bases=vectors)
 
+    headings = step("with_headings", work / "headings")
+    shutil.rmtree(work / "headings")
     first = step("index")
     unchanged = step("index")
     paths[len(paths) // 2].write_text(document(len(paths) // 2, 1, _SECTIONS, bases, words))
@@ -202,18 +233,26 @@ def measure(chunks: int, work: Path, report: Callable[[dict[str, Any]], None]) -
     searched, grown = step("search"), step("order")["order"]
     figures = {
         "chunks": first["chunks"],
+        "context": "terms",
         "index_seconds": first["seconds"],
+        "headings_ratio": first["seconds"] / headings["seconds"],
+        "headings_processor_ratio": first["processor_seconds"] / headings["processor_seconds"],
         "index_peak_mb": first["peak_mb"],
         "unchanged_seconds": unchanged["seconds"],
+        "unchanged_processor_seconds": unchanged["processor_seconds"],
         "unchanged_peak_mb": unchanged["peak_mb"],
         "one_change_seconds": changed["seconds"],
+        "one_change_processor_seconds": changed["processor_seconds"],
         "one_removal_seconds": removed["seconds"],
         "open_seconds": searched["open_seconds"],
         "search_ms": searched["search_ms"],
+        **{f"{name}_ratio": searched[f"{name}_ms"] / searched["search_ms"] for name in RATIOS},
         "resident_mb": searched["resident_mb"],
         "same_order": None,
     }
     report(figures)
+    # The same store, so documents keep the distinctions that were fixed as the library grew.
+    shutil.copytree(library, fresh, ignore=shutil.ignore_patterns("generations", "segments", "CURRENT"))
     step("index", fresh)
     rebuilt = step("order", fresh)["order"]
     same = sum(one == other for one, other in zip(grown, rebuilt, strict=True))
@@ -225,8 +264,9 @@ def plot(files: Sequence[Path], to: Path) -> None:
     from matplotlib import pyplot
 
     rows = sorted((json.loads(path.read_text()) for path in files), key=lambda row: row["chunks"])
-    names = [name for name in rows[0] if name not in ("chunks", "same_order", "note")]
-    _, axes = pyplot.subplots(-(-len(names) // 2), 2, figsize=(9, 14), squeeze=False)
+    kept = ("chunks", "context", "same_order", "note")
+    names = [name for name in rows[0] if name not in kept and all(name in row for row in rows)]
+    _, axes = pyplot.subplots(-(-len(names) // 2), 2, figsize=(9, 3 * -(-len(names) // 2)), squeeze=False)
     for name, axis in zip(names, axes.flat, strict=False):
         axis.plot([row["chunks"] for row in rows], [row[name] for row in rows], marker="o")
         axis.set(title=name.replace("_", " "), xlabel="chunks", xlim=(0, None), ylim=(0, None))

@@ -58,12 +58,16 @@ CONTEXTS = ("none", "headings", "auto", "llm")
 GROWTH = {
     "chunks": "chunks",
     "index_seconds": "index s",
+    "headings_ratio": "against headings",
     "index_peak_mb": "peak MB",
     "unchanged_seconds": "unchanged s",
     "one_change_seconds": "one change s",
     "one_removal_seconds": "one removal s",
     "open_seconds": "open s",
     "search_ms": "search ms",
+    "filtered_ratio": "with a filter",
+    "other_filter_ratio": "another filter",
+    "half_ratio": "a filter that half passes",
     "resident_mb": "memory MB",
     "same_order": "same order",
 }
@@ -256,13 +260,16 @@ def _reranking_time(reports: list[Measurement]) -> Iterator[str]:
 def _growth(reports: list[Measurement]) -> Iterator[str]:
     yield "## As a library grows"
     yield prose(
-        "`python -m scripts.benchmarks grow`: varied copies of the pages in `corpus/`, with headings, an embedder that "
-        "takes no time, 2 cores. Each step is a process of its own, including its start. `same order` is the share of "
-        "questions for which keyword search ranks chunks as in a library indexed from scratch. Some "
-        "figures of a row are from separate runs; `note` in [the JSON](measurements/) says which."
+        "`python -m scripts.benchmarks grow`: varied copies of the pages in `corpus/`, an embedder that takes no time, "
+        "2 cores. Contexts are those of `--context terms`; *against headings* is the time of the first `index` "
+        "relative to `--context headings`. Rows without that figure were measured with headings. The times of "
+        "questions with a filter are relative to those without: one folder, always the same or another one each time, "
+        "or half of the folders. Each step is a process of its own, including its start. `same order` is the share of "
+        "questions for which keyword search ranks chunks as in an index that is built from nothing. "
+        "Some figures of a row are from separate runs; `note` in [the JSON](measurements/) says which."
     )
     reports.sort(key=lambda one: int(one["chunks"]))
-    yield table(list(GROWTH.values()), [[_figure(one[name]) for name in GROWTH] for one in reports])
+    yield table(list(GROWTH.values()), [[_figure(one.get(name)) for name in GROWTH] for one in reports])
     yield "![Each figure against the number of chunks](measurements/grow.png)"
 
 
