@@ -85,6 +85,16 @@ def test_what_is_erased_is_in_no_conversation(indexed: Path, generator: FakeGene
     assert "When does" not in chat(generator, "/list").stdout
 
 
+def test_conversations_of_before_the_history_was_turned_off_are_told(
+    indexed: Path, generator: FakeGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat(generator, "When does the boat leave?")
+    monkeypatch.setenv("LOCAL_RAG_HISTORY", "false")
+    result = chat(generator, "/list")
+    assert "`local-rag clean --history` deletes them" in result.stderr
+    assert "When does" not in result.stdout
+
+
 def test_without_a_library_there_is_nothing_to_talk_about(documents: Path, generator: FakeGenerator) -> None:
     result = chat(generator, "Who?")
     assert result.exit_code == 1

@@ -14,7 +14,8 @@ from local_rag.index.generations import Generations
 from local_rag.indexing.compare import apart_key
 from local_rag.store.connect import SALVAGED_FILE
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.salvage import salvage
+from local_rag.store.erasing import Erasing, begin_erasing, erasing
+from local_rag.store.salvage import salvage, switch
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeEmbedder
 
@@ -247,6 +248,15 @@ def test_what_is_no_database_at_all_is_replaced_and_said(library: Path, lib: Run
     assert "0 contexts, 0 vectors, 0 roots" in result.stdout
     assert "`local-rag index FOLDER`" in result.stdout
     assert make().index([documents]).added == 23
+
+
+def test_a_salvaged_store_knows_what_is_still_to_be_erased(library: Path, documents: Path) -> None:
+    with closing(Store(library, write=True)) as store:
+        begin_erasing(store, (), [documents / "secret.md"], ["5ec1e7"], ())
+    salvage(library)
+    switch(library)
+    with closing(Store(library)) as store:
+        assert erasing(store) == Erasing(frozenset({str(documents / "secret.md")}), frozenset({"5ec1e7"}), begun=True)
 
 
 def test_a_killed_salvage_goes_on(library: Path, lib: Run, documents: Path) -> None:

@@ -18,6 +18,7 @@ from local_rag.llama.generator import Request, Token
 from local_rag.records import DEFAULT_OPTIONS, AskOptions
 from local_rag.retrieval.search import Trace
 from local_rag.serving.job import Event, Failure, Job, PassagesFound, Ping, QueuePosition, Result, TextWritten
+from local_rag.serving.question_vectors import open_library
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest, ServedAnswer
 from local_rag.serving.service import WorkerService
 from local_rag.serving.worker import MAX_WAITING_OF_ONE, LibraryWorker
@@ -197,6 +198,16 @@ def test_models_are_freed_when_idle_and_loaded_again(folder: Path) -> None:
         assert opened.ready
         assert search(opened, "boat").result.result(30).passages
         assert opened.loaded
+
+
+def test_a_new_idle_time_counts_from_the_next_question_on(folder: Path) -> None:
+    with closing(LibraryWorker(lambda: open_library(folder, parts()))) as opened:
+        opened.start()
+        assert search(opened, "boat").result.result(30).passages
+        assert opened.loaded
+        (folder / "settings.toml").write_text("idle_seconds = 0.05\n")
+        assert search(opened, "harbour").result.result(30).passages
+        wait_until(lambda: not opened.loaded)
 
 
 def test_a_library_without_an_index_is_not_ready_until_it_has_one(documents: Path) -> None:

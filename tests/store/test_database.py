@@ -297,7 +297,9 @@ def test_errors_of_the_disk_become_sentences(error: Exception, advice: str) -> N
         raise error
 
 
-@pytest.mark.parametrize("error", [sqlite3.ProgrammingError("closed"), LibraryError("as it is"), KeyError("x")])
+@pytest.mark.parametrize(
+    "error", [sqlite3.ProgrammingError("closed"), sqlite3.IntegrityError("x"), LibraryError("as it is"), KeyError("x")]
+)
 def test_other_errors_stay_what_they_are(error: Exception) -> None:
     with pytest.raises(type(error)) as caught, storage_errors(Path("/library")):
         raise error

@@ -17,6 +17,7 @@ from local_rag.serving.http import Interface
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest
 from local_rag.serving.service import LocalService
 from local_rag.serving.socket_client import ask_server
+from local_rag.store.history import History
 from tests.conftest import Run
 from tests.support import served
 from tests.support.served import client
@@ -168,3 +169,31 @@ def test_what_is_erased_by_another_process_is_forgotten_by_a_server_that_keeps_n
             assert QUOTED not in opened.get(address).text
             assert WORD not in opened.get(address).text
     assert places(folder) == set()
+
+
+@pytest.mark.parametrize("what", ["everything", "the conversation", "a document"])
+def test_what_is_forgotten_while_an_answer_is_written_does_not_come_back(
+    folder: Path, documents: Path, what: str
+) -> None:
+    begun: list[str] = []
+
+    def meanwhile(prompt: str) -> str:
+        if "Sundays" in prompt and begun:
+            with closing(History(folder)) as history:
+                if what == "the conversation":
+                    history.forget(begun[0])
+                elif what == "everything":
+                    history.forget_all()
+                else:
+                    history.forget_documents(lambda _sha256, path: path.endswith("boat.txt"), erased=True)
+        return "At seven."
+
+    with client(folder, served.parts(meanwhile)) as opened:
+        begun.append(opened.post("/ask", data={"question": QUESTION}, headers=JSON).json()["conversation"])
+        asked = {"question": f"When does the {WORD} boat leave on Sundays?", "conversation": begun[0]}
+        answer = opened.post("/ask", data=asked, headers=JSON).json()
+        assert (answer["answer"], answer["conversation"]) == ("At seven. [1]", None)
+        assert "is not kept" in answer["notice"]
+        assert opened.get("/history?format=json").json()["conversations"] == []
+        assert places(folder) == set()
+        assert not opened.post("/ask", data={"question": QUESTION}, headers=JSON).json()["again"]
