@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.reading.golden import mail_cases, markup_cases, office_cases, page_cases, plain_cases
+from tests.reading.golden import mail_cases, markup_cases, office_cases, page_cases, pdf_cases, plain_cases, table_cases
 from tests.reading.golden.case import Case, Cell, problems
 
 CASES: list[Case] = [
@@ -11,6 +11,8 @@ CASES: list[Case] = [
     *office_cases.CASES,
     *markup_cases.CASES,
     *plain_cases.CASES,
+    *table_cases.CASES,
+    *pdf_cases.CASES,
 ]
 
 
