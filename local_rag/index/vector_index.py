@@ -1,12 +1,13 @@
 """Dense search by inner product over normalised, memory-mapped vectors.
 
 In a large part, FAISS searches codes of two bits per number, a sixteenth of the size of the vectors, for more
-candidates than requested, and their exact products rank them. In other parts, and with filters, the search is exact.
+candidates than requested, and their exact products rank them. In other parts, and with a filter that passes less than a
+fourth of a part, the search is exact.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,10 @@ class VectorIndex:
                 continue
             if allowed is not None:
                 inside = allowed[np.searchsorted(allowed, first) : np.searchsorted(allowed, end)] - first
-                found, products = _among(part, question, inside)
+                if part.near is None or len(inside) * _FEW < len(part.vectors):
+                    found, products = _among(part, question, inside)
+                else:
+                    found, products = self._near(replace(part, alive=_mask(part, inside)), question, top)
             elif part.near is None:
                 found, products = _all(part, question)
             else:
@@ -128,6 +132,13 @@ class VectorIndex:
             mine = of_part == number
             scores[mine] = exact_products(self._parts[number].vectors, rows[mine] - self._firsts[number], question)
         return scores
+
+
+def _mask(part: VectorPart, rows: np.ndarray) -> np.ndarray:
+    """Return a mask of the given rows that are alive."""
+    mask = np.zeros(len(part.vectors), dtype=bool)
+    mask[rows] = True
+    return mask if part.alive is None else mask & part.alive
 
 
 def _all(part: VectorPart, question: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
