@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -26,6 +27,7 @@ from tests.whole.crash.harness import (  # noqa: E402  found only after the line
     small_disk,
     was_killed,
     write_documents,
+    write_lists,
 )
 
 OUTPUT = ROOT / "docs" / "measurements" / "reliability-crash.json"
@@ -44,21 +46,23 @@ _FAULTS = (
 @click.option("--faults", default=60, show_default=True)
 @click.option("--disks", default=10, show_default=True)
 @click.option("--real-kills", default=5, show_default=True, help="Kills of runs with the real tiny models.")
+@click.option("--sentence-kills", default=50, show_default=True, help="Kills of runs with `--context auto`.")
 @click.option("--renames", default=3, show_default=True, help="Rounds of kills between every two renames.")
 @click.option("--seed", default=1, show_default=True)
-def main(kills: int, faults: int, disks: int, real_kills: int, renames: int, seed: int) -> None:
+def main(kills: int, faults: int, disks: int, real_kills: int, sentence_kills: int, renames: int, seed: int) -> None:
     """Run all trials; stop with an error if anything is lost."""
     started, choose = time.monotonic(), random.Random(seed)  # noqa: S311  repeatable on purpose
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         layer = build_faults(folder)
         killed = _kill(Trial(folder / "kills", layer), choose, kills)
+        in_auto = _kill_in_auto(Trial(folder / "auto", layer, context="auto"), choose, sentence_kills)
         renamed = _kill_at_renames(folder, layer, renames)
         failed = _fail(folder, layer, choose, faults)
         full = _fill(folder, layer, disks)
         real = _kill_real(Trial(folder / "real", layer, real_models=True), choose, real_kills)
     seconds = round(time.monotonic() - started)
-    figures = {"seed": seed, "seconds": seconds, **killed, **renamed, **failed, **full, **real}
+    figures = {"seed": seed, "seconds": seconds, **killed, **in_auto, **renamed, **failed, **full, **real}
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     OUTPUT.write_text(json.dumps({"title": "Crashes", **_render(figures), "figures": figures}, indent=1) + "\n")
     click.echo(f"Nothing was lost. Figures: {OUTPUT.relative_to(ROOT)}")
@@ -149,6 +153,32 @@ def _fill(folder: Path, layer: Path, disks: int) -> dict[str, object]:
     return {"full_disks": full}
 
 
+def _kill_in_auto(trial: Trial, choose: random.Random, kills: int) -> dict[str, object]:
+    """Kill runs with `--context auto`, in which only chunks that need one get a sentence; let each next run end.
+
+    What sets documents apart depends on the order in which they came, so indexes are not compared.
+    """
+    write_lists(trial.documents)
+    done, calls = 0, 700
+    while done < kills:
+        run = trial.index(at=choose.randrange(1, calls), action="kill")
+        done += was_killed(run)
+        trial.check()
+        if not was_killed(run):
+            calls = max(run.calls, 2)
+            shutil.rmtree(trial.documents)
+            write_lists(trial.documents, choose.randrange(4, 12))
+    run = trial.index()
+    if run.returncode:
+        raise click.ClickException(run.stderr)
+    counts = trial.check()
+    return {
+        "kills_in_auto": done,
+        "contexts_in_auto": counts["contexts"],
+        "acknowledged_in_auto": trial.acknowledged("contexts"),
+    }
+
+
 def _kill_real(trial: Trial, choose: random.Random, kills: int) -> dict[str, object]:
     """Kill runs with the real tiny models. Contexts depend on what is decoded together, so they are not compared."""
     write_documents(trial.documents, 2)
@@ -188,6 +218,8 @@ def _render(figures: dict[str, object]) -> dict[str, object]:
         f"{figures['indexes_compared']} times the next run was left to finish. Keyword and dense search then ranked "
         "all chunks in the same order and with the same scores as after an undisturbed run over the same documents.",
         f"{figures['rename_kills']} more kills hit runs between two renames, each in turn, while segments were merged.",
+        f"{figures['kills_in_auto']} more kills hit runs with `--context auto`, in which "
+        f"{figures['acknowledged_in_auto']} sentences were stored; 0 were lost.",
         f"{figures['real_kills']} more kills hit runs with the real tiny models; 0 contexts were lost.",
         f"{figures['faults']} times a write failed with ENOSPC, EIO or EACCES, once or permanently. Each time the "
         "command ended with exit code 1 and one sentence, or the fault did no harm. Nothing was lost, and the next run "

@@ -145,12 +145,12 @@ class Indexer:
         last = math.inf if every else begun + 60 * self._settings.context_minutes
         while pending and self._writer and time.monotonic() < last:
             wait = seconds_until_publish(time.monotonic() - begun, spent, self._publishing, self._computed)
-            self._writer.write(min(last, time.monotonic() + max(self._settings.publish_seconds, wait)))
+            self._writer.write(time.monotonic() + max(self._settings.publish_seconds, wait), last)
             self._note_given_up()
             self.publish()
             spent += self._publishing
             before, pending = pending, self._writer.missing()
-            if not every and pending == before:  # the time left is too short for another one
+            if pending == before:  # the time left is too short for another one
                 break
         self._report_writing(pending)
 

@@ -1,5 +1,6 @@
 """Have a model write the sentences that the stored chunks lack: plan them, hand them out, check and store each one."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
@@ -80,12 +81,15 @@ class SentenceWriter:
                 for document in documents:
                     self._plan_document(document, vocabulary)
 
-    def write(self, deadline: float) -> None:
-        """Write missing sentences until the deadline; store each one as soon as it is finished."""
+    def write(self, until: float, last: float = math.inf) -> None:
+        """Write missing sentences until a time, at least one; store each one as soon as it is finished.
+
+        A sentence that would probably not be finished at the `last` moment is not begun.
+        """
         total, done, started = self.missing(), 0, time.monotonic()
         counts, checker = self.workers.counts, Checker(self.store.document_text)
         with self.open_vocabulary(self.model.path) as vocabulary:
-            jobs, note = self._jobs(vocabulary, deadline), lambda text: self.progress(_progress(0, total, text))
+            jobs, note = self._jobs(vocabulary, until, last), lambda text: self.progress(_progress(0, total, text))
             with closing(self.workers.write_contexts(jobs, total, note)) as results:
                 for result in results:
                     subject, asked = self._asked.pop(result.key)
@@ -104,11 +108,8 @@ class SentenceWriter:
                     )
         self.written.seconds += time.monotonic() - started
 
-    def _jobs(self, vocabulary: Vocabulary, deadline: float) -> Iterator[ContextJob]:
-        """Plan documents when the workers get to them; yield the missing sentences, each once, until the deadline.
-
-        A sentence that would probably not be finished by then is not begun.
-        """
+    def _jobs(self, vocabulary: Vocabulary, until: float, last: float) -> Iterator[ContextJob]:
+        """Plan documents when the workers get to them; yield the missing sentences, each once, until it is time."""
         self._asked.clear()
         documents = documents_to_write(self.store, self.plan, every=self.mode == "llm")
         by_id = {document.id: document for document, _ in documents}
@@ -126,9 +127,8 @@ class SentenceWriter:
         for job in most_needed_first(((document.id, need) for document, need in documents), missing):
             if job.key in begun:  # by a copy of the document
                 continue
-            # With `llm` the deadline only interrupts the writing, and at least one sentence is written before it.
-            late = time.monotonic() > deadline if self.mode == "llm" else time.monotonic() + self._longest > deadline
-            if late and (begun or self.mode != "llm"):
+            now = time.monotonic()
+            if now + self._longest > last or (begun and now > until):
                 return
             begun.add(job.key)
             self._asked[job.key] = subjects.pop(job.key), time.monotonic()

@@ -142,6 +142,12 @@ def test_the_time_ends_the_writing_and_the_next_run_goes_on(forms: Path) -> None
     assert (two.unwritten, two.published) == (0, True)
 
 
+def test_frequent_publishes_do_not_end_the_writing(forms: Path) -> None:
+    report, _ = index(forms, publish_seconds=1e-9)
+    assert report.contexts["by_model"] + report.contexts.get("dropped", 0) == report.chunks - 1
+    assert report.unwritten == 0
+
+
 def test_no_minutes_and_terms_write_nothing(forms: Path) -> None:
     report, generator = index(forms, context_minutes=0)
     assert (report.contexts, generator.prompts) == ({"by_terms": report.chunks - 1}, [])

@@ -28,12 +28,13 @@ from local_rag import Library
 from local_rag.index.generations import Generation, Generations
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.library import Parts
+from local_rag.records import ContextMode
 from local_rag.store.schema import crc32
 from tests.fakes import EMBEDS_QUICKLY
 
 ROOT = Path(__file__).parents[3]
 QUESTIONS = ("How long is the leave?", "When does the boat leave the harbour?", "Who feeds the goats on Sunday?")
-_SETTINGS = ("--profile", "tiny", "--chunk-tokens", "48", "--context", "llm")
+_SETTINGS = ("--profile", "tiny", "--chunk-tokens", "48")
 # Everything that may lie in a library, however it was interrupted.
 _KNOWN = {"library.sqlite3", "library.sqlite3-wal", "library.sqlite3-shm", "library.sqlite3-journal"} | {
     "lock", "lock.pid", "settings.toml", "CURRENT", "generations", "segments",
@@ -76,6 +77,16 @@ def write_document(path: Path, number: int, revision: int, sections: int = 5) ->
     path.write_text("\n".join(parts))
 
 
+def write_lists(folder: Path, count: int = 6) -> None:
+    """Write documents with long lists: their chunks cannot stand alone, so with `auto` a model writes about them."""
+    folder.mkdir()
+    for number in range(count):
+        items = "".join(
+            f"- goat {item} of house {number} eats thistles on day {item * 7 + number}\n" for item in range(20)
+        )
+        (folder / f"{number}.md").write_text(f"# Goats of house {number}\n\nThey are listed by number.\n\n{items}")
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """How a run of the command ended: `hit` is the call at which it was interrupted, `calls` how many there were."""
@@ -89,8 +100,16 @@ class Run:
 class Trial:
     """A library with its documents, indexed under interruptions."""
 
-    def __init__(self, folder: Path, faults: Path, *, library: Path | None = None, real_models: bool = False) -> None:
-        self.folder, self._faults, self._real = folder, faults, real_models
+    def __init__(
+        self,
+        folder: Path,
+        faults: Path,
+        *,
+        library: Path | None = None,
+        real_models: bool = False,
+        context: ContextMode = "llm",
+    ) -> None:
+        self.folder, self._faults, self._real, self._context = folder, faults, real_models, context
         folder.mkdir(parents=True, exist_ok=True)
         self.documents, self.library = folder / "documents", library or folder / "library"
         self._journal, self._log = folder / "journal", folder / "log"
@@ -124,7 +143,8 @@ class Trial:
             str(library),
         ]
         process = subprocess.Popen(
-            [*command, *_SETTINGS, *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            [*command, *_SETTINGS, "--context", self._context, *arguments],
+            env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True, cwd=self.folder,
         )  # fmt: skip
         if kill_after is not None:
@@ -191,9 +211,11 @@ class Trial:
         with contextlib.closing(sqlite3.connect(library / "library.sqlite3")) as connection:
             rows = connection.execute(
                 "SELECT chunks.id, path, sha256, title, split_key, context_plan, position, start, end, chunks.text, "
-                "headings, page, line, end_line, context_key, vector_key, contexts.text, contexts.kind, vector "
+                "headings, page, line, end_line, context_key, sentence_plan, sentence_key, need, vector_key, "
+                "said.text, said.kind, written.text, written.kind, vector "
                 "FROM chunks JOIN documents ON documents.id = document_id "
-                "LEFT JOIN contexts ON contexts.key = context_key "
+                "LEFT JOIN contexts AS said ON said.key = context_key "
+                "LEFT JOIN contexts AS written ON written.key = sentence_key "
                 "LEFT JOIN vectors ON vectors.key = vector_key WHERE live ORDER BY path, position"
             ).fetchall()
         generation = Generations(library).live()

@@ -23,10 +23,12 @@ from tests.whole.crash.harness import (
     small_disk,
     was_killed,
     write_documents,
+    write_lists,
 )
 
 pytestmark = pytest.mark.rest
 _KILLS = 15
+_SENTENCE_KILLS = 5
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +47,20 @@ def trial(tmp_path: Path, faults: Path) -> Trial:
 def test_nothing_finished_is_lost_when_the_run_is_killed(trial: Trial) -> None:
     runs = list(kill_repeatedly(trial, random.Random(5), _KILLS))
     assert len(runs) == _KILLS
+
+
+def test_no_sentence_is_lost_when_a_run_with_auto_is_killed(tmp_path: Path, faults: Path) -> None:
+    trial, choose, killed = Trial(tmp_path / "trial", faults, context="auto"), random.Random(3), 0
+    write_lists(trial.documents)
+    for _ in range(_SENTENCE_KILLS):
+        killed += was_killed(trial.index(at=choose.randrange(150, 450), action="kill"))
+        trial.check()
+    assert killed
+    assert trial.index().returncode == 0
+    trial.check()
+    assert trial.acknowledged("contexts")
+    again = trial.index()
+    assert "Writing contexts" not in again.stderr, "everything was written"
 
 
 @pytest.mark.parametrize("at", range(4))
