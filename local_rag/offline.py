@@ -139,8 +139,19 @@ def open_ways(serving: int | None = None) -> list[str]:
 def left_open(name_services: Sequence[str] = _NAME_SERVICES) -> list[str]:
     """Describe what cannot be blocked on this machine, each as a clause."""
     found = [service for service in name_services if Path(service).exists()]
+    listening = [path for path in _unix_services() if Path(path).exists()]
+    asked = [f"a program that listens on a Unix socket may forward what it is told ({', '.join(listening)})"]
     notes = [f"a program on this machine still resolves names for native code ({service})" for service in found]
+    notes += asked if listening else []
     return notes if can_filter() else [*notes, "native code could connect because this system cannot filter its calls"]
+
+
+def _unix_services() -> list[str]:
+    """Return where programs usually listen that carry out or pass on what any program of the user asks."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    own = [f"{runtime}/bus", f"{runtime}/systemd/private", f"{runtime}/podman/podman.sock"] if runtime else []
+    everyones = ["/run/docker.sock", "/run/dbus/system_bus_socket", "/run/cups/cups.sock"]
+    return [*everyones, *own, *filter(None, [os.environ.get("SSH_AUTH_SOCK", "")])]
 
 
 def _native_ways() -> Iterator[str]:
