@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from local_rag.records import Answer, Passage, Provenance, heading_path
 # lone surrogates, from file names that are not UTF-8, cannot be printed.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BREAKS = re.compile("[\n\t\u2028\u2029]")
+Name = Callable[[Path | str], str]
 _SNIPPET_CHARACTERS = 320
 _CONFIDENCE = ((0.85, "Very likely right"), (0.65, "Probably right"), (0.4, "Uncertain"), (0.0, "Doubtful"))
 
@@ -45,12 +46,23 @@ def display_path(path: Path | str) -> str:
     return str(path).removeprefix(f"{Path.cwd()}/")
 
 
-def passage_as_dict(passage: Passage) -> dict[str, Any]:
-    """Return a passage as a dictionary for JSON."""
+def names_below(roots: Iterable[Path]) -> Name:
+    """Return a function that names a path or location from its indexed folder on, for who knows no other folder."""
+    known = sorted(((str(root), f"{root.parent}/") for root in roots), key=lambda one: -len(one[0]))
+
+    def name(path: Path | str) -> str:
+        text = str(path)
+        return next((text.removeprefix(parent) for root, parent in known if text.startswith(root)), text)
+
+    return name
+
+
+def passage_as_dict(passage: Passage, name: Name = display_path) -> dict[str, Any]:
+    """Return a passage as a dictionary for JSON, with `name` for its places."""
     return {
         "kind": passage.kind,
-        "location": display_path(passage.location),
-        "path": display_path(passage.path),
+        "location": name(passage.location),
+        "path": name(passage.path),
         "title": passage.title,
         "url": passage.provenance.url or None,
         "date": passage.provenance.date or None,
@@ -67,7 +79,7 @@ def passage_as_dict(passage: Passage) -> dict[str, Any]:
         "context": passage.context,
         "context_by": passage.context_by,
         "terms": passage.terms,
-        "also_in": [display_path(location) for location in passage.also_in],
+        "also_in": [name(location) for location in passage.also_in],
         "score": passage.score,
         "weak": passage.weak,
         "ranks": {hit.list_name: {"rank": hit.rank, "score": hit.score} for hit in passage.hits},
@@ -79,8 +91,8 @@ def provenance_as_text(provenance: Provenance) -> str:
     return ", ".join(part for part in (provenance.url, provenance.date, provenance.author) if part)
 
 
-def answer_as_dict(answer: Answer) -> dict[str, Any]:
-    """Return an answer as a dictionary for JSON."""
+def answer_as_dict(answer: Answer, name: Name = display_path) -> dict[str, Any]:
+    """Return an answer as a dictionary for JSON, with `name` for places."""
     return {
         "question": answer.question,
         "outcome": answer.outcome,
@@ -92,18 +104,18 @@ def answer_as_dict(answer: Answer) -> dict[str, Any]:
         "quotes": [{"text": quote.text, "citation": quote.citation} for quote in answer.quotes],
         "shown": [_json_value(shown) for shown in answer.shown],
         "citations": [
-            {"number": citation.number, **passage_as_dict(citation.passage)} for citation in answer.citations
+            {"number": citation.number, **passage_as_dict(citation.passage, name)} for citation in answer.citations
         ],
-        "read": [passage_as_dict(passage) for passage in answer.read],
+        "read": [passage_as_dict(passage, name) for passage in answer.read],
         "tokens": answer.tokens,
         "seconds": round(answer.seconds, 3),
-        "look_alikes": [passage_as_dict(passage) for passage in answer.look_alikes],
-        "closest": [passage_as_dict(passage) for passage in answer.closest],
+        "look_alikes": [passage_as_dict(passage, name) for passage in answer.look_alikes],
+        "closest": [passage_as_dict(passage, name) for passage in answer.closest],
         # Citations are found by code, so none is removed or changed; the fields stay for programs that read them.
         "removed_citations": [],
         "changed_citations": [],
         "support": [_json_value(support) for support in answer.support],
-        "passages": [passage_as_dict(passage) for passage in answer.passages],
+        "passages": [passage_as_dict(passage, name) for passage in answer.passages],
     }
 
 

@@ -17,6 +17,7 @@ from local_rag.answering.selection import shown_of
 from local_rag.cluster.engines.choice import indexes_of
 from local_rag.cluster.hosts import network_of
 from local_rag.cluster.workers.ray_workers import workers_of
+from local_rag.display import Name, names_below
 from local_rag.errors import LibraryError, StoppedError
 from local_rag.files import DEFAULT_FOLDER, LOCAL_DISK, Disk
 from local_rag.index.generations import Generations
@@ -291,6 +292,13 @@ class Library:
         passages = live_index(self._indexes, self.settings, self.folder).passages()
         assert passages is not None, "without a store, the search engine holds the passages"
         return Contents({one.path: one.id for one in passages.facts()}, tuple(passages.roots()))
+
+    def place_names(self) -> Name:
+        """Return a function that names places from their indexed folder on, for programs on other machines."""
+        if not self._has_store:
+            return names_below(self.contents().roots)
+        with self.reading() as store:
+            return names_below(store.roots())
 
     def indexed_documents(self, *, start: int, count: int) -> tuple[list[IndexedDocument], list[tuple[str, str]]]:
         """Return how far `count` documents from `start` on are indexed, and as many unreadable files with reasons."""

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from local_rag.answering.conversation import reply_to_greeting
-from local_rag.display import one_line, passage_as_dict, printable_json
+from local_rag.display import Name, one_line, passage_as_dict, printable_json
 from local_rag.errors import LocalRagError, MissingError, QuestionError
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.library import Library
@@ -59,7 +59,8 @@ def chat_interface(
         asked = await service.aside(lambda: read_request(body))
         if asked.model:
             require(asked.model)
-        completion = Completion(service, asked, Caller(client_of(request.scope), _COMPLETIONS))
+        name = await service.aside(service.library.place_names)
+        completion = Completion(service, asked, Caller(client_of(request.scope), _COMPLETIONS), name)
         headers = {IGNORED_HEADER: ", ".join(asked.ignored)} if asked.ignored else {}
         if asked.stream:
             return completion.stream(headers)
@@ -98,8 +99,8 @@ def model_name(library: Library) -> str:
 class Completion:
     """Answer one request, whole or as a stream of events."""
 
-    def __init__(self, service: LibraryService, asked: ChatRequest, caller: Caller) -> None:
-        self._service, self._asked, self._caller = service, asked, caller
+    def __init__(self, service: LibraryService, asked: ChatRequest, caller: Caller, name: Name = str) -> None:
+        self._service, self._asked, self._caller, self._name = service, asked, caller, name
         self._model = model_name(service.library)
         self._id, self._created = f"chatcmpl-{secrets.token_hex(12)}", int(time.time())
         if not asked.question.strip():
@@ -108,9 +109,9 @@ class Completion:
     async def whole(self, receive: Callable[[], Any]) -> dict[str, Any]:
         """Return the completion; once `receive` tells that the client has gone, the answer is stopped."""
         answer = self._own_reply() or (await unless_gone(receive, self._ask().outcome())).answer
-        message = {"role": "assistant", "content": answer_as_markdown(answer)}
+        message = {"role": "assistant", "content": answer_as_markdown(answer, self._name)}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-        return self._object("chat.completion", [choice], usage=_usage(answer), citations=_citations(answer))
+        return self._object("chat.completion", [choice], usage=_usage(answer), citations=self._citations(answer))
 
     def stream(self, headers: Mapping[str, str]) -> Response:
         """Return the completion piece by piece; raise what refuses the question before anything is sent."""
@@ -140,10 +141,13 @@ class Completion:
 
     def _end(self, answer: Answer) -> Iterator[bytes]:
         """Yield an answer with its sources, citations and usage: its text is known only once it is checked."""
-        yield self._chunk({"content": answer_as_markdown(answer)})
-        yield self._chunk({}, finish_reason="stop", citations=_citations(answer))
+        yield self._chunk({"content": answer_as_markdown(answer, self._name)})
+        yield self._chunk({}, finish_reason="stop", citations=self._citations(answer))
         if self._asked.with_usage:
             yield _event(self._object("chat.completion.chunk", [], usage=_usage(answer)))
+
+    def _citations(self, answer: Answer) -> list[dict[str, Any]]:
+        return [{"number": one.number, **passage_as_dict(one.passage, self._name)} for one in answer.citations]
 
     def _own_reply(self) -> Answer | None:
         """Return the reply of the code to a client's task or a greeting, None to what a user asks."""
@@ -170,10 +174,6 @@ def _usage(answer: Answer) -> dict[str, int]:
         "completion_tokens": answer.written,
         "total_tokens": answer.tokens + answer.written,
     }
-
-
-def _citations(answer: Answer) -> list[dict[str, Any]]:
-    return [{"number": citation.number, **passage_as_dict(citation.passage)} for citation in answer.citations]
 
 
 def _event(value: object) -> bytes:

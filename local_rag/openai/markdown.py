@@ -3,7 +3,7 @@
 import re
 
 from local_rag.answering.answerer import NOT_SURE
-from local_rag.display import one_line, printable
+from local_rag.display import Name, one_line, printable
 from local_rag.records import Answer, Passage
 
 # Characters that Markdown or HTML could take for markup in a title or a path.
@@ -11,8 +11,11 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+!|~&-])")
 _LONGEST = 300
 
 
-def answer_as_markdown(answer: Answer) -> str:
-    """Return an answer, and below it its sources or the closest passages; quoted text cannot act as Markdown."""
+def answer_as_markdown(answer: Answer, name: Name = str) -> str:
+    """Return an answer, and below it its sources or the closest passages; quoted text cannot act as Markdown.
+
+    Places are named by `name`.
+    """
     text = answer.text
     if answer.outcome == "quoted":
         quoted = [_MARKS.sub(r"\\\1", printable(quote.text)) for quote in answer.quotes]
@@ -21,20 +24,20 @@ def answer_as_markdown(answer: Answer) -> str:
             for quote, text in zip(answer.quotes, quoted, strict=True)
         ]
         text = "\n\n".join([NOT_SURE, *lines])
-    return text + _sources(answer)
+    return text + _sources(answer, name)
 
 
-def _sources(answer: Answer) -> str:
+def _sources(answer: Answer, name: Name) -> str:
     if answer.citations:
-        lines = [f"- [{citation.number}] {_location(citation.passage)}" for citation in answer.citations]
+        lines = [f"- [{citation.number}] {_location(citation.passage, name)}" for citation in answer.citations]
         return "\n\nSources:\n\n" + "\n".join(lines)
     if answer.closest:
-        return "\n\nClosest passages:\n\n" + "\n".join(f"- {_location(one)}" for one in answer.closest)
+        return "\n\nClosest passages:\n\n" + "\n".join(f"- {_location(one, name)}" for one in answer.closest)
     return ""
 
 
-def _location(passage: Passage) -> str:
-    return f"{_plain(passage.title)}, {_plain(passage.location)}"
+def _location(passage: Passage, name: Name) -> str:
+    return f"{_plain(passage.title)}, {_plain(name(passage.location))}"
 
 
 def _plain(text: str) -> str:

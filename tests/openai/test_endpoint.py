@@ -160,14 +160,15 @@ def test_what_is_wrong_is_an_error_as_clients_know_it(client: TestClient, body: 
     assert set(refused.json()["error"]) == {"message", "type", "param", "code"}
 
 
-def test_where_too_many_wait_a_client_is_told_to_come_again() -> None:
+@pytest.mark.parametrize("streams", [False, True])
+def test_where_too_many_wait_a_client_is_told_to_come_again(folder: Path, streams: bool) -> None:
     class BusyService(WorkerService):
         def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
             raise BusyError("Too many questions are waiting.")
 
-    service = BusyService(LibraryWorker(lambda: Library(Path("lib"))))
+    service = BusyService(LibraryWorker(lambda: Library(folder)))
     with TestClient(Starlette(routes=chat_interface(service)[0])) as busy:
-        refused = ask(busy, USER)
+        refused = ask(busy, USER, stream=streams)
     assert (refused.status_code, refused.json()["error"]["message"]) == (429, "Too many questions are waiting.")
 
 

@@ -31,6 +31,7 @@ from local_rag.web.pages.base import (
 from local_rag.web.stream import answer_stream
 
 _YEAR = 365 * 24 * 3600
+_MOST_TURNS = 100_000
 
 
 async def home(request: Request) -> Response:
@@ -62,11 +63,13 @@ async def ask(request: Request) -> Response:
         new_subject=bool(fields.get("new_subject")),
     )
     if "text/event-stream" in request.headers.get("accept", ""):
-        return answer_stream(site, asked, caller_of(request))
+        turns = number_field(fields, "shown", _MOST_TURNS) or 0
+        return answer_stream(site, asked, caller_of(request), shown=turns)
     found = await unless_gone(request.receive, site.service.ask(asked, caller_of(request)).outcome())
     if wants_json(request):
         more = {"again": found.again, "conversation": found.conversation, "notice": found.notice}
-        return json_response(answer_as_dict(found.answer) | more)
+        name = await site.aside(site.library.place_names)
+        return json_response(answer_as_dict(found.answer, name) | more)
 
     def shown() -> Response:
         said = cards(site.library, asked.question, found.answer.passages, answer=found.answer)
@@ -93,7 +96,8 @@ async def search(request: Request) -> Response:
     def shown() -> Response:
         if wants_json(request):
             reranked = site.library.reranks and asked.options.rerank
-            passages = [passage_as_dict(passage) for passage in trace.passages]
+            name = site.library.place_names()
+            passages = [passage_as_dict(passage, name) for passage in trace.passages]
             return json_response({"question": asked.question, "reranked": reranked, "passages": passages})
         found = cards(site.library, asked.question, trace.passages)
         return _page(request, asked.question, asked.options.filters, Thread(), cards=found, searched=True)

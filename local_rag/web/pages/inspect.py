@@ -74,7 +74,8 @@ def _found(request: Request, trace: Trace, shared: Mapping[str, Any]) -> Respons
         for number, (passage, location) in enumerate(located, start=1)
     ]
     if wants_json(request):
-        passages = [passage_as_dict(row.passage) | {"kept": row.kept} for row in rows]
+        name = site.library.place_names()
+        passages = [passage_as_dict(row.passage, name) | {"kept": row.kept} for row in rows]
         return json_response({"question": text, "seconds": trace.seconds, "passages": passages, "missing": missing})
     return site.page(
         request,
