@@ -124,6 +124,25 @@ def read_stamped(path: Path, most: int) -> tuple[bytes, FileStamp]:
         return file.read(most), stamp
 
 
+@contextlib.contextmanager
+def open_in_place(path: Path) -> Iterator[BufferedReader]:
+    """Open an indexed file like `open_regular`; raise OSError also if a folder above it has become a link since."""
+    only_name = getattr(os, "O_PATH", os.O_RDONLY)  # on Linux a folder need not be readable
+    folder = os.open(path.anchor, only_name | os.O_DIRECTORY)
+    try:
+        for part in path.parts[1:-1]:
+            below = os.open(part, only_name | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        descriptor = os.open(path.name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=folder)
+    finally:
+        os.close(folder)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        yield file
+
+
 def is_utf8(name: str) -> bool:
     """Return whether a name, path or question is valid Unicode, without surrogates for bytes that are not UTF-8."""
     try:

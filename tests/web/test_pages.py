@@ -206,6 +206,18 @@ def test_the_original_file_is_a_download_that_no_browser_runs(client: TestClient
     assert client.get(f"/document/{number[1]}/file").status_code == 404
 
 
+def test_programs_are_told_places_from_the_indexed_folder_on(client: TestClient, documents: Path) -> None:
+    accept = {"accept": "application/json"}
+    found = client.get("/search?q=boat&format=json").json()["passages"][0]
+    asked = client.post("/ask", data={"question": QUESTION}, headers=accept).json()["read"][0]
+    streamed = client.post("/ask", data={"question": QUESTION}, headers={"accept": "text/event-stream"}).text
+    assert found["path"] == asked["path"] == f"{documents.name}/boat.txt"
+    assert found["location"] == f"{documents.name}/boat.txt:1"
+    data = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: ")]
+    passages = next(one["passages"] for one in data if "passages" in one)
+    assert f"{documents.name}/boat.txt" in {one["path"] for one in passages}
+
+
 UNKNOWN = [
     "/document/999999",
     "/document/999999/file",
@@ -274,6 +286,19 @@ def test_one_health_check_runs_at_a_time_and_the_page_looks_at_it(folder: Path) 
 def test_the_health_check_looks_at_the_models_that_the_server_uses(folder: Path) -> None:
     with Library(folder, parts=served.parts(), answer_model="/nowhere/answers.gguf") as library:
         assert any("/nowhere/answers.gguf" in f"{one.name}{one.message}" for one in check_as_served(library))
+
+
+def test_a_folder_that_has_become_a_link_is_not_followed(client: TestClient, documents: Path) -> None:
+    number = re.search(r'href="/document/(\d+)">Leave in Norway', client.get("/library").text)
+    assert number is not None
+    assert client.get(f"/document/{number[1]}/file").status_code == 200
+    elsewhere = documents.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "leave.md").write_text("SECRET OUTSIDE")
+    (documents / "norway").rename(documents.parent / "away")
+    (documents / "norway").symlink_to(elsewhere)
+    answer = client.get(f"/document/{number[1]}/file")
+    assert (answer.status_code, "SECRET" in answer.text) == (404, False)
 
 
 @pytest.mark.slow

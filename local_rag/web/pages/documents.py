@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from local_rag.errors import LibraryError, MissingError, QuestionError, ReadError
-from local_rag.files import open_regular
+from local_rag.files import open_in_place
 from local_rag.reading.mailbox import mailbox_of
 from local_rag.reading.page_image import draw_page
 from local_rag.reading.read import read_bytes
@@ -19,6 +19,7 @@ from local_rag.web.evidence import STATES
 from local_rag.web.pages.base import Site, parse_number, site_of
 
 _BLOCK = 256 * 1024
+_MOVED = "The file was moved or deleted after indexing; its text is in the library."
 _MOVED = "The file was moved or deleted after indexing; its text is in the library."
 DRAWN_AT_ONCE = 2
 
@@ -78,7 +79,7 @@ def original(request: Request) -> Response:
         except ReadError:
             raise MissingError(_MOVED) from None
     try:
-        with open_regular(path) as file:
+        with open_in_place(path) as file:
             size = file.seek(0, 2)
     except OSError:
         raise MissingError(_MOVED) from None
@@ -94,7 +95,7 @@ ROUTES = (
 
 
 def _blocks(path: Path, size: int) -> Iterator[bytes]:
-    with open_regular(path) as file:
+    with open_in_place(path) as file:
         while size > 0 and (block := file.read(min(_BLOCK, size))):
             size -= len(block)
             yield block
@@ -105,6 +106,11 @@ def _page_of(site: Site, request: Request) -> tuple[Path, str]:
     found, chunk = site.library.document(request.path_params["document"], with_text=False), known(request, "chunk")
     if not found.path.lower().endswith(".pdf"):
         raise MissingError("Only pages of a PDF are drawn.")
+    try:
+        with open_in_place(Path(found.path)):
+            pass
+    except OSError:
+        raise MissingError(_MOVED) from None
     try:
         passage = site.library.passage(chunk)
     except MissingError:
