@@ -37,15 +37,17 @@ def view_turn(kept: KeptTurn, library: Library | None = None, *, alone: bool = F
     return TurnView(kept, view, link_cards(library, made) if library else made)
 
 
-def view_thread(history: History, library: Library, conversation: str, *, apart: str | None = None) -> Thread:
+def view_thread(
+    history: History, library: Library, conversation: str, *, apart: str | None = None, start: int = 0
+) -> Thread:
     """Return the view of a conversation, with its last turn apart from the others.
 
-    If `apart` names another question than the last one, no turn is apart.
+    If `apart` names another question than the last one, no turn is apart. The first `start` turns are left out.
     """
     turns = history.turns(conversation)
     last = turns.pop() if apart in (None, turns[-1].question) else None
     return Thread(
         conversation,
-        [view_turn(kept, library) for kept in turns],
+        [view_turn(kept, library) for kept in turns[start:]],
         view_turn(last, library, alone=True) if last else None,
     )

@@ -1,9 +1,9 @@
 """An answer as a stream of server-sent events: first the passages, then the text as it is written.
 
-The events, each with JSON as data: `earlier` (`html`) in a conversation, `queue` (`ahead`), `passages` (`count`,
-`passages`, `html`), `token` (`text`), `done` (`answer`, `again`, `conversation`, `notice`, `html`, `cards`), `error`
-(`message`), and `ping` while nothing else happens. Everything in `html` was rendered here, and text from documents and
-models was escaped.
+The events, each with JSON as data: `earlier` (`html`, `after`) in a conversation, `queue` (`ahead`), `passages`
+(`count`, `passages`, `html`), `token` (`text`), `done` (`answer`, `again`, `conversation`, `notice`, `html`, `cards`),
+`error` (`message`), and `ping` while nothing else happens. Everything in `html` was rendered here, and text from
+documents and models was escaped.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -22,16 +22,19 @@ from local_rag.web.pages.base import Site
 _PING_SECONDS = 10.0
 
 
-def answer_stream(site: Site, asked: AskRequest, caller: Caller) -> EventStream:
-    """Ask, and return the response that tells what happens; raise BusyError where too many wait."""
+def answer_stream(site: Site, asked: AskRequest, caller: Caller, *, shown: int = 0) -> EventStream:
+    """Ask, and return the response that tells what happens; raise BusyError where too many wait.
+
+    The page shows the first `shown` turns of the conversation already.
+    """
     job = site.service.ask(asked, caller)
-    return EventStream(job, _events(site, asked, job))
+    return EventStream(job, _events(site, asked, job, shown))
 
 
-async def _events(site: Site, asked: AskRequest, job: Job[ServedAnswer]) -> AsyncGenerator[bytes]:
+async def _events(site: Site, asked: AskRequest, job: Job[ServedAnswer], shown: int) -> AsyncGenerator[bytes]:
     try:
         if asked.conversation:
-            yield _event("earlier", {"html": await site.aside(lambda: _earlier(site, asked))})
+            yield _event("earlier", {"html": await site.aside(lambda: _earlier(site, asked, shown)), "after": shown})
         async with aclosing(job.events(_PING_SECONDS)) as events:
             async for event in events:
                 match event:
@@ -55,18 +58,23 @@ def _event(name: str, data: object) -> bytes:
     return f"event: {name}\ndata: {printable_json(data)}\n\n".encode()
 
 
-def _earlier(site: Site, asked: AskRequest) -> str:
+def _earlier(site: Site, asked: AskRequest, shown: int) -> str:
     with site.service.history() as history:
         # A question that is answered anyway replaces the last turn, which was the same question.
         apart = asked.question if asked.options.anyway else ""
         known = asked.conversation and history.holds(asked.conversation)
-        thread = view_thread(history, site.library, asked.conversation or "", apart=apart) if known else Thread()
-        return site.fragment("thread.html", thread=thread)
+        thread = (
+            view_thread(history, site.library, asked.conversation or "", apart=apart, start=shown)
+            if known
+            else Thread()
+        )
+        return site.fragment("thread.html", thread=thread, goes_on=bool(shown))
 
 
 def _passages(site: Site, asked: AskRequest, found: Sequence[Passage]) -> dict[str, object]:
+    name = site.library.place_names()
     html = site.fragment("cards.html", cards=cards(site.library, asked.question, found), question=asked.question)
-    return {"count": len(found), "passages": [passage_as_dict(passage) for passage in found], "html": html}
+    return {"count": len(found), "passages": [passage_as_dict(passage, name) for passage in found], "html": html}
 
 
 def _done(site: Site, asked: AskRequest, found: ServedAnswer) -> dict[str, object]:
@@ -75,7 +83,7 @@ def _done(site: Site, asked: AskRequest, found: ServedAnswer) -> dict[str, objec
     filters = as_fields(asked.options.filters)
     said = {"question": asked.question, "filters": filters, "conversation": found.conversation}
     return {
-        "answer": answer_as_dict(found.answer),
+        "answer": answer_as_dict(found.answer, site.library.place_names()),
         "again": found.again,
         "conversation": found.conversation,
         "notice": found.notice,

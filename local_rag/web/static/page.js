@@ -5,11 +5,13 @@
 
 const at = (name) => document.getElementById(name);
 
-function show(element, html) {
+function fragment(html) {
   const template = document.createElement("template");
   template.innerHTML = html;
-  element.replaceChildren(template.content);
+  return template.content;
 }
+
+function show(element, html) { element.replaceChildren(fragment(html)); }
 
 async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -53,6 +55,8 @@ function watchForm(form) {
 
   async function ask(fields) {
     if (running) running.abort();
+    // Only the turns that are not shown yet are sent.
+    if (fields.get("conversation")) fields.set("shown", at("thread").querySelectorAll("details.turn").length || "");
     const mine = running = new AbortController();
     const growing = document.createElement("div");
     growing.className = "prose growing";
@@ -75,7 +79,10 @@ function watchForm(form) {
         throw new Error(await errorOf(response));
       }
       for await (const { name, data } of eventsOf(response)) {
-        if (name === "earlier") show(at("thread"), data.html);
+        if (name === "earlier") {
+          if (!data.after) at("thread").replaceChildren();
+          at("thread").append(fragment(data.html));
+        }
         if (name === "queue") wait(data.ahead);
         if (name === "passages") {
           show(at("cards"), data.html);
