@@ -203,7 +203,11 @@ def test_each_attack_that_the_documentation_names_has_a_test() -> None:
     checkout = Path(__file__).parents[2]
     lines = (checkout / "docs" / "serve.md").read_text(encoding="utf-8").splitlines()
     table = list(itertools.takewhile(bool, lines[lines.index("| attack | what happens | test |") + 2 :]))
-    files = [file for folder in ("web", "serving", "cli") for file in (checkout / "tests" / folder).glob("test_*.py")]
+    files = [
+        file
+        for folder in ("web", "serving", "cli", "openai")
+        for file in (checkout / "tests" / folder).glob("test_*.py")
+    ]
     present = set(re.findall(r"^def (test_\w+)", "\n".join(file.read_text(encoding="utf-8") for file in files), re.M))
     for line in table:
         named = re.findall(r"`(test_\w+)`", line)

@@ -428,6 +428,30 @@ def test_an_unexpected_failure_tells_nothing_of_itself(folder: Path, capsys: pyt
         assert "a secret of the library" in capsys.readouterr().err
 
 
+def test_an_unexpected_failure_of_a_stream_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(_prompt: str) -> str:
+        raise ZeroDivisionError("a secret of the library")
+
+    with client(folder, parts(fail)) as opened:
+        told = opened.post("/ask", data={"question": QUESTION}, headers={"accept": "text/event-stream"}).text
+    assert "see what `local-rag serve` has printed" in told
+    assert "secret" not in told
+    assert "a secret of the library" in capsys.readouterr().err
+
+
+def test_only_the_turns_that_are_not_shown_yet_are_sent(client: TestClient) -> None:
+    accept, stream = {"accept": "application/json"}, {"accept": "text/event-stream"}
+    conversation = client.post("/ask", data={"question": QUESTION}, headers=accept).json()["conversation"]
+    asked = {"question": "When does the boat leave the pier?", "conversation": conversation}
+    client.post("/ask", data=asked, headers=accept)
+    asked["question"] = "When does the boat leave the quay?"
+    first = client.post("/ask", data=asked | {"shown": "1"}, headers=stream).text.split("\n\n")[0]
+    assert first.startswith("event: earlier")
+    assert "the pier?" in first
+    assert QUESTION not in first
+    assert client.post("/ask", data=asked | {"shown": "x"}, headers=stream).status_code == 400
+
+
 def test_a_part_of_the_documents_is_asked_and_the_form_keeps_saying_which(client: TestClient) -> None:
     found = client.get("/search", params={"q": "leave", "in": "norway/**"})
     assert "norway/leave.md" in found.text
