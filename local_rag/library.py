@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -131,6 +131,7 @@ class Library:
         self._indexes = indexes_of(self.settings, self._generations)
         self._given = explicit_settings(**settings)
         self._parts = parts
+        self._open_engine = partial(parts.open_engine, gpu_layers=self.settings.gpu_layers)
         self._files = FileStates(parts.file_state)
         self._open = ExitStack()
         self._one_at_a_time = RLock()  # models and store serve one thread at a time
@@ -201,7 +202,7 @@ class Library:
         """Return an indexer for an open store that publishes in `indexes`; the caller holds the lock."""
         embed_model, context_model = find_for_index(self.settings)
         workers = workers_of(self.settings, self._parts.make_workers)(
-            embed_model, context_model, load_embedder=self._parts.load_embedder, open_engine=self._parts.open_engine
+            embed_model, context_model, load_embedder=self._parts.load_embedder, open_engine=self._open_engine
         )
         return Indexer(
             store,
@@ -491,7 +492,7 @@ class Library:
         """Load the answer model unless it is loaded."""
         if self._answerer is None:
             model = find(self.settings, "answer")
-            opened = open_answer_engine(model, context_tokens=answer_room, open_engine=self._parts.open_engine)
+            opened = open_answer_engine(model, context_tokens=answer_room, open_engine=self._open_engine)
             generator = self._open.enter_context(opened)
             calibration = calibration_of(model, remembered(self.folder, self._generations))
             self._answerer = Answerer(generator, valid(calibration, identity_of(self.settings, "rerank")))

@@ -73,6 +73,12 @@ class Settings(BaseSettings):
     rerank_model: str = Field(
         default="", description="the reranker: a name from `local-rag models list` or a cross-encoder folder"
     )
+    gpu_layers: int = Field(
+        default=-1,
+        ge=-1,
+        description="the layers of each GGUF model that run on a GPU, if llama.cpp was built for one with "
+        "`scripts/setup.sh --gpu`; -1: all, 0: none",
+    )
     context: ContextMode = Field(
         default="auto",
         description="the context of a chunk. `terms`: what distinguishes its document from similar ones; `auto`: also "

@@ -1,11 +1,23 @@
 #!/usr/bin/env bash
 # Create .venv with everything that local-rag needs, in the versions of constraints.txt. A second run does nothing.
 # PYTHON names the interpreter to use (3.11 or later).
+# --gpu vulkan|cuda|metal|rocm compiles llama.cpp for a GPU, --gpu none for the processor alone; later runs keep that.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+gpu=$(cat .venv/.gpu 2>/dev/null || echo none)
+if [ "${1:-}" = --gpu ] && [ $# = 2 ]; then gpu=$2; elif [ $# -gt 0 ]; then gpu="$*"; fi
+case $gpu in
+    none) option= tool=c++ ;;
+    vulkan) option=-DGGML_VULKAN=ON tool=glslc ;;
+    cuda) option=-DGGML_CUDA=ON tool=nvcc ;;
+    metal) option=-DGGML_METAL=ON tool=xcrun ;;
+    rocm) option=-DGGML_HIP=ON tool=hipcc ;;
+    *) echo "'$gpu' is no GPU; use scripts/setup.sh --gpu vulkan, cuda, metal, rocm or none." >&2; exit 2 ;;
+esac
+
 stamp=.venv/.set-up
-wanted=$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)
+wanted=$( (cat pyproject.toml constraints.txt scripts/setup.sh; echo "$gpu") | cksum)
 if [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then exit 0; fi
 
 python=${PYTHON:-python3}
@@ -18,11 +30,16 @@ if ! command -v c++ >/dev/null; then
     exit 1
 fi
 
+if ! command -v $tool >/dev/null; then
+    echo "There is no $tool, which llama.cpp needs to be compiled for $gpu; install it (Debian: see docs/models.md)." >&2
+    exit 1
+fi
+
 # llama.cpp for this processor, without its AMX kernels: a native build with them crashes in the first decode
 # (ggml-org/llama.cpp#20824), and naming the instruction sets one by one leaves them out.
 llama_arguments() {
     # Without the image models and tools of llama.cpp.
-    echo "-DLLAVA_BUILD=OFF"
+    echo "-DLLAVA_BUILD=OFF $option"
     if [ "$(uname -s)-$(uname -m)" != Linux-x86_64 ]; then return; fi
     local flags=" $(grep -m1 '^flags' /proc/cpuinfo | cut -d: -f2) "
     has() { for flag in "$@"; do [[ $flags == *" $flag "* ]] || { echo OFF; return; }; done; echo ON; }
@@ -38,9 +55,10 @@ echo "Setting up .venv (about five minutes, mostly to compile llama.cpp) ..." >&
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 pip() { .venv/bin/python -m pip --disable-pip-version-check "$@"; }
 build=$(mktemp -d)
-trap 'rm -rf "$build"' EXIT
 compiler=
-if ! .venv/bin/python -c 'import llama_cpp' 2>/dev/null; then
+trap '[ -z "$compiler" ] || kill "$compiler" 2>/dev/null || true; rm -rf "$build"' EXIT
+# Without a stamp of this GPU, what is installed was compiled for another one.
+if [ "$(cat .venv/.gpu 2>/dev/null || echo none)" != "$gpu" ] || ! .venv/bin/python -c 'import llama_cpp' 2>/dev/null; then
     # Compile while everything else is downloaded, without pip's cache, whose wheel may have other arguments.
     CMAKE_ARGS="$(llama_arguments | tr '\n' ' ')" pip wheel --quiet --no-cache-dir --no-deps \
         --constraint constraints.txt --wheel-dir "$build" llama-cpp-python &
@@ -57,7 +75,10 @@ END
 pip install --quiet --constraint constraints.txt --requirement "$build/others.txt"
 if [ "$compiler" ]; then
     wait "$compiler"
+    compiler=
+    pip install --quiet --force-reinstall --no-deps "$build"/llama_cpp_python-*.whl
     pip install --quiet --constraint constraints.txt "$build"/llama_cpp_python-*.whl
+    echo "$gpu" > .venv/.gpu
 fi
 pip install --quiet --constraint constraints.txt --editable '.[dev]'
 # These packages are large and only the tests of clusters need them, so a failure is not an error.

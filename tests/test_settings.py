@@ -1,9 +1,14 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from local_rag.errors import LibraryError
+from local_rag.library import Library
 from local_rag.settings import explicit_settings, resolve_settings
+from tests.fakes import QUICK, FakeGenerator
 
 
 def test_flags_win_over_environment_over_file_over_what_is_remembered_over_defaults(
@@ -43,3 +48,19 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text("profile = ")
     with pytest.raises(LibraryError, match=r"settings\.toml cannot be read"):
         resolve_settings(tmp_path)
+
+
+def test_the_layers_on_a_gpu_reach_the_engine(folder: Path) -> None:
+    options: list[object] = []
+
+    @contextmanager
+    def open_engine(_path: Path, **given: object) -> Iterator[FakeGenerator]:
+        options.append(given["gpu_layers"])
+        yield FakeGenerator(lambda _prompt: "The boat leaves the harbour at seven.")
+
+    for given in (None, 3):
+        with Library(folder, parts=replace(QUICK, open_engine=open_engine), gpu_layers=given) as library:
+            library.ask("When does the boat leave the harbour?")
+    assert options == [-1, 3]
+    with pytest.raises(LibraryError, match="The setting gpu_layers cannot be -2"):
+        resolve_settings(folder, gpu_layers=-2)

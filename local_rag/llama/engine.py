@@ -86,6 +86,7 @@ class SharedPrefixEngine(Stoppable):
         parameters.n_ctx = context_tokens
         parameters.n_batch = parameters.n_ubatch = batch_tokens
         parameters.swa_full = parameters.kv_unified = True
+        parameters.offload_kqv = parameters.op_offload = model.gpu_layers != 0
         self._most_threads = self._threads = settings.threads or physical_cores()
         self._neighbours = neighbours or Neighbours()
         parameters.n_threads = parameters.n_threads_batch = self._threads

@@ -13,6 +13,7 @@ from local_rag.llama.thoughts import CLOSING, OPENING
 from local_rag.llama.variants import FORCED, find_variants, load_variant
 
 _SENTINELS = ("\n", "=", "x")  # what a text is tokenized after, where it would otherwise get a space
+ALL_LAYERS = -1  # on a GPU, if llama.cpp was built for one
 _log_callback: Any = None
 _native_messages: list[str] = []
 
@@ -36,6 +37,19 @@ def native() -> Any:
         llama_cpp.llama_backend_init()
         load_variant(Path(llama_cpp.__file__).parent)
     return llama_cpp
+
+
+def devices() -> list[str]:
+    """Return the names of what llama.cpp can compute with: the CPU, and each GPU that it was built for."""
+    library = native()._lib
+    library.ggml_backend_dev_count.restype = ctypes.c_size_t
+    for name in ("get", "name", "description"):
+        getattr(library, f"ggml_backend_dev_{name}").restype = ctypes.c_void_p if name == "get" else ctypes.c_char_p
+    found = [
+        ctypes.c_void_p(library.ggml_backend_dev_get(number)) for number in range(library.ggml_backend_dev_count())
+    ]
+    names = [(library.ggml_backend_dev_name(one), library.ggml_backend_dev_description(one)) for one in found]
+    return [f"{name.decode('utf-8', 'replace')} ({about.decode('utf-8', 'replace')})" for name, about in names]
 
 
 def llama_build() -> str:
@@ -67,14 +81,15 @@ def _without_thoughts(tail: str) -> str:
 class LlamaModel:
     """Hold the weights and vocabulary of one GGUF file, or only the vocabulary, which loads at once."""
 
-    def __init__(self, path: Path, *, vocabulary_only: bool = False) -> None:
+    def __init__(self, path: Path, *, vocabulary_only: bool = False, gpu_layers: int = ALL_LAYERS) -> None:
         llama = native()
         parameters = llama.llama_model_default_params()
         parameters.vocab_only = vocabulary_only
+        parameters.n_gpu_layers = gpu_layers
         # The AMX kernels crash in the first decode (ggml-org/llama.cpp#20824) and are not used without extra buffers.
         if b"AMX_INT8 = 1" in llama.llama_print_system_info():
             parameters.use_extra_bufts = False
-        self.path = path
+        self.path, self.gpu_layers = path, gpu_layers
         self.handle = llama.llama_model_load_from_file(str(path).encode(), parameters)
         if not self.handle:
             reason = next((text for text in reversed(_native_messages) if "error" in text), "not a valid GGUF file")

@@ -7,7 +7,7 @@ from pathlib import Path
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.external import ExternalEngine
 from local_rag.llama.generator import Generator
-from local_rag.llama.model import LlamaModel
+from local_rag.llama.model import ALL_LAYERS, LlamaModel
 from local_rag.llama.probe import require_working
 from local_rag.models.engines import parse_engine
 from local_rag.records import InstalledModel
@@ -24,13 +24,14 @@ def open_engine(
     *,
     context_tokens: Callable[[int, int], int],
     settings: Callable[[LlamaModel], EngineSettings] = default_settings,
+    gpu_layers: int = ALL_LAYERS,
 ) -> Iterator[SharedPrefixEngine]:
     """Open an engine over a GGUF file; raise ModelError if llama.cpp cannot decode with it on this machine.
 
     `context_tokens` computes the number of KV cells from the model's context length and the concurrent sequences.
     """
-    require_working(path)
-    with LlamaModel(path) as model:
+    require_working(path, gpu_layers)
+    with LlamaModel(path, gpu_layers=gpu_layers) as model:
         chosen = settings(model)
         cells = context_tokens(model.context_length, chosen.sequences)
         with closing(SharedPrefixEngine(model, context_tokens=cells, settings=chosen)) as engine:

@@ -158,11 +158,11 @@ def check_engine(name: str, problem: str, *, tells_odds: bool = False) -> CheckR
     return CheckResult("answer engine", "warning", message, "local-rag models list")
 
 
-def check_decoding(name: str, problem: str | None) -> CheckResult:
-    """Report whether llama.cpp decodes with a model on this processor."""
+def check_decoding(name: str, problem: str | None, speed: str = "") -> CheckResult:
+    """Report whether llama.cpp decodes with a model on this machine, with what, and how fast."""
     if problem:
         return CheckResult("decoding", "failed", problem, REBUILD)
-    return CheckResult("decoding", "ok", f"llama.cpp decodes with {name}")
+    return CheckResult("decoding", "ok", f"llama.cpp decodes with {name}" + (f" on {speed}" if speed else ""))
 
 
 def check_privacy(folder: Path, mode: int) -> CheckResult:

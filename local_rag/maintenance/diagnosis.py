@@ -9,7 +9,7 @@ from local_rag.errors import LibraryError, ModelError
 from local_rag.index.generations import Generations
 from local_rag.indexing.fingerprint import differences, make_fingerprint, obstacles
 from local_rag.llama.external import ExternalEngine
-from local_rag.llama.probe import probe_model, run_probe
+from local_rag.llama.probe import run_probe
 from local_rag.machine import file_system, free_bytes, is_network, memory, physical_cores, processor, processor_flags
 from local_rag.maintenance import checks
 from local_rag.maintenance.checks import CheckResult, memory_needed
@@ -56,14 +56,18 @@ def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str |
     if is_engine(names.get("answer", "")):
         yield _check_engine(settings, names.pop("answer"))
     for name in dict.fromkeys(names.values()):
-        yield from _check_model(name, [role for role in MODEL_FORMATS if names.get(role) == name], installed)
+        yield from _check_model(
+            name, [role for role in MODEL_FORMATS if names.get(role) == name], installed, settings.gpu_layers
+        )
     absent = sum(_weight(name, known) for name in set(names.values()) - {model.name for model in installed.values()})
     for location, room in ((default_models_directory(), absent), (folder, _LIBRARY_BYTES)):
         yield checks.check_disk(location, free_bytes(location), room)
     yield from _check_library(folder, settings, installed)
 
 
-def _check_model(name: str, roles: Sequence[Role], installed: dict[Role, InstalledModel]) -> Iterator[CheckResult]:
+def _check_model(
+    name: str, roles: Sequence[Role], installed: dict[Role, InstalledModel], gpu_layers: int
+) -> Iterator[CheckResult]:
     """Check one model for all its roles; add it to `installed` if it is whole."""
     registry, models_directory = load_registry(), default_models_directory()
     entry = registry.models.get(name)
@@ -78,7 +82,8 @@ def _check_model(name: str, roles: Sequence[Role], installed: dict[Role, Install
     if not damage:
         installed |= dict.fromkeys(roles, model)
         if model.path.is_file():
-            yield checks.check_decoding(name, probe_model(model.path))
+            printed, problem = run_probe(model.path, gpu_layers=gpu_layers, speed=True)
+            yield checks.check_decoding(name, problem, printed.splitlines()[-1] if printed else "")
 
 
 def _check_engine(settings: Settings, name: str) -> CheckResult:

@@ -1,3 +1,4 @@
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,9 @@ import pytest
 from local_rag.errors import ModelError, StoppedError
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request, common_prefix
-from local_rag.llama.model import LlamaModel
+from local_rag.llama.model import LlamaModel, devices
+from local_rag.llama.open import open_engine
+from local_rag.llama.probe import run_probe
 from tests.support.tiny_models import save_model
 
 DOCUMENT = "The lighthouse of Graskjaer was built in 1868 of grey stone. " * 12
@@ -222,3 +225,19 @@ def test_stopping_ends_a_batch_and_leaves_the_engine_usable(engine: SharedPrefix
         with pytest.raises(StoppedError):
             engine.log_probabilities(request.prefix, request.suffix)
     assert {key: tokens for key, tokens, _ in engine.complete(requests(engine.model))} == first
+
+
+@pytest.mark.parametrize("gpu_layers", [-1, 0, 5])
+def test_layers_on_a_gpu_change_nothing_where_there_is_none(gpu_layers: int, tmp_path: Path) -> None:
+    path = save_model(tmp_path / "m.gguf", "llama")
+    request = Request("1", list(range(3, 60)), [5], 8)
+    with open_engine(path, context_tokens=lambda *_: 256, gpu_layers=gpu_layers) as engine:
+        assert engine.model.gpu_layers == gpu_layers
+        ((_, tokens, _),) = engine.complete([request])
+    with open_engine(path, context_tokens=lambda *_: 256) as engine:
+        assert next(engine.complete([request]))[1] == tokens
+    assert devices()[-1].startswith("CPU (")
+    printed, problem = run_probe(path, gpu_layers=gpu_layers, speed=True)
+    assert problem is None
+    expected = "the CPU, since gpu_layers is 0" if gpu_layers == 0 else r".*CPU \(.+\)"
+    assert re.fullmatch(rf"{expected}: \d+ tokens per second read, \d+ written", printed.splitlines()[-1])

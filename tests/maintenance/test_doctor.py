@@ -55,6 +55,7 @@ Results = Callable[..., dict[str, dict[str, str]]]
         (checks.check_model("m", ["embed"], "", "pull"), "ok", "your own"),
         (checks.check_model("m", ["embed"], "x is damaged", "pull"), "failed", "x is damaged"),
         (checks.check_decoding("m", None), "ok", "decodes with m"),
+        (checks.check_decoding("m", None, "CPU (x): 9 tokens per second read, 3 written"), "ok", "m on CPU (x): 9 tok"),
         (checks.check_decoding("m", "dies with SIGSEGV"), "failed", "SIGSEGV"),
         (checks.check_privacy(Path("lib"), 0o40700), "ok", "private"),
         (checks.check_privacy(Path("lib"), 0o40750), "warning", "mode 750"),

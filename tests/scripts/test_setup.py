@@ -1,0 +1,94 @@
+"""`scripts/setup.sh --gpu KIND`, with stand-ins for Python, pip and compilers."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts/setup.sh"
+TOOLS = {"none": "c++", "vulkan": "glslc", "cuda": "nvcc", "metal": "xcrun", "rocm": "hipcc"}
+# Creates the environment as a copy of itself, notes how llama.cpp is compiled, and has no llama_cpp until it is.
+PYTHON = """#!/bin/sh
+case "$*" in
+    *"-m venv"*) mkdir -p .venv/bin; cp "$0" .venv/bin/python ;;
+    *"import llama_cpp"*) [ -e .venv/llama ] ;;
+    *"pip wheel"* | *" wheel "*)
+        echo "$CMAKE_ARGS" >> compiled
+        while [ "$1" != --wheel-dir ]; do shift; done
+        touch "$2/llama_cpp_python-1-py3-none-any.whl" .venv/llama ;;
+esac
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(SCRIPT, tmp_path / "scripts")
+    (tmp_path / "bin").mkdir()
+    for name in ("bash", "cat", "cksum", "cp", "cut", "dirname", "echo", "grep", "mkdir", "mktemp", "rm", "sh", "tail"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name) or f"/usr/bin/{name}")
+    for name in ("touch", "tr", "uname", "kill"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name) or f"/usr/bin/{name}")
+    tool(tmp_path, "python3", PYTHON)
+    tool(tmp_path, "c++")
+    return tmp_path
+
+
+def tool(checkout: Path, name: str, content: str = "#!/bin/sh\n") -> None:
+    path = checkout / "bin" / name
+    path.write_text(content)
+    path.chmod(0o755)
+
+
+def setup(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": str(checkout / "bin"), "HOME": os.environ["HOME"]}
+    command = ["bash", str(checkout / "scripts/setup.sh"), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def compiled(checkout: Path) -> list[str]:
+    path = checkout / "compiled"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.mark.parametrize("arguments", [["--gpu"], ["--gpu", "opengl"], ["--cpu"], ["--gpu", "cuda", "rocm"]])
+def test_an_unknown_gpu_is_wrong_usage(arguments: list[str], checkout: Path) -> None:
+    done = setup(checkout, *arguments)
+    assert done.returncode == 2
+    assert done.stderr.endswith("is no GPU; use scripts/setup.sh --gpu vulkan, cuda, metal, rocm or none.\n")
+    assert not (checkout / ".venv").exists()
+
+
+@pytest.mark.parametrize("kind", ["vulkan", "cuda", "metal", "rocm"])
+def test_a_missing_compiler_is_named(kind: str, checkout: Path) -> None:
+    done = setup(checkout, "--gpu", kind)
+    assert done.returncode == 1
+    assert f"There is no {TOOLS[kind]}, which llama.cpp needs to be compiled for {kind}" in done.stderr
+    assert compiled(checkout) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [
+        ("vulkan", "-DGGML_VULKAN=ON"),
+        ("cuda", "-DGGML_CUDA=ON"),
+        ("metal", "-DGGML_METAL=ON"),
+        ("rocm", "-DGGML_HIP=ON"),
+    ],
+)
+def test_llama_is_compiled_for_the_gpu_and_stays_so(kind: str, option: str, checkout: Path) -> None:
+    tool(checkout, TOOLS[kind])
+    assert setup(checkout).returncode == 0
+    (first,) = compiled(checkout)
+    assert option not in first
+    for arguments in (["--gpu", kind], ["--gpu", kind], []):  # the second and the third run find nothing to do
+        done = setup(checkout, *arguments)
+        assert done.returncode == 0, done.stderr
+        assert len(compiled(checkout)) == 2
+    assert option in compiled(checkout)[1]
+    assert setup(checkout, "--gpu", "none").returncode == 0
+    assert option not in compiled(checkout)[2]
