@@ -1,16 +1,20 @@
 """Choose the model for each role: the one named in the settings, else the profile's."""
 
+import importlib.util
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from local_rag.errors import LibraryError
+from local_rag.keys import key_of
 from local_rag.models.engines import permitted_engine
 from local_rag.models.registry import MODEL_FORMATS, default_models_directory, load_registry, missing_files, resolve
 from local_rag.records import Calibration, InstalledModel, Role
 from local_rag.serialization import from_plain
 from local_rag.settings import Settings
 
+_GPU_KINDS = ("cuda", "vulkan", "hip", "metal")
 _CALIBRATIONS = "calibrations"  # the library setting that stores them
 
 
@@ -29,9 +33,29 @@ def chosen(settings: Settings) -> dict[Role, str]:
 
 def find(settings: Settings, role: Role) -> InstalledModel:
     """Return the installed model for a role; raise ModelError with the command that pulls it if it is missing."""
-    if role == "answer":
-        permitted_engine(settings)
-    return resolve(chosen(settings).get(role, ""), role)
+    if role != "answer":
+        return resolve(chosen(settings).get(role, ""), role)
+    permitted_engine(settings)
+    model = resolve(chosen(settings).get(role, ""), role)
+    backend = gpu_backend() if settings.gpu_layers != 0 and not model.engine else ""
+    return on_backend(model, backend)
+
+
+def on_backend(model: InstalledModel, backend: str) -> InstalledModel:
+    """Return an answer model as another one if a GPU runs it, whose odds differ a little.
+
+    So it has a calibration of its own; until then, that of the registry is used.
+    """
+    return replace(model, identity=key_of(model.identity, backend)) if backend else model
+
+
+def gpu_backend(package: Path | None = None) -> str:
+    """Return the kind of GPU that llama.cpp was compiled for, or "", by its libraries and without loading them."""
+    if package is None:
+        spec = importlib.util.find_spec("llama_cpp")
+        package = Path(spec.origin).parent if spec and spec.origin else Path()
+    found = [one.name for kind in _GPU_KINDS for one in (package / "lib").glob(f"*ggml-{kind}.*")]
+    return found[0].partition("ggml-")[2].partition(".")[0] if found else ""
 
 
 def identity_of(settings: Settings, role: Role) -> str:
