@@ -168,7 +168,7 @@ function watchCitations() {
 async function watch(section, address, idle) {
   let running = section.dataset.running === "yes";
   while (running || idle) {
-    await new Promise((done) => setTimeout(done, running && !document.hidden ? 3000 : 60000));
+    await new Promise((done) => setTimeout(done, document.hidden ? 60000 : running ? 3000 : 15000));
     const response = await fetch(address).catch(() => null);
     if (!response || !response.ok) continue;
     running = response.headers.get("x-local-rag-running") === "yes";
