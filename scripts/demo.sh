@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Set up, pull the starter models, index corpus/ and answer one question. A second run downloads and computes nothing again.
+# Set up, pull the starter models, index corpus/, answer one question, and write sentences about chunks. A second run downloads and computes nothing again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh
@@ -10,5 +10,8 @@ show() { echo; echo "\$ $*"; "$@"; }
 PATH="$PWD/.venv/bin:$PATH"
 
 show local-rag models pull "$profile"
-show local-rag index corpus --profile "$profile"
+# Contexts by code are ready with the first index. Then the question is asked; then a model writes its sentences.
+LOCAL_RAG_CONTEXT_MINUTES=0 show local-rag index corpus --profile "$profile"
 show local-rag ask "$question"
+LOCAL_RAG_CONTEXT_MINUTES=1 show local-rag index
+show local-rag status

@@ -125,9 +125,18 @@ def index_rows(store: Store, mode: ContextMode, documents: Sequence[int]) -> Ite
             document_id=document,
             chunk_ids=[stored.id for stored in held],
             vectors=np.stack([store.vector(key) for key in keys]),
-            texts=["\n".join(part for part in _parts(stored, mode) if part) for stored in held],
+            texts=["\n".join(part for part in _keyword_parts(stored, mode) if part) for stored in held],
             described=held[0].kind == "document",
         )
+
+
+def _keyword_parts(stored: StoredChunk, mode: ContextMode) -> tuple[str, str, str]:
+    """Return the parts of a row that keyword search finds.
+
+    With `auto`, the sentences are only in the vectors: docs/how-it-works.md has the measurement.
+    """
+    headings, context, text = _parts(stored, mode)
+    return headings, stored.terms if mode == "auto" else context, text
 
 
 def _parts(stored: StoredChunk, mode: ContextMode) -> tuple[str, str, str]:

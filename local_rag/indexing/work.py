@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Generator as Stream
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,11 +22,11 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from local_rag.errors import ReadError
+from local_rag.errors import ReadError, StoppedError
 from local_rag.indexing.contextualize import ContextJob, context_room, write_contexts
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.llama.engine import EngineSettings
-from local_rag.llama.generator import Counts, Generator
+from local_rag.llama.generator import Counts, Generator, never
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.open import open_engine
 from local_rag.llama.optimize import fastest_file, file_for_many
@@ -72,11 +72,13 @@ class Workers(Protocol):
     """The workers; each method yields finished results in any order.
 
     `counts` are the tokens of all contexts so far. `given_up` maps the keys of contexts and vectors that could not be
-    made, and were yielded empty, to the reason. `machines` counts the machines now working, 0 if only this one is.
+    made, and were yielded empty, to the reason. `stop` is asked while contexts are written; once it returns true, those
+    in flight are given up. `machines` counts the machines now working, 0 if only this one is.
     """
 
     counts: Counts
     given_up: dict[str, str]
+    stop: Callable[[], bool]
 
     @property
     def machines(self) -> int:
@@ -108,6 +110,7 @@ class LocalWorkers:
         self.counts = Counts()
         self.given_up: dict[str, str] = {}
         self.machines = 0
+        self.stop: Callable[[], bool] = never
 
     def read(self, paths: Iterable[Path], splitting: Splitting) -> Stream[tuple[Path, ReadFile | Skipped]]:
         """Read as many files at a time as there are cores, each in a process of its own, a few in advance."""
@@ -129,8 +132,9 @@ class LocalWorkers:
         assert self._context_model is not None
         with open_writer(self._context_model, expected, note, self._open_engine) as engine:
             engine.counts = self.counts
-            for key, text in write_contexts(jobs, engine):
-                yield WrittenContext(key, text)
+            with engine.stopping(self.stop), suppress(StoppedError):
+                for key, text in write_contexts(jobs, engine):
+                    yield WrittenContext(key, text)
 
     def embed(self, jobs: Iterable[EmbeddingJob], note: OnNote) -> Stream[tuple[Sequence[str], np.ndarray]]:
         """Embed in batches; the model is loaded for the first one and freed after the last."""

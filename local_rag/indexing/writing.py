@@ -84,9 +84,11 @@ class SentenceWriter:
     def write(self, until: float, last: float = math.inf) -> None:
         """Write missing sentences until a time, at least one; store each one as soon as it is finished.
 
-        A sentence that would probably not be finished at the `last` moment is not begun.
+        A sentence that would probably not be finished at the `last` moment is not begun, and those in flight then are
+        given up.
         """
         total, done, started = self.missing(), 0, time.monotonic()
+        self.workers.stop = lambda: time.monotonic() > last
         counts, checker = self.workers.counts, Checker(self.store.document_text)
         with self.open_vocabulary(self.model.path) as vocabulary:
             jobs, note = self._jobs(vocabulary, until, last), lambda text: self.progress(_progress(0, total, text))

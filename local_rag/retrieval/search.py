@@ -137,11 +137,17 @@ class Searcher:
                 _FEWEST, int(reranker.pairs_per_second * settings.rerank_seconds) // share
             )
             candidates, kept = (settings.rerank_candidates, 0) if every else (candidates, settings.passages)
-            passages = rerank_passages(question, passages, reranker, candidates=candidates, kept=kept, check=check)
+            passages = rerank_passages(
+                question, passages, reranker, candidates=candidates, kept=kept, check=check, reads=self._reranked_text
+            )
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
             passages = mark_weak(passages, self._weak_below, least)
         return Trace(passages[:top], rankings, watch.seconds, follows=weights_of_terms is not None)
+
+    def _reranked_text(self, passage: Passage) -> str:
+        """Return what the reranker reads of a passage: with `auto`, not the sentence, which only vectors know."""
+        return reranked_text(replace(passage, sentence="") if self._mode == "auto" else passage)
 
     def _least_score(self, rerank: bool, every: bool, min_score: float | None) -> float | None:
         """Return the score below which passages are dropped, None if none is dropped."""
@@ -182,13 +188,15 @@ def rerank_passages(
     candidates: int = 0,
     kept: int = 0,
     check: Callable[[], None] = lambda: None,
+    reads: Callable[[Passage], str] = reranked_text,
 ) -> list[Passage]:
     """Rerank the first `candidates` passages, 0 for all; the rest follow in their order.
 
     Passages are scored in rounds, until a round adds no passage to the first `kept`: later ones are ranked lower still.
     With 0, all are scored. If the reranker has a `fused_weight`, passages are ordered by the sum of the reciprocals of
     both ranks, because a small cross-encoder and the fused lists fail on different questions. Otherwise the reranker
-    alone decides. Equal scores keep their order. `check` is called before each round.
+    alone decides. Equal scores keep their order. `check` is called before each round, and `reads` returns what is
+    scored of a passage.
     """
     limit = min(candidates or len(passages), len(passages))
     scores: list[float] = []
@@ -196,7 +204,7 @@ def rerank_passages(
     while len(scores) < limit:
         before, end = len(scores), min(limit, max(_FIRST_ROUND, len(scores) + _ROUND))
         check()
-        scores += reranker.score(question, [reranked_text(passage) for passage in passages[before:end]])
+        scores += reranker.score(question, [reads(passage) for passage in passages[before:end]])
         ranked = _blend(passages, scores, reranker.fused_weight)
         if kept and before and all(position < before for position, _ in ranked[:kept]):
             break

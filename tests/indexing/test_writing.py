@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -140,6 +141,24 @@ def test_the_time_ends_the_writing_and_the_next_run_goes_on(forms: Path) -> None
     two, _ = index()
     assert two.contexts["by_model"] + two.contexts.get("dropped", 0) == one.unwritten
     assert (two.unwritten, two.published) == (0, True)
+
+
+def test_a_model_that_is_slower_than_the_time_is_stopped(forms: Path) -> None:
+    def slow(prompt: str) -> str:
+        time.sleep(0.2)
+        return about(prompt)
+
+    report, generator = index(forms, reply=slow, context_minutes=0.3 / 60)
+    assert len(generator.prompts) <= 3
+    assert report.unwritten >= report.chunks - 1 - 3
+    assert report.writing_seconds < 2
+
+
+def test_words_and_the_reranker_know_nothing_of_the_sentences(forms: Path) -> None:
+    index(forms, reply=lambda _prompt: "Where does a zeppelin keeper leave what opens the engine room upstairs?")
+    with library()[0] as opened:
+        assert not opened.search_keywords("zeppelin", top=9)
+        assert opened.search_keywords("Lindum", top=9), "but of what code says"
 
 
 def test_frequent_publishes_do_not_end_the_writing(forms: Path) -> None:

@@ -21,7 +21,7 @@ from local_rag.errors import ClusterError, ReadError
 from local_rag.files import FileStamp
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import EmbeddingJob, OnNote, OpenEngine, Workers, WrittenContext
-from local_rag.llama.generator import Counts
+from local_rag.llama.generator import Counts, never
 from local_rag.llama.open import open_engine
 from local_rag.models.embedder import Embedder
 from local_rag.models.load import load_embedder
@@ -63,6 +63,7 @@ class RayWorkers:
         self._own: dict[str, str] = {}
         self.counts = Counts()
         self.given_up: dict[str, str] = {}
+        self.stop: Callable[[], bool] = never  # not asked: tasks that have begun end
 
     @property
     def machines(self) -> int:
