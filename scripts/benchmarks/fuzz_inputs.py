@@ -53,9 +53,14 @@ def computed(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def size_of(path: Path) -> int:
+    """Return the size of a file, or of the mailbox that contains a message."""
+    return (path if os.path.lexists(path) else path.parent).lstat().st_size
+
+
 def examine(path: Path, reader: IsolatedReader, splitting: Splitting) -> dict[str, Any]:
     """Read and split one file; return the outcome, the seconds and the peak memory."""
-    row: dict[str, Any] = {"name": printable(path.name), "bytes": path.lstat().st_size}
+    row: dict[str, Any] = {"name": printable(path.name), "bytes": size_of(path)}
     started, pid = computed(reader.pid), reader.pid
     try:
         found = reader.read(path)
@@ -82,9 +87,11 @@ def split_again(found: ReadFile, splitting: Splitting) -> tuple[float, str]:
     chunks = splitting.split(found.document)
     seconds = time.process_time() - started
     wrong = any(chunk.text != found.document.text[chunk.start : chunk.end] for chunk in chunks)
-    # The document comes without its headings; only chunks of Markdown and code are cut at headings.
+    # The document comes without its headings and tables, at which chunks are cut.
+    shaped = any(chunk.headings or chunk.table_header for chunk in found.chunks)
     places = [[(chunk.start, chunk.end) for chunk in some] for some in (chunks, found.chunks)]
-    return seconds, "wrong chunks" if wrong else "different chunks the second time" if places[0] != places[1] else ""
+    differs = not shaped and places[0] != places[1]
+    return seconds, "wrong chunks" if wrong else "different chunks the second time" if differs else ""
 
 
 def is_readable(path: Path) -> bool:
@@ -138,14 +145,13 @@ def main() -> None:
         folder = Path(place) / "hostile"
         written = generate(folder, mutations=arguments.mutations, seed=arguments.seed)
         found = {Path(item.path): item for item in Walk().files([folder])}
-        assert {os.fsencode(path) for path in written} == {os.fsencode(path) for path in found}, (
-            "the walk must report every file"
-        )
+        reported = {os.fsencode(path if os.path.lexists(path) else path.parent) for path in found}
+        assert {os.fsencode(path) for path in written} == reported, "the walk must report every file"
         for path, item in found.items():
-            if arguments.only not in path.name:
+            if arguments.only not in str(path.relative_to(folder)):
                 continue
             if isinstance(item, Skipped):
-                size = path.lstat().st_size
+                size = size_of(path)
                 rows.append({"name": printable(path.name), "bytes": size, "outcome": "refused", "detail": item.reason})
             else:
                 rows.append(examine(path, reader, splitting))

@@ -10,6 +10,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.support.office_files import open_document
+from tests.support.ole_files import ole_file
+
 DEEP = 20_000
 LAUGHS = '<!DOCTYPE x [<!ENTITY a0 "ha">{}]>'.format(
     "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 10))
@@ -137,6 +140,14 @@ def _trees() -> Iterator[tuple[str, bytes]]:
         ("comments.html", "<!--", ""),
         ("attributes.html", "<a x='", ""),
         ("tags.xml", "<a>", "</a>"),
+        ("tags.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\n<i><v ", ">"),
+        ("rules.rst", "a\n=\n", ""),
+        ("fences.adoc", "----\n= a\n", ""),
+        ("sections.tex", "\\section{", "}"),
+        ("stars.org", "* a *", ""),
+        ("parts.mht", "From: x\nContent-Type: multipart/related; boundary=b\n\n--b\n", ""),
+        ("messages.mbox", "From a@x.org Mon Jan  1 10:00:00 2024\nSubject: x\n\n", ""),
+        ("cells.ipynb", '{"cells": [{"cell_type": "code", "outputs": [{"data": {"text/html": "<b>"}}]}]}', ""),
     ):
         yield f"deep-{name}", (opening * n + "text" + closing * n).encode()
     yield "heading-of-brackets.md", b"# " + b"[" * n + b"\n\ntext\n"
@@ -165,7 +176,41 @@ def _trees() -> Iterator[tuple[str, bytes]]:
     yield "rows.csv", b"a\n" * 200_000
     yield "spans.html", b"<table><tr><td colspan=100000 rowspan=100000>x</table>" * 50
     yield "cells.html", b"<table>" + b"<tr>" + b"<td>x" * 20_000 + b"</table>"
+    yield "cues.srt", b"1\n00:00:01,000 --> 00:00:02,000\nword\n\n" * 20_000
+    yield "times.vtt", b"WEBVTT\n\n" + b"00:01.000 --> " * 100_000
+    yield "groups.rtf", b"{\\rtf1 " + b"{\\b " * n + b"text" + b"}" * n + b"}"
+    yield "pictures.rtf", b"{\\rtf1 " + b"{\\pict 00" * 50_000
+    yield "escapes.rtf", b"{\\rtf1 " + b"\\u-10179?\\'ff" * 100_000 + b"}"
+    yield "adornments.rst", b"=" * 1_000_000 + b"\ntitle\n" + b"=" * 1_000_000
+    yield "message.mbox", b"From a@x.org Mon Jan  1 10:00:00 2024\n" + b"Subject: x\n\n" + b">From " * 300_000
+    yield "from.mbox", b"From " * 400_000
+    yield "hidden.html", b"<p style='" + b"display:" * 200_000 + b"'>" + b"<div hidden>" * 20_000
+    yield "bold.html", b"<b>" * 5000 + b"<h1>x</h1>" * 5000
+    yield "key.txt", b"Bag Attributes\n" * 200_000
+    yield "calendar.eml", b"Subject: x\nContent-Type: text/calendar\n\n" + b"SUMMARY;" * 200_000
+    yield "charset.eml", b"Subject: x\nContent-Type: text/plain; charset=punycode\n\n" + b"a-" * 300_000
+    yield "alternatives.eml", _alternatives()
+    yield "loop.msg", _looping_ole()
     yield "script.html", b"<script>" + b"<" * 100_000
+
+
+def _alternatives() -> bytes:
+    """Return a mail of alternatives within alternatives, of which each has a page."""
+    body = b"Content-Type: text/html\n\n<p>x</p>\n"
+    for number in range(15):
+        line = b"--b%d\n" % number
+        body = b"Content-Type: multipart/alternative; boundary=b%d\n\n" % number + line + body + line + body
+    return b"Subject: x\n" + body
+
+
+def _looping_ole() -> bytes:
+    """Return a message whose sectors and folders lead back to themselves."""
+    good = bytearray(_msg())
+    good[0x3C:0x40] = struct.pack("<I", 0)  # the small streams begin in the table of sectors
+    directory = 512 + 512 * struct.unpack_from("<I", good, 0x30)[0]
+    for entry in range(4):
+        struct.pack_into("<III", good, directory + 128 * entry + 68, 1, 2, 0)
+    return bytes(good)
 
 
 def _archives() -> Iterator[tuple[str, bytes]]:
@@ -218,6 +263,10 @@ def _archives() -> Iterator[tuple[str, bytes]]:
         members = {info.filename: archive.read(info) for info in archive.infolist()}
     namespace = b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
     sheet = sheet.replace(b"<worksheet>", namespace) + b"</row></sheetData></worksheet>"
+    repeated = "<table:table-row table:number-rows-repeated='9999999'>{}</table:table-row>".format(
+        "<table:table-cell table:number-columns-repeated='9999999'><text:p>x</text:p></table:table-cell>" * 50
+    )
+    yield "repeated.ods", open_document("spreadsheet", f"<table:table table:name='x'>{repeated * 50}</table:table>")
     yield "claims.xlsx", _zip({**members, "xl/worksheets/sheet1.xml": sheet})
 
 
@@ -382,12 +431,36 @@ def _saved(save: Callable[[io.BytesIO], object]) -> bytes:
     return buffer.getvalue()
 
 
-_SEED_MAKERS = {"docx": _docx, "xlsx": _xlsx, "pptx": _pptx, "epub": _epub}
+def _msg() -> bytes:
+    subject = "The boat".encode("utf-16-le")
+    attached = {"__substg1.0_3707001F": "a.txt".encode("utf-16-le"), "__substg1.0_37010102": b"It leaves at seven."}
+    return ole_file(
+        {"__substg1.0_0037001F": subject, "__substg1.0_1000001E": b"Text.", "__attach_version1.0_#0": attached}
+    )
+
+
+def _ods() -> bytes:
+    row = "<table:table-row>{}</table:table-row>".format
+    cell = "<table:table-cell><text:p>{}</text:p></table:table-cell>".format
+    rows = row(cell("boat") + cell("time")) + row(cell("first") + cell("7"))
+    return open_document("spreadsheet", f"<table:table table:name='x'>{rows}</table:table>")
+
+
+def _odt() -> bytes:
+    heading = '<text:h text:outline-level="1">The boat</text:h>'
+    return open_document(
+        "text", f"{heading}<text:list><text:list-item><text:p>It leaves.</text:p></text:list-item></text:list>"
+    )
+
+
+_SEED_MAKERS = {"docx": _docx, "xlsx": _xlsx, "pptx": _pptx, "epub": _epub, "odt": _odt, "ods": _ods}
 _MEMBERS = {
     "docx": "word/document.xml",
     "xlsx": "xl/worksheets/sheet1.xml",
     "pptx": "ppt/slides/slide1.xml",
     "epub": "book.opf",
+    "odt": "content.xml",
+    "ods": "content.xml",
 }
 
 
@@ -402,5 +475,11 @@ def _seeds() -> dict[str, bytes]:
         "a.txt": MARKDOWN.encode("utf-16"),
         "a.pdf": _pdf(),
         "a.eml": MAIL.encode(),
+        "a.mht": MAIL.encode(),
+        "a.mbox": (f"From a@x.org Mon Jan  1 10:00:00 2024\n{MAIL}\n" * 2).encode(),
+        "a.msg": _msg(),
+        "a.rtf": b"{\\rtf1\\ansi\\ansicpg1250{\\fonttbl{\\f0 Arial;}}\\f0 The boat\\'bf \\u281? leaves.\\par}",
+        "a.vtt": b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ada>It leaves.\n",
+        "a.rst": b"The boat\n========\n\nIt leaves.\n\nTimes\n-----\n\nSeven.\n",
         **{f"a.{kind}": make() for kind, make in _SEED_MAKERS.items()},
     }

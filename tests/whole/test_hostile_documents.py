@@ -234,7 +234,7 @@ def test_a_sample_of_hostile_files_is_read_or_refused_and_the_run_completes(
     costly = {"columns.csv", "rows.csv", "combining.txt", "headings.md", "quote.csv"}
     chance = random.Random(1)
     ordinary = [path for path in written if path.is_file() and not path.is_symlink() and path.name not in costly]
-    small = [path for path in ordinary if path.stat().st_size < 500_000]
+    small = [path for path in ordinary if path.stat().st_size < 500_000 and path.suffix != ".mbox"]
     kept = {*chance.sample(small, 50), *(path for path in written if not path.is_file() or path.is_symlink())}
     kept |= {path for path in written if path.name in {"laughs.docx", "lies.xlsx", "double-bomb.pdf", "late-nul.txt"}}
     for path in written:

@@ -76,7 +76,9 @@ def _extract(page: "BeautifulSoup", body: "Tag", total: int) -> str:
 
     if page.find("th") or page.select_one("td[rowspan]"):
         return ""
-    text = trafilatura.extract(str(page), output_format="markdown", favor_recall=True, include_comments=False) or ""
+    # Without its slow fallbacks: all of the page is the better one.
+    options = {"favor_recall": True, "include_comments": False, "fast": True}
+    text = trafilatura.extract(str(page), output_format="markdown", **options) or ""
     # It reduces short pages to bare lines, and some headings to bold text.
     keeps_headings = len(re.findall(r"^#", text, re.MULTILINE)) >= len(body.select("h1, h2, h3"))
     return text if keeps_headings and len(re.findall(r"\w+", text)) >= _MOST_EXTRACTED * total else ""

@@ -18,12 +18,12 @@ from local_rag.reading.decode import decode, decode_with_notes
 from local_rag.reading.mailbox import split_mailbox
 from local_rag.reading.provenance import make_provenance
 
-_MAX_HEADER = 2000  # characters, because the time to parse a header grows with the square of its length
+_MAX_HEADER = 2000  # characters
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _SAME = 0.6  # the share of the words of one text that another has if it says the same
 _STUB_WORDS = 60
 _STUB = re.compile(r"html|browser|mail (?:program|client|reader)|view|display|anzeigen|darstellen", re.IGNORECASE)
-_MOST_PARTS, _DEEPEST = 2000, 20
+_MOST_PARTS, _DEEPEST, _MOST_FRAMES = 2000, 20, 200
 _CALENDAR = {
     "SUMMARY": "Event",
     "DTSTART": "Start",
@@ -37,9 +37,23 @@ _CALENDAR_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?(Z?)")
 _WORD = re.compile(r"\w+")
 
 
+class _ShortHeaders(email.policy.Compat32):
+    """Cut headers, because the time to parse one grows with the square of its length."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        """Return the name and value of a header."""
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:_MAX_HEADER]
+
+
+def parse_message(data: bytes) -> Message:
+    """Parse a message with headers of limited length."""
+    return email.message_from_bytes(data, policy=_ShortHeaders())
+
+
 def convert_mail(data: bytes) -> Converted:
     """Convert a mail: who wrote when, all inline text, and forwarded messages; its attachments are read as files."""
-    mail = email.message_from_bytes(data)
+    mail = parse_message(data)
     if not _headers(mail):
         raise ReadError("not a mail: no sender, recipient, date or subject")
     reader = _Reader()
@@ -59,7 +73,7 @@ def convert_mail(data: bytes) -> Converted:
 def convert_mailbox(data: bytes) -> Converted:
     """Convert a mailbox that is attached to something, each message below its subject."""
     reader = _Reader()
-    for message in map(email.message_from_bytes, split_mailbox(data)):
+    for message in map(parse_message, split_mailbox(data)):
         reader.sections.heading(_headers(message).get("Subject") or "Message")
         reader.read(message)
     notes = (*reader.notes, *notes_of(reader.left_out))
@@ -68,15 +82,16 @@ def convert_mailbox(data: bytes) -> Converted:
 
 def convert_web_archive(data: bytes) -> Converted:
     """Convert a page that a browser has saved with all of its files (.mht)."""
-    archive = email.message_from_bytes(data)
+    archive = parse_message(data)
     pages = [part for part in archive.walk() if part.get_content_type() in {"text/html", "application/xhtml+xml"}]
     if not pages:
         raise ReadError("not a web archive: no page in it")
-    first, *frames = (convert_html(_content(page), _charset(page)) for page in pages)
+    first, *frames = (convert_html(_content(page), _charset(page)) for page in pages[:_MOST_FRAMES])
     sections = Sections()
     for page in (first, *frames):
         sections.add(page.text, page.kind)
     notes = tuple(note for page in (first, *frames) for note in page.notes)
+    notes += notes_of({"frame* beyond the limit": len(pages[_MOST_FRAMES:])})
     address = pages[0].get("Content-Location") or archive.get("Snapshot-Content-Location")
     found = first.provenance
     made = make_provenance(

@@ -60,8 +60,9 @@ def to_markdown(tag: "Tag") -> str:
     """Write an element as Markdown: links as their text and images as their description; its tables are rewritten."""
     rewrite_tables(tag)
     for heading in tag.find_all(_HEADINGS):  # a heading within bold text would be bold text
-        while heading.parent is not None and heading.parent.name in _INLINE:
-            heading.parent.unwrap()
+        around = heading.parent
+        while around is not None and around.name in _INLINE:
+            around.name, around = "div", around.parent
     try:
         return str(_converter().convert_soup(tag)).strip()
     except RecursionError:  # nested too deeply: the text alone

@@ -30,6 +30,7 @@ _NOT_WRITTEN = {
 }
 _CONTAINERS = {"section", "text-box", "frame", "g", "custom-shape", "list-header", "index-body", "bibliography"}
 _MOST_REPEATED = 1000  # copies of a cell or row that are written; a sheet repeats its empty ones a million times
+_MOST_COPIES = 20_000  # of cells with text in a document
 
 
 def convert_odt(data: bytes) -> Converted:
@@ -75,6 +76,7 @@ class _Package:
             self._styles = parse_xml(archive.read("styles.xml")) if "styles.xml" in names else None
             self._meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
         self._left_out = Counter[str]()
+        self._copies = 0
 
     def body(self, kind: str) -> Any:
         """Return the element that contains the document."""
@@ -198,9 +200,10 @@ class _Package:
                 continue
             yield from ([] for _ in range(min(waiting, _MOST_REPEATED)))
             waiting = 0
-            if repeated > _MOST_REPEATED:
-                self._left_out["repeated row*"] += repeated - _MOST_REPEATED
-            yield from (list(cells) for _ in range(min(repeated, _MOST_REPEATED)))
+            fitting = 1 + min(repeated - 1, _MOST_REPEATED, (_MOST_COPIES - self._copies) // len(cells))
+            self._left_out["repeated row*"] += repeated - fitting
+            self._copies += (fitting - 1) * len(cells)
+            yield from (list(cells) for _ in range(fitting))
 
     def _row(self, row: Any, below: dict[int, tuple[int, str]] | None = None) -> list[str]:
         cells: list[str] = []
@@ -222,6 +225,11 @@ class _Package:
             tall = int(cell.get(f"{_TABLE}number-rows-spanned") or 1)
             if below is not None and tall > 1 and text:
                 below |= {len(cells) + step: (tall - 1, text) for step in range(min(wide, _MOST_REPEATED))}
+            if text:
+                fitting = 1 + min(repeated - 1, _MOST_REPEATED, _MOST_COPIES - self._copies)
+                self._left_out["repeated cell*"] += repeated - fitting
+                self._copies += fitting - 1
+                repeated = fitting
             cells += [text] * min(repeated, _MOST_REPEATED)
         while cells and not cells[-1]:
             cells.pop()
