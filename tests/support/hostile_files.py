@@ -147,7 +147,6 @@ def _trees() -> Iterator[tuple[str, bytes]]:
         ("stars.org", "* a *", ""),
         ("parts.mht", "From: x\nContent-Type: multipart/related; boundary=b\n\n--b\n", ""),
         ("messages.mbox", "From a@x.org Mon Jan  1 10:00:00 2024\nSubject: x\n\n", ""),
-        ("cells.ipynb", '{"cells": [{"cell_type": "code", "outputs": [{"data": {"text/html": "<b>"}}]}]}', ""),
     ):
         yield f"deep-{name}", (opening * n + "text" + closing * n).encode()
     yield "heading-of-brackets.md", b"# " + b"[" * n + b"\n\ntext\n"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _MOST_SPANNED = 1000  # rows or columns that one cell covers
 _SPAN = re.compile(r"[1-9][0-9]{0,3}")
 _MOST_CELLS = 200_000  # of a table, with those that merged cells cover
-_LAYOUT = "table, ul, ol, h1, h2, h3, h4, h5, h6, pre, blockquote"
+_LAYOUT = ["table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote"]
 
 
 def rewrite_tables(page: "Tag") -> None:
@@ -21,7 +21,7 @@ def rewrite_tables(page: "Tag") -> None:
 
     maker = BeautifulSoup("", "lxml")
     for table in page.find_all("table"):
-        if table.decomposed or table.select_one(_LAYOUT) or table.find_parent("table"):
+        if table.find(_LAYOUT) or table.find_parent("table"):
             continue
         grid = _grid(table)
         if grid is None:

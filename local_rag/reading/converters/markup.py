@@ -9,6 +9,7 @@ from local_rag.reading.converters.html_tables import rewrite_tables
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
+    from bs4.element import NavigableString
 
 _NOISE = "script, style, noscript, template, a.headerlink"
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
@@ -35,7 +36,9 @@ def remove_invisible(page: "BeautifulSoup") -> tuple[str, ...]:
         tag.decompose()
     hidden = 0
     for tag in page.select("[hidden]:not([hidden=until-found]), [style]"):
-        is_hidden = not tag.decomposed and (tag.has_attr("hidden") or _HIDING_STYLE.search(str(tag["style"])))
+        if "_decomposed" in vars(tag):  # with an element around it; bs4's own property searches all that is below
+            continue
+        is_hidden = tag.has_attr("hidden") or _HIDING_STYLE.search(str(tag["style"]))
         if is_hidden and tag.name not in {"html", "body"}:
             hidden += count_words(tag)
             tag.decompose()
@@ -44,8 +47,17 @@ def remove_invisible(page: "BeautifulSoup") -> tuple[str, ...]:
 
 def count_words(tag: "Tag") -> int:
     """Count the words of an element that are not in links: menus are links."""
-    words = len(_WORD.findall(tag.get_text(" ")))
-    return max(0, words - sum(len(_WORD.findall(link.get_text(" "))) for link in tag.find_all("a")))
+    return sum(len(_WORD.findall(text)) for text in tag.strings if not _is_linked(text, tag))
+
+
+def _is_linked(text: "NavigableString", within: "Tag") -> bool:
+    """Say whether a text is in a link."""
+    above = text.parent
+    while above is not None and above is not within:
+        if above.name == "a":
+            return True
+        above = above.parent
+    return False
 
 
 def count_images(tag: "Tag") -> int:
