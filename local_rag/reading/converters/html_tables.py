@@ -21,7 +21,7 @@ def rewrite_tables(page: "Tag") -> None:
 
     maker = BeautifulSoup("", "lxml")
     for table in page.find_all("table"):
-        if table.find(_LAYOUT) or table.find_parent("table"):
+        if table.find_parent("table") or table.find(_LAYOUT):
             continue
         grid = _grid(table)
         if grid is None:
