@@ -1,10 +1,13 @@
-"""Measure `search` and `ask` from a cold start: each command is a process of its own, with only the disk cache warm.
+"""Measure `search` and `ask` from a cold start, or `ask` with loaded models, also against an earlier version.
 
     python -m scripts.benchmarks ask --library L --question Q --json cold.json
     python -m scripts.benchmarks ask --library L --question Q --against CHECKOUT --json cold.json
+    python -m scripts.benchmarks ask --library L --dataset DATASET --most 20 --against CHECKOUT --json warm.json
 
-`--against` names a checkout of an earlier version. It indexes the same folders into a library of its own, and the two
-versions take turns. Figures are medians of `--rounds`. Run it on an idle machine.
+From cold, each command is a process of its own, with only the disk cache warm; figures are medians of `--rounds`. With
+`--dataset`, one process of each version stays open and answers its questions, evenly spread over the dataset, once
+each. `--against` names a checkout of an earlier version. It indexes the same folders into a library of its own, and the
+two versions take turns; `ratio` is this version's median divided by the earlier one's. Run it on an idle machine.
 """
 
 import argparse
@@ -16,13 +19,28 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from local_rag import Library
+from local_rag.evaluation.dataset import load_dataset
 
 ROOT = Path(__file__).parents[2]
 START = "from local_rag.cli.main import main; main()"
+# Answers the questions on its standard input, one JSON string per line; every version since 0.1 runs it.
+ANSWER = """
+import json, sys, time
+from local_rag import Library
+library = Library(sys.argv[1])
+for line in sys.stdin:
+    words, started = [], time.perf_counter()
+    answer = library.ask(json.loads(line), on_text=lambda _: words.append(time.perf_counter()), counted=False)
+    seconds = time.perf_counter() - started
+    figures = {"seconds": seconds, "first_words_seconds": (words or [started + seconds])[0] - started}
+    print(json.dumps(figures | {"tokens": answer.tokens, "answered": bool(answer.answered)}), flush=True)
+"""
 
 
 class Program:
@@ -62,6 +80,34 @@ class Program:
             "peak_mb": usage.ru_maxrss / (1024 if sys.platform == "linux" else 1024**2),
         }
 
+    @contextmanager
+    def answering(self) -> Iterator[Callable[[str], dict[str, float]]]:
+        """Yield a function that asks a process whose models stay loaded, and returns its figures."""
+        command = [*self._command[:-1], ANSWER, str(self._library)]
+        with (
+            tempfile.TemporaryFile() as log,
+            subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=self._environment, text=True
+            ) as process,
+        ):
+            assert process.stdin is not None
+            assert process.stdout is not None
+            given, taken = process.stdout, process.stdin
+
+            def ask(question: str) -> dict[str, float]:
+                taken.write(json.dumps(question) + "\n")
+                taken.flush()
+                line = given.readline()
+                if not line:
+                    log.seek(0)
+                    sys.exit(f"Asking {question!r} failed: {log.read().decode(errors='replace').strip()}")
+                return dict(json.loads(line))
+
+            try:
+                yield ask
+            finally:
+                process.stdin.close()
+
     def roots(self) -> list[str]:
         """Return the folders that the library indexes."""
         found: list[str] = json.loads(self.run("status", "--json")["output"])["roots"]
@@ -86,11 +132,48 @@ class Program:
         return bool(re.search(r"\|\s+torch$", imports, re.MULTILINE))
 
 
+def from_cold(programs: Mapping[str, Program], question: str, rounds: int) -> dict[str, dict[str, Any]]:
+    """Let the programs take turns, each command from a cold start."""
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
+    for program in programs.values():
+        program.run("search", question)  # fills the disk's cache
+    for _ in range(rounds):
+        for name, program in programs.items():
+            found[name].append(program.measure(question))
+    return {
+        name: {key: round(statistics.median(one[key] for one in rows), 3) for key in rows[0]}
+        | {"torch_imported": programs[name].imports_torch(question)}
+        for name, rows in found.items()
+    }
+
+
+def warm(programs: Mapping[str, Program], questions: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Let the programs answer the same questions by turns, with their models loaded."""
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
+    with ExitStack() as stack:
+        askers = {name: stack.enter_context(program.answering()) for name, program in programs.items()}
+        for ask in askers.values():
+            ask(questions[0])  # loads the models
+        for number, question in enumerate(questions, start=1):
+            for name, ask in askers.items():
+                found[name].append(ask(question))
+            print(f"{number} of {len(questions)}", file=sys.stderr)
+    keys = ("seconds", "first_words_seconds", "tokens")
+    return {
+        name: {f"median_{key}": round(statistics.median(one[key] for one in rows), 3) for key in keys}
+        | {"questions": len(rows), "answered": sum(one["answered"] for one in rows)}
+        for name, rows in found.items()
+    }
+
+
 def main() -> None:
     """Measure, print and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True)
-    parser.add_argument("--question", required=True)
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--question", help="measure from a cold start with this question")
+    asked.add_argument("--dataset", type=Path, help="measure with loaded models and the questions of this folder")
+    parser.add_argument("--most", type=int, default=20, help="questions of the dataset")
     parser.add_argument("--against", type=Path, help="a checkout to compare with")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
@@ -101,18 +184,20 @@ def main() -> None:
             programs["against"] = Program(arguments.against.resolve(), Path(temporary) / "library")
             profile = Library(arguments.library).settings.profile
             programs["against"].run("index", *programs[""].roots(), "--context", "headings", "--profile", profile)
-        found: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
-        for program in programs.values():
-            program.run("search", arguments.question)  # fills the disk's cache
-        for _ in range(arguments.rounds):
-            for name, program in programs.items():
-                found[name].append(program.measure(arguments.question))
-        figures: dict[str, dict[str, Any]] = {
-            name: {key: round(statistics.median(one[key] for one in rounds), 3) for key in rounds[0]}
-            | {"torch_imported": programs[name].imports_torch(arguments.question)}
-            for name, rounds in found.items()
-        }
+        if arguments.dataset:
+            usable = [one.text for one in load_dataset(arguments.dataset).questions if one.answerability]
+            chosen = [usable[number * len(usable) // arguments.most] for number in range(arguments.most)]
+            figures = warm(programs, list(dict.fromkeys(chosen)))
+        else:
+            figures = from_cold(programs, arguments.question, arguments.rounds)
     report = figures.pop("") | figures
+    if arguments.against:
+        other = report["against"]
+        report["ratio"] = {key: round(report[key] / other[key], 3) for key in other if _is_time(key) and other[key]}
     print(json.dumps(report, indent=1))
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def _is_time(key: str) -> bool:
+    return key.endswith("seconds")

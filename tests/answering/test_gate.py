@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.answering.gate import Signals, fit, probability, prompt_recipe, valid
+from local_rag.models.registry import load_registry, resolve
 from local_rag.records import Calibration
 
 NAMES = ("right", "fit", "lead")
@@ -23,6 +24,15 @@ def likely(signals: Signals, bias: float, weights: Mapping[str, float]) -> float
     found = probability(signals, calibration(bias, weights))
     assert found is not None
     return found
+
+
+def test_the_calibrations_of_the_registry_belong_to_this_prompt_and_to_the_trained_cross_encoder() -> None:
+    # When this fails, the prompt has changed: fit anew with `python -m scripts.training.fit_calibration`.
+    reranker = resolve("minilm-l6-reranker", "rerank").identity
+    shipped = [one.calibration for one in load_registry().models.values() if one.calibration]
+    assert shipped
+    for one in shipped:
+        assert one.recipe == prompt_recipe(reranker)
 
 
 def test_separable_signals_are_separated() -> None:
