@@ -54,7 +54,7 @@ SHOWN = ("recall@5", "recall@10", "recall@20", "ndcg@10")
 OMITTED = {"auto-10", "auto-50"}  # the JSON has these contexts, for a tenth and half of the chunks
 SMALL = 0.01  # a p below it is not given
 TITLES = {"ndcg@10": "nDCG@10"}
-CONTEXTS = ("none", "headings", "auto", "llm")
+CONTEXTS = ("none", "headings", "terms", "auto", "llm")
 GROWTH = {
     "chunks": "chunks",
     "index_seconds": "index s",
@@ -150,8 +150,8 @@ def _contexts(measurements: Path) -> Iterator[str]:
     yield "## What contexts are worth"
     yield prose(
         "`python -m scripts.benchmarks contexts` compares ways to write contexts, with the profile `starter`, on the "
-        "half of the questions kept for reporting. Neighbours, surroundings and headings are always used. `auto` is "
-        "`index --context auto`: without a model, it says what sets a document apart, for chunks that could be "
+        "half of the questions kept for reporting. Neighbours, surroundings and headings are always used. `terms` is "
+        "`index --context terms`: without a model, it says what sets a document apart, for chunks that could be "
         "mistaken for those of another document; `auto-25` does so for a quarter of the chunks. "
         "`lead` puts the beginning of each document before its chunks. `perfect` is what a perfect writer would say: "
         "from the facts that the look-alike set was generated from, or written by hand by someone who had not seen the "
