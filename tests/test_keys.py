@@ -119,6 +119,7 @@ def test_each_value_of_the_splitting_changes_the_split_key(tmp_path: Path) -> No
     splitting = Splitting(tokenizer, 100)
     (tmp_path / "other").write_text("two")
     changed = {**variants(splitting), "tokenizer": replace(splitting, tokenizer=tmp_path / "other")}
+    assert Indexer.split_key(changed.pop("ocr_folder")) == Indexer.split_key(splitting), "where pages are kept"
     assert distinct([Indexer.split_key(one) for one in (splitting, *changed.values())])
     (tmp_path / "other").write_text("one")
     assert Indexer.split_key(changed["tokenizer"]) == Indexer.split_key(splitting), "the same file elsewhere"
@@ -132,7 +133,7 @@ def test_keys_are_made_of_these_values(tmp_path: Path) -> None:
     (key,) = vector_keys(MODEL, "passage", "context")
     assert key == sha256(embedder_identity(MODEL), "passage", "context")
     assert context_plan("m") == json.dumps(["m", PROMPT, 1536, 80])
-    assert index_recipe(KeywordTuning(), VectorTuning()) == sha256("rows", 2, TOKENS_VERSION, 8, 0.35)
+    assert index_recipe(KeywordTuning(), VectorTuning()) == sha256("rows", 3, TOKENS_VERSION, 8, 0.35)
     (tmp_path / "tokenizer.json").write_text("one")
     key = Indexer.split_key(Splitting(tmp_path / "tokenizer.json", 145))
     assert key == f'["auto", 145, 0, "7692c3ad3540bb80", {READING_VERSION}]'

@@ -19,17 +19,17 @@ from local_rag.store.database import Store
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeGenerator, QuickWorkers, generating
 
-SUMMARY = "This document deals with zeppelins in 97 sheds."
+SUMMARY = "This document deals with zeppelins in sheds."
 ASKED, PLAIN = "Which document deals with zeppelins?", "When does the boat leave?"
 
 
 class SummingUp(QuickWorkers):
-    """Write of every document that it deals with zeppelins, in so many sheds."""
+    """Write of every document that it deals with zeppelins."""
 
     def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Generator[WrittenContext]:
         for job in jobs:
             whole = job.opening == "This document"
-            yield WrittenContext(job.key, "This document deals with zeppelins in 97 sheds." if whole else "Part.")
+            yield WrittenContext(job.key, SUMMARY if whole else "Part.")
 
 
 def rows_of(library: Library) -> set[int]:
@@ -39,7 +39,7 @@ def rows_of(library: Library) -> set[int]:
 
 @pytest.fixture
 def library(documents: Path) -> Iterator[Library]:
-    parts = replace(QUICK, make_workers=SummingUp, open_engine=generating(FakeGenerator(lambda _: "In 97 sheds.")))
+    parts = replace(QUICK, make_workers=SummingUp, open_engine=generating(FakeGenerator(lambda _: "Zeppelins in sheds.")))
     with Library(".local-rag", parts=parts, profile="tiny", context="llm") as library:
         library.index([documents])
         yield library
@@ -49,7 +49,7 @@ def test_each_document_has_a_row_that_is_found_by_what_a_model_wrote_about_it(li
     found = library.search(ASKED, rerank=False)
     whole = [passage for passage in found if passage.kind == "document"]
     assert {Path(one.path).name for one in whole} == {"boat.txt", "ireland.md", "leave.md"}
-    assert {one.context for one in whole} == {SUMMARY}
+    assert {one.sentence for one in whole} == {SUMMARY}
     assert found[0].kind == "document", "no chunk says anything of zeppelins"
     assert all((one.line, one.start, one.end) == (1, 0, 0) for one in whole)
 
@@ -69,9 +69,9 @@ def test_what_a_model_wrote_is_shown_marked_and_never_supports_a_sentence(librar
     assert any(marked in prompt for prompt in generator.prompts)
     assert answer.read[0].kind == "document"
     assert not answer.answered
-    assert "97" not in answer.text
-    found = Attributor(ASKED, whole_sources(ASKED, [answer.read])).attribute("In 97 sheds.")
-    assert (found.units, found.missing) == ((), ("97",))
+    assert "sheds" not in answer.text
+    found = Attributor(ASKED, whole_sources(ASKED, [answer.read])).attribute("Zeppelins in sheds.")
+    assert found.units == ()
 
 
 def test_filters_hold_for_documents_too(library: Library) -> None:
@@ -111,6 +111,6 @@ def test_without_a_context_model_first_sentences_and_outline_serve(documents: Pa
 
 
 def test_a_passage_of_a_document_is_not_taken_for_its_words_when_printed() -> None:
-    passage = Passage(1, "a.md", "T", "Words.", "This document is.", "llm", (), None, 1, None, 1.0, kind="document")
+    passage = Passage(1, "a.md", "T", "Words.", "", "This document is.", (), None, 1, None, 1.0, kind="document")
     assert "summary by the model: This document is." in passage_as_lines(passage)
     assert passage_as_dict(passage)["kind"] == "document"
