@@ -1,7 +1,7 @@
 """What the program says about itself: settings, commands, profiles and the states that `repair` handles."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, get_args, get_origin
 
 import click
@@ -17,6 +17,7 @@ from scripts.docs.markdown import table
 from scripts.docs.packages import PACKAGE, docstring_of
 
 COLUMNS = 80
+IN_README = ("tiny", "starter", "small", "laptop")
 
 
 def settings_page() -> str:
@@ -100,11 +101,18 @@ def _command_paths(command: click.Command, path: tuple[str, ...]) -> Iterator[tu
             yield from _command_paths(child, (*path, name))
 
 
-def profiles_table() -> str:
-    """Show the models of each profile, and what they need of memory and disk."""
+def readme_profiles() -> str:
+    """Show the profiles that README names."""
+    return profiles_table(IN_README)
+
+
+def profiles_table(only: Collection[str] = ()) -> str:
+    """Show the models of each profile, or of `only` some, and what they need of memory and disk."""
     registry = load_registry()
     rows = []
     for profile, roles in registry.profiles.items():
+        if only and profile not in only:
+            continue
         entries = {role: registry.models[name] for role, name in roles.items()}
         disk = sum(entry.bytes for entry in {entry.name: entry for entry in entries.values()}.values())
         memory = memory_needed({role: entry.bytes for role, entry in entries.items()})

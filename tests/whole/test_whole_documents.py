@@ -39,7 +39,7 @@ def rows_of(library: Library) -> set[int]:
 
 @pytest.fixture
 def library(documents: Path) -> Iterator[Library]:
-    parts = replace(QUICK, make_workers=SummingUp, open_engine=generating(FakeGenerator(lambda _: "Zeppelins in sheds.")))
+    parts = replace(QUICK, make_workers=SummingUp, open_engine=generating(FakeGenerator(lambda _: "In the sheds.")))
     with Library(".local-rag", parts=parts, profile="tiny", context="llm") as library:
         library.index([documents])
         yield library
@@ -70,7 +70,7 @@ def test_what_a_model_wrote_is_shown_marked_and_never_supports_a_sentence(librar
     assert answer.read[0].kind == "document"
     assert not answer.answered
     assert "sheds" not in answer.text
-    found = Attributor(ASKED, whole_sources(ASKED, [answer.read])).attribute("Zeppelins in sheds.")
+    found = Attributor(ASKED, whole_sources(ASKED, [answer.read])).attribute("In the sheds.")
     assert found.units == ()
 
 
