@@ -54,9 +54,9 @@ def test_each_part_of_a_question_has_a_request() -> None:
 
 
 def test_a_summary_by_a_model_is_marked_as_such() -> None:
-    whole = passage("# Boat", kind="document", context="About\nboats.")
+    whole = passage("# Boat", kind="document", sentence="About\nboats.")
     assert "(Summary, not in the words of the document: About boats.)\n# Boat\n" in prompt("When?", whole)[0]
-    assert "About" not in prompt("When?", passage("At seven.", context="About boats."))[0]
+    assert "About" not in prompt("When?", passage("At seven.", sentence="About boats."))[0]
 
 
 def test_a_worse_source_is_left_out_before_a_better_one() -> None:
