@@ -22,22 +22,26 @@ from tests.fakes import passage
 
 _NEEDED = ("fastapi", "sse_starlette", "starlette_context")
 pytestmark = [
-    pytest.mark.rest,
+    pytest.mark.integration,
     pytest.mark.skipif(
         not all(importlib.util.find_spec(name) for name in _NEEDED), reason="no llama-cpp-python[server]"
     ),
 ]
-MODEL = resolve("qwen2.5-coder-1.5b-instruct", "answer")
 BOAT = passage("The boat leaves the harbour at seven and carries twelve people. It returns at nine in the evening.")
 QUESTIONS = ("When does the boat leave the harbour?", "How many people does the boat carry?", "When does it return?")
 
 
+@pytest.fixture(scope="module")
+def weights() -> Path:
+    return resolve("qwen2.5-coder-1.5b-instruct", "answer").path
+
+
 @pytest.fixture(scope="module", params=[True, False], ids=["with odds", "without odds"])
-def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, bool]]:
+def server(request: pytest.FixtureRequest, weights: Path) -> Iterator[tuple[str, bool]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "llama_cpp.server", "--model", str(MODEL.path), "--model_alias", "smollm2"]
+    command = [sys.executable, "-m", "llama_cpp.server", "--model", str(weights), "--model_alias", "smollm2"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--n_ctx", "4096", "--logits_all", str(request.param)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
@@ -50,11 +54,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, bool]]:
             process.terminate()
 
 
-def test_the_same_answer_as_in_this_process(server: tuple[str, bool]) -> None:
+def test_the_same_answer_as_in_this_process(server: tuple[str, bool], weights: Path) -> None:
     url, odds = server
-    assert isinstance(MODEL.path, Path)
     engine = ExternalEngine(parse_engine(url), context_tokens=answer_room)
-    with open_engine(MODEL.path, context_tokens=answer_room) as generator:
+    with open_engine(weights, context_tokens=answer_room) as generator:
         for question in QUESTIONS:
             sources = whole_sources(question, [[BOAT]])
             here, there = (Answerer(one).draft(question, sources) for one in (generator, engine))
