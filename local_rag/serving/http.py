@@ -1,7 +1,6 @@
 """What the interfaces over HTTP share: streams of events, the status of an error, and who has gone."""
 
 import asyncio
-import ipaddress
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeAlias, TypeVar
@@ -46,17 +45,6 @@ def status_of(error: BaseException) -> int:
 def client_of(scope: Mapping[str, Any]) -> str:
     """Return the address of the client."""
     return str((scope.get("client") or ("unknown", 0))[0])
-
-
-def client_key(address: str) -> str:
-    """Return what limits count a client by: its address, or the /64 network of one of IPv6, which one client owns."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, ipaddress.IPv4Address) or parsed.ipv4_mapped:
-        return str(getattr(parsed, "ipv4_mapped", None) or parsed)
-    return str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
 async def unless_gone(receive: Callable[[], Any], outcome: Awaitable[T]) -> T:

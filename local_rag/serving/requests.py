@@ -1,5 +1,6 @@
 """What an interface asks of a library: a search or an answer."""
 
+import ipaddress
 from dataclasses import dataclass, field
 
 from local_rag.errors import QuestionError
@@ -16,6 +17,17 @@ class Caller:
 
     address: str
     route: str
+
+
+def client_key(address: str) -> str:
+    """Return what limits count a client by: its address, or the /64 network of one of IPv6, which one client owns."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address) or parsed.ipv4_mapped:
+        return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+    return str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

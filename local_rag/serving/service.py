@@ -11,7 +11,7 @@ from local_rag.serving.answers import answer
 from local_rag.serving.audit import audit
 from local_rag.serving.history import Conversations
 from local_rag.serving.job import Job
-from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, SearchRequest, ServedAnswer
+from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, SearchRequest, ServedAnswer, client_key
 from local_rag.serving.threads import Threads
 from local_rag.serving.worker import LibraryWorker
 
@@ -112,14 +112,14 @@ class WorkerService:
                 check=job.check,
             )
 
-        return Job(work, caller.address)
+        return Job(work, client_key(caller.address))
 
     def _ask_job(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
         def work(library: Library, job: Job[ServedAnswer]) -> ServedAnswer:
             self._audit(library, request.question, caller)
             return answer(library, job, request, self.history, cached=self.caches_answers)
 
-        return Job(work, caller.address)
+        return Job(work, client_key(caller.address))
 
 
 class LocalService(WorkerService):

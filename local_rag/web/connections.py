@@ -7,7 +7,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from local_rag.serving.http import client_key
+from local_rag.serving.requests import client_key
 
 _REQUEST_SECONDS = 10.0
 _RESERVED = 128  # descriptors for files, models and the library

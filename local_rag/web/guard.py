@@ -14,7 +14,8 @@ from urllib.parse import quote
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from local_rag.offline import is_loopback
-from local_rag.serving.http import LateBodyError, TooLargeError, client_key, client_of
+from local_rag.serving.http import LateBodyError, TooLargeError, client_of
+from local_rag.serving.requests import client_key
 from local_rag.web.access import Access, Buckets
 
 POLICY = (

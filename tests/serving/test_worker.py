@@ -180,6 +180,16 @@ def test_one_client_cannot_fill_the_queue(owned: LibraryWorker, slow: Slow) -> N
     assert search(owned, "boat", client="second")
 
 
+def test_the_addresses_of_one_ipv6_network_are_one_client_of_the_queue(owned: LibraryWorker, slow: Slow) -> None:
+    ask(owned, QUESTION, client="2001:db8::1")
+    assert slow.going.wait(30)
+    for number in range(MAX_WAITING_OF_ONE):
+        search(owned, "boat", client=f"2001:db8::{number:x}")
+    with pytest.raises(BusyError, match="waiting"):
+        search(owned, "boat", client="2001:db8::ffff")
+    assert search(owned, "boat", client="2001:db8:0:1::1")
+
+
 def test_a_job_that_fails_ends_nothing_else(owned: LibraryWorker) -> None:
     def fail(_library: Library, _job: object) -> None:
         raise ZeroDivisionError

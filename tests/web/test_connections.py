@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from local_rag.serving.http import client_key
+from local_rag.serving.requests import client_key
 from local_rag.web.app import make_app
 from local_rag.web.connections import Connections, most_connections
 from tests.support import served
