@@ -9,7 +9,6 @@ import json
 import re
 import secrets
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -311,6 +310,8 @@ class _Connection(http.client.HTTPConnection):
         else:
             super().connect()
         if self._address.tls:
+            import ssl  # a Python behind an air gap may lack it, and no other engine needs it
+
             self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self._address.host)
         self._opened = self.sock
 

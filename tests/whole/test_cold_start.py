@@ -52,3 +52,12 @@ def test_searching_and_indexing_import_neither_torch_nor_transformers(library: P
 def test_help_imports_nothing_of_weight() -> None:
     modules = imported("--help")
     assert modules.isdisjoint({"numpy", "pydantic", "faiss", "onnxruntime", "bm25s", *HEAVY})
+
+
+def test_indexing_and_searching_need_no_ssl(documents: Path, tmp_path: Path) -> None:
+    # The Python on the other side of an air gap may be built without it.
+    start = "import sys; sys.modules['_ssl'] = None; from local_rag.cli.main import main; main()"
+    for command in (["index", str(documents), "--profile", "tiny"], ["search", "boat"]):
+        arguments = [sys.executable, "-P", "-c", start, *command, "--library", str(tmp_path / "library")]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
