@@ -15,7 +15,6 @@ from local_rag.records import Answer, Outcome, Passage, heading_path
 from local_rag.retrieval.marking import Piece, mark
 from local_rag.web.markup import show_answer
 
-STAGES = ("dense", "keyword", "fused", "rerank")
 # What a page says of a document whose file is in this state.
 STATES: dict[SeenState, str] = {
     "same": "",
