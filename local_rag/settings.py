@@ -134,6 +134,22 @@ class Settings(BaseSettings):
         description="the search engine that holds the index, as `qdrant:https://HOST:PORT/NAME`; empty: the library "
         "folder",
     )
+    search_engine_ca: str = Field(
+        default="",
+        description="a PEM file with the certificates of the authority that signed the search engine's; empty: those "
+        "that the system trusts",
+    )
+    search_engine_certificate: str = Field(
+        default="", description="a PEM file with the certificate that identifies this machine to the search engine"
+    )
+    search_engine_key_file: str = Field(
+        default="", description="the PEM file with the private key of `search_engine_certificate`, without a password"
+    )
+    search_engine_http: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
+        default=(),
+        description="the other machines that `search_engine` may reach over http; texts and vectors then go there "
+        "unencrypted",
+    )
     publish_seconds: float = Field(
         default=600.0,
         gt=0,

@@ -10,6 +10,16 @@ from local_rag.offline import Cluster, Network
 from local_rag.settings import Settings
 
 _PORT = 6379
+# What a cluster may use; 100.64.0.0/10 is shared by the customers of one provider, or by the machines of an overlay.
+_PRIVATE = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10"),
+            *("::1/128", "fc00::/7", "fe80::/10"),
+        ),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,7 @@ def private_addresses(host: str) -> frozenset[str]:
     for address in found:
         number = ipaddress.ip_address(address.partition("%")[0])
         number = getattr(number, "ipv4_mapped", None) or number
-        if not number.is_private or number.is_unspecified:
+        if not any(number in network for network in _PRIVATE if network.version == number.version):
             raise ClusterError(
                 f"{host} has the public address {address}; a cluster may use private networks only, so set a "
                 "private address."

@@ -2,30 +2,31 @@
 
 from collections.abc import Callable, Mapping
 
+from local_rag.cluster.engines.access import Access
 from local_rag.cluster.engines.qdrant_indexes import QdrantIndexes
 from local_rag.cluster.hosts import engine_of, not_an_engine
 from local_rag.index.protocol import Indexes
 from local_rag.settings import Settings
 
 # By the kind of engine with which the setting begins: `qdrant:https://HOST:PORT/NAME`.
-ENGINES: Mapping[str, Callable[[str], Indexes]] = {"qdrant": QdrantIndexes}
+ENGINES: Mapping[str, Callable[..., Indexes]] = {"qdrant": QdrantIndexes}
 
 
 def indexes_of(settings: Settings, local: Indexes) -> Indexes:
     """Return the indexes in the search engine if the settings name one, else the local ones."""
-    return _indexes_in(settings.search_engine) if settings.search_engine else local
+    return _indexes_in(settings) if settings.search_engine else local
 
 
-def _indexes_in(setting: str) -> Indexes:
-    kind = engine_of(setting).kind
+def _indexes_in(settings: Settings) -> Indexes:
+    kind = engine_of(settings.search_engine).kind
     if kind not in ENGINES:
-        raise not_an_engine(setting)
-    return ENGINES[kind](setting)
+        raise not_an_engine(settings.search_engine)
+    return ENGINES[kind](settings.search_engine, access=Access.of(settings))
 
 
 def check_engine(settings: Settings) -> tuple[str, list[str]]:
     """Return a sentence about the library in the search engine, and what is wrong with it."""
-    live = _indexes_in(settings.search_engine).live()
+    live = _indexes_in(settings).live()
     if live is None:
         return f"{settings.search_engine} answers and holds no library of that name yet", []
     return f"{settings.search_engine} holds {live.stamp}, {live.manifest['chunks']:,} chunks", live.damage()

@@ -1,16 +1,13 @@
 """A client of Qdrant that adds the key, turns errors into sentences and waits while the engine restarts."""
 
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
+from local_rag.cluster.engines.access import KEY, Access
 from local_rag.cluster.hosts import Engine, private_addresses
 from local_rag.errors import ClusterError
-from local_rag.offline import is_loopback
 
-KEY, KEY_FILE = "LOCAL_RAG_QDRANT_KEY", "LOCAL_RAG_QDRANT_KEY_FILE"
 _TIMEOUT_SECONDS = 60
 _PATIENCE_SECONDS = 40.0  # to wait for an engine that does not answer during a write
 _NOT_FOUND = 404
@@ -18,28 +15,15 @@ _NOT_FOUND = 404
 Result = TypeVar("Result")
 
 
-def _key() -> str | None:
-    """Read the key from the environment, or from the file that the environment names."""
-    if key := os.environ.get(KEY, "").strip():
-        return key
-    named = os.environ.get(KEY_FILE, "")
-    if not named:
-        return None
-    try:
-        return Path(named).expanduser().read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
-        raise ClusterError(f"The key file {named} cannot be read ({error}); correct {KEY_FILE}.") from None
-
-
 class Client:
     """Call Qdrant; `models` holds the records of its protocol."""
 
-    def __init__(self, engine: Engine, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, engine: Engine, access: Access = Access(), *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self.engine, self._sleep = engine, sleep
         private_addresses(engine.host)
-        key = _key()
-        if key and engine.url.startswith("http:") and not is_loopback(engine.host):
-            raise ClusterError(f"The key would go to {engine.url} unencrypted; use https in `search_engine`.")
+        verification = access.verification(engine)
         try:
             import qdrant_client
             from qdrant_client.http import exceptions
@@ -53,11 +37,12 @@ class Client:
         self._errors: Any = exceptions
         self._client = qdrant_client.QdrantClient(
             url=engine.url,
-            api_key=key,
+            api_key=access.key(),
             timeout=_TIMEOUT_SECONDS,
             check_compatibility=False,
             prefer_grpc=False,
             trust_env=False,
+            verify=verification,
         )
 
     def call(self, method: str, *arguments: Any, **named: Any) -> Any:
@@ -65,6 +50,8 @@ class Client:
         try:
             return getattr(self._client, method)(*arguments, **named)
         except self._errors.ResponseHandlingException as error:
+            if refused := _refused(str(error)):
+                raise ClusterError(f"The connection to {self.engine.url} is refused: {refused}.") from None
             raise EngineAwayError(
                 f"No search engine answers at {self.engine.url} ({error}); start it, or correct the setting "
                 "`search_engine`."
@@ -92,6 +79,26 @@ class Client:
                     raise
                 self._sleep(pause)
                 waited, pause = waited + pause, min(2 * pause, 5.0)
+
+
+# What OpenSSL says, and what it means here.
+_REFUSALS = {
+    "certificate has expired": "its certificate has expired; renew it on the server",
+    "certificate is not yet valid": "its certificate is not valid yet; compare the clocks of both machines",
+    "mismatch": "its certificate names another host; use that name in `search_engine`",
+    "doesn't match": "its certificate names another host; use that name in `search_engine`",
+    "CERTIFICATE_VERIFY_FAILED": "no authority that is trusted here has signed its certificate; set `search_engine_ca` "
+    "to the certificate of the authority",
+    "CERTIFICATE_REQUIRED": "it wants to know this machine; set `search_engine_certificate` and "
+    "`search_engine_key_file`",
+    "UNKNOWN_CA": "it does not know who signed `search_engine_certificate`; use one that it trusts",
+    "WRONG_VERSION_NUMBER": "it does not speak TLS; correct the scheme in `search_engine`",
+}
+
+
+def _refused(said: str) -> str:
+    """Return why TLS refuses a connection, empty if something else is wrong."""
+    return next((meaning for words, meaning in _REFUSALS.items() if words in said), "")
 
 
 class EngineAwayError(ClusterError):

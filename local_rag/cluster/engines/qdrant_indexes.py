@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from local_rag.cluster.engines.access import Access
 from local_rag.cluster.engines.client import Client
 from local_rag.cluster.engines.qdrant_index import DENSE, MANIFEST, WORDS, QdrantIndex, facts_of, payload_of
 from local_rag.cluster.engines.sparse_vectors import PostingRow, chunk_vector, posting_rows, statistics_of
@@ -31,9 +32,16 @@ _POSITION_BITS = 24  # for the position of a chunk in its document
 class QdrantIndexes:
     """The generations of one library. Only those made by `over` can publish: they copy its passages."""
 
-    def __init__(self, setting: str, passages: PassageStore | None = None, *, client: Client | None = None) -> None:
+    def __init__(
+        self,
+        setting: str,
+        passages: PassageStore | None = None,
+        *,
+        access: Access = Access(),
+        client: Client | None = None,
+    ) -> None:
         self._setting, self._passages = setting, passages
-        self._client = client or Client(engine_of(setting))
+        self._client = client or Client(engine_of(setting), access)
         self._name = self._client.engine.name
 
     def over(self, passages: PassageStore) -> "QdrantIndexes":

@@ -1,0 +1,144 @@
+"""The search engine over TLS with a site's own authority, and everything that is refused, as one sentence each."""
+
+import ssl
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_rag.cluster.engines.access import Access
+from local_rag.cluster.engines.choice import indexes_of
+from local_rag.cluster.engines.client import Client, EngineAwayError
+from local_rag.cluster.hosts import engine_of, private_addresses
+from local_rag.errors import ClusterError
+from local_rag.index.generations import Generations
+from local_rag.settings import resolve_settings
+
+pytest.importorskip("qdrant_client", reason="the extra [cluster] is not installed")
+pytest.importorskip("cryptography", reason="the extra [cluster] is not installed")
+
+from tests.support.certificates import Authority
+
+ANSWER = b'{"result":{"aliases":[]},"status":"ok","time":0.0}'
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(ANSWER)))
+        self.end_headers()
+        self.wfile.write(ANSWER)
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+class Server:
+    """An engine behind TLS; with `clients`, only those that this authority knows may connect."""
+
+    def __init__(self, certificate: tuple[Path, Path], clients: Path | None = None) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        if clients:
+            context.load_verify_locations(clients)
+            context.verify_mode = ssl.CERT_REQUIRED
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+        self.server.handle_error = lambda *_: None  # type: ignore[method-assign]  the client tells what is wrong
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.setting = f"qdrant:https://127.0.0.1:{self.server.server_port}/handbook"
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@pytest.fixture
+def serve() -> Iterator[Any]:
+    running = list[Server]()
+
+    def start(*arguments: Any) -> Server:
+        running.append(Server(*arguments))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.server.shutdown()
+        one.server.server_close()
+
+
+def test_an_engine_with_a_certificate_of_the_site_answers(tmp_path: Path, authority: Authority, serve: Any) -> None:
+    server = serve(authority.issue("engine"))
+    settings = resolve_settings(tmp_path, search_engine=server.setting, search_engine_ca=str(authority.ca))
+    assert indexes_of(settings, Generations(tmp_path)).live_name() == ""
+
+
+def test_an_authority_that_the_system_does_not_know_is_one_sentence(authority: Authority, serve: Any) -> None:
+    server = serve(authority.issue("engine"))
+    waited = list[float]()
+    with pytest.raises(ClusterError, match="set `search_engine_ca`") as raised:
+        Client(engine_of(server.setting), sleep=waited.append).insist("get_aliases")
+    assert not isinstance(raised.value, EngineAwayError)
+    assert not waited, "a wrong certificate does not become a right one"
+
+
+def test_another_authority_and_an_expired_certificate_are_one_sentence(authority: Authority, serve: Any) -> None:
+    access = Access(ca=str(authority.ca))
+    other = Authority(authority.folder, "Another CA")
+    for certificate, said in (
+        (other.issue("foreign"), "no authority that is trusted here"),
+        (authority.issue("old", days=-1), "has expired"),
+        (authority.issue("elsewhere", address="10.0.0.9"), "names another host"),
+    ):
+        with pytest.raises(ClusterError, match=said):
+            Client(engine_of(serve(certificate).setting), access).call("get_aliases")
+
+
+def test_an_engine_that_wants_a_certificate_is_shown_one(authority: Authority, serve: Any) -> None:
+    server = serve(authority.issue("engine"), authority.ca)
+    certificate, key = authority.issue("client")
+    known = Access(ca=str(authority.ca), certificate=str(certificate), key_file=str(key))
+    assert Client(engine_of(server.setting), known).call("get_aliases").aliases == []
+    with pytest.raises(ClusterError, match="search_engine_certificate"):
+        Client(engine_of(server.setting), Access(ca=str(authority.ca))).call("get_aliases")
+    with pytest.raises(ClusterError, match="belong together"):
+        Client(engine_of(server.setting), replace(known, key_file=""))
+    key.chmod(0o644)
+    with pytest.raises(ClusterError, match="chmod 600"):
+        Client(engine_of(server.setting), known)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no certificate"])
+def test_a_file_that_is_no_certificate_is_one_sentence(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ClusterError, match=r"search_engine_ca"):
+        Client(engine_of("qdrant:https://127.0.0.1/x"), Access(ca=str(path)))
+
+
+def test_http_to_another_machine_has_to_be_named() -> None:
+    engine = engine_of("qdrant:http://10.0.0.9/x")
+    with pytest.raises(ClusterError, match="use https in `search_engine`, or name 10.0.0.9"):
+        Client(engine)
+    assert Client(engine, Access(http=frozenset({"10.0.0.9"}))).engine == engine
+    assert Client(engine_of("qdrant:http://127.0.0.1/x"))
+
+
+def test_a_key_never_goes_over_http_to_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RAG_QDRANT_KEY", "secret")
+    with pytest.raises(ClusterError, match="use https"):
+        Client(engine_of("qdrant:http://10.0.0.9/x"), Access(http=frozenset({"10.0.0.9"})))
+
+
+def test_private_networks_are_those_that_no_public_router_knows() -> None:
+    for address in ("10.0.0.5", "100.64.0.5", "fd00::1", "169.254.1.1", "::ffff:10.0.0.5", "127.0.0.1"):
+        assert private_addresses(address) == {address}
+    for address in ("192.0.2.1", "198.18.0.1", "240.0.0.1", "0.0.0.0", "8.8.8.8", "2001:db8::1"):  # noqa: S104
+        with pytest.raises(ClusterError, match="public address"):
+            private_addresses(address)
