@@ -37,6 +37,10 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None: ...
 
 
+class Quiet(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None: ...  # the client tells what is wrong
+
+
 class Server:
     """An engine behind TLS; with `clients`, only those that this authority knows may connect."""
 
@@ -46,9 +50,8 @@ class Server:
         if clients:
             context.load_verify_locations(clients)
             context.verify_mode = ssl.CERT_REQUIRED
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = Quiet(("127.0.0.1", 0), Handler)
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
-        self.server.handle_error = lambda *_: None  # type: ignore[method-assign]  the client tells what is wrong
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.setting = f"qdrant:https://127.0.0.1:{self.server.server_port}/handbook"
 
@@ -124,7 +127,7 @@ def test_a_file_that_is_no_certificate_is_one_sentence(tmp_path: Path, content: 
 
 def test_http_to_another_machine_has_to_be_named() -> None:
     engine = engine_of("qdrant:http://10.0.0.9/x")
-    with pytest.raises(ClusterError, match="use https in `search_engine`, or name 10.0.0.9"):
+    with pytest.raises(ClusterError, match=r"use https in `search_engine`, or name 10\.0\.0\.9"):
         Client(engine)
     assert Client(engine, Access(http=frozenset({"10.0.0.9"}))).engine == engine
     assert Client(engine_of("qdrant:http://127.0.0.1/x"))
@@ -139,6 +142,6 @@ def test_a_key_never_goes_over_http_to_another_machine(monkeypatch: pytest.Monke
 def test_private_networks_are_those_that_no_public_router_knows() -> None:
     for address in ("10.0.0.5", "100.64.0.5", "fd00::1", "169.254.1.1", "::ffff:10.0.0.5", "127.0.0.1"):
         assert private_addresses(address) == {address}
-    for address in ("192.0.2.1", "198.18.0.1", "240.0.0.1", "0.0.0.0", "8.8.8.8", "2001:db8::1"):  # noqa: S104
+    for address in ("192.0.2.1", "198.18.0.1", "240.0.0.1", "0.0.0.0", "8.8.8.8", "2001:db8::1"):
         with pytest.raises(ClusterError, match="public address"):
             private_addresses(address)

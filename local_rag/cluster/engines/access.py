@@ -96,6 +96,9 @@ class Access:
             raise ClusterError(f"The key file {named} cannot be read ({error}); correct {KEY_FILE}.") from None
 
 
+DIRECT = Access()  # with the certificates that the system trusts
+
+
 def _existing(setting: str, path: str) -> Path:
     """Return the path of a readable file; raise ClusterError for any other."""
     file = Path(path).expanduser()

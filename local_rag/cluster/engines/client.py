@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from local_rag.cluster.engines.access import KEY, Access
+from local_rag.cluster.engines.access import DIRECT, KEY, Access
 from local_rag.cluster.hosts import Engine, private_addresses
 from local_rag.errors import ClusterError
 
@@ -18,9 +18,7 @@ Result = TypeVar("Result")
 class Client:
     """Call Qdrant; `models` holds the records of its protocol."""
 
-    def __init__(
-        self, engine: Engine, access: Access = Access(), *, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, engine: Engine, access: Access = DIRECT, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self.engine, self._sleep = engine, sleep
         private_addresses(engine.host)
         verification = access.verification(engine)

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from local_rag.cluster.engines.access import Access
+from local_rag.cluster.engines.access import DIRECT, Access
 from local_rag.cluster.engines.client import Client
 from local_rag.cluster.engines.qdrant_index import DENSE, MANIFEST, WORDS, QdrantIndex, facts_of, payload_of
 from local_rag.cluster.engines.sparse_vectors import PostingRow, chunk_vector, posting_rows, statistics_of
@@ -37,7 +37,7 @@ class QdrantIndexes:
         setting: str,
         passages: PassageStore | None = None,
         *,
-        access: Access = Access(),
+        access: Access = DIRECT,
         client: Client | None = None,
     ) -> None:
         self._setting, self._passages = setting, passages
