@@ -12,8 +12,10 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import LibraryError
+from local_rag.indexing.distinction import terms_of
 from tests.fakes import EMBEDS_QUICKLY
 from tests.whole.crash.harness import (
+    MOST,
     QUESTIONS,
     Trial,
     build_faults,
@@ -22,6 +24,7 @@ from tests.whole.crash.harness import (
     kill_repeatedly,
     small_disk,
     was_killed,
+    write_document,
     write_documents,
     write_lists,
 )
@@ -42,6 +45,15 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def trial(tmp_path: Path, faults: Path) -> Trial:
     return Trial(tmp_path / "trial", faults)
+
+
+def test_nothing_sets_the_documents_apart(tmp_path: Path) -> None:
+    found = set()
+    for number in range(MOST):
+        for revision in (0, number, MOST - 1):
+            write_document(tmp_path / "one.md", number, revision)
+            found.add(frozenset(terms_of("House rules", (tmp_path / "one.md").read_text()).written))
+    assert len(found) == 1
 
 
 def test_nothing_finished_is_lost_when_the_run_is_killed(trial: Trial) -> None:
