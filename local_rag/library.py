@@ -9,7 +9,6 @@ from threading import RLock
 from typing import Any, Self
 
 from local_rag.answering.answerer import Answerer, answer_room
-from local_rag.answering.conversation import Conversation
 from local_rag.answering.gate import valid
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
@@ -17,6 +16,7 @@ from local_rag.answering.selection import shown_of
 from local_rag.cluster.engines.choice import indexes_of
 from local_rag.cluster.hosts import network_of
 from local_rag.cluster.workers.ray_workers import workers_of
+from local_rag.conversation import Conversation
 from local_rag.display import Name, names_below
 from local_rag.errors import LibraryError, StoppedError
 from local_rag.files import DEFAULT_FOLDER, LOCAL_DISK, Disk

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from local_rag.answering.conversation import Conversation
 from local_rag.cli.ask import remarks
 from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option, open_library
 from local_rag.cli.search import NO_MATCHING_DOCUMENT, location_as_text, passage_as_text
+from local_rag.conversation import Conversation
 from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError, MissingError
 from local_rag.files import write_whole

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from local_rag.answering.conversation import reply_to_greeting
+from local_rag.conversation import reply_to_greeting
 from local_rag.display import Name, one_line, passage_as_dict, printable_json
 from local_rag.errors import LocalRagError, MissingError, QuestionError
 from local_rag.files import DEFAULT_FOLDER

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 
-from local_rag.answering.conversation import FORGOTTEN, Conversation
 from local_rag.answering.recipe import answer_recipe
+from local_rag.conversation import FORGOTTEN, Conversation
 from local_rag.errors import LibraryError, MissingError
 from local_rag.index.protocol import content_key
 from local_rag.keys import key_of

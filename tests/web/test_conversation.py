@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from local_rag.answering.conversation import FORGOTTEN
+from local_rag.conversation import FORGOTTEN
 from local_rag.library import Library
 from local_rag.store.history import History
 from local_rag.store.history_file import HISTORY_FILE

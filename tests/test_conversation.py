@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local_rag.answering.conversation import FORGOTTEN, NOT_KEPT, Conversation, reply_to_greeting
+from local_rag.conversation import FORGOTTEN, NOT_KEPT, Conversation, reply_to_greeting
 from local_rag.errors import LibraryError, MissingError
 from local_rag.records import Answer, AskOptions, Citation, Filters, Provenance
 from local_rag.store.history import History
