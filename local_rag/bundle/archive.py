@@ -141,19 +141,86 @@ def _read_long_path(record: bytes) -> str:
 
 
 def read_manifest(name: str, size: int, read: Callable[[], Iterator[bytes]]) -> Dict[str, Any]:
-    """Read the manifest, which is the first member of the archive."""
+    """Read and check the manifest, which is the first member of the archive."""
     if name != MANIFEST or size > _LARGEST_MANIFEST:
         raise BundleError("integrity", "The archive does not start with its manifest.")
     try:
         manifest = json.loads(b"".join(read()).decode("utf-8"))
-        valid = manifest["format"] == FORMAT and all(
-            isinstance(manifest[field], kind)
-            for field, kind in (("id", str), ("platform", dict), ("members", list), ("version", str))
-        )
-        paths = [member["path"] for member in manifest["members"]]
-        valid = valid and len(set(paths)) == len(paths) and MANIFEST not in paths
-    except (ValueError, KeyError, TypeError, RecursionError):
-        valid = False
-    if not valid:
-        raise BundleError("integrity", "The manifest is damaged or from a later local-rag; copy the bundle again.")
+        if isinstance(manifest, dict) and manifest.get("format") != FORMAT:
+            raise BundleError("integrity", "The bundle has another format; verify it with the verify.py beside it.")
+        wrong = wrong_field(manifest)
+    except (ValueError, RecursionError):
+        wrong = "its text"
+    if wrong:
+        raise BundleError("integrity", "The manifest is damaged at %s; copy the bundle again." % ascii(wrong))
     return dict(manifest)
+
+
+_VERSION = r"[0-9A-Za-z][0-9A-Za-z.+-]{0,79}"
+_WORD = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}"
+_TEXT = r"[ -~]{0,300}"
+_MEMBER = {"path": r"(?s).{1,4000}", "kind": "[a-z]+", "bytes": int, "sha256": "[0-9a-f]{64}"}
+# What a field must be: a pattern, a type, a list with the pattern of its elements, or a dictionary of fields.
+_FIELDS = {
+    "format": int,
+    "id": _VERSION,
+    "version": _VERSION,
+    "commit": "([0-9a-f]{40}(-changed)?)?",
+    "profile": _WORD,
+    "platform": {
+        "system": _WORD,
+        "machine": _WORD,
+        "python": r"3\.[0-9]{1,2}",
+        "glibc": r"(2\.[0-9]{1,2}(\.[0-9]{1,2})?)?",
+        "glibc_needed_by": _TEXT,
+        "macos": r"([0-9]{1,2}\.[0-9]{1,2})?",
+        "processor_flags": ["[a-z0-9_]{1,40}"],
+        "library_versions": [r"[a-z_+-]{1,30}\.so\.[0-9]{1,3} [A-Z_]{1,30}[0-9.]{1,30}"],
+    },
+    "llama_variants": [_WORD],
+    "left_out": [_WORD],
+    "needs_models": [_MEMBER],
+    "unpacked_bytes": int,
+    "members": [_MEMBER],
+}  # type: Dict[str, Any]
+# The folder of each kind of member.
+_FOLDERS = {"sbom": "", "licence": "licences/", "python": "python/", "wheel": "wheels/"}
+_FOLDERS.update({"model": "models/", "library": "library/"})
+
+
+def wrong_field(manifest: Any) -> str:
+    """Return the first field that is missing, or not what it must be; empty if all are right."""
+    wrong = _wrong(manifest, _FIELDS, "")
+    if wrong:
+        return wrong
+    for field in ("members", "needs_models"):
+        for number, member in enumerate(manifest[field]):
+            kind, path = member["kind"], member["path"]
+            require_plain_path(path)
+            placed = path == "sbom.cdx.json" if kind == "sbom" else path.startswith(_FOLDERS.get(kind) or "\n")
+            if not placed or member["bytes"] < 0 or (field == "needs_models" and kind != "model"):
+                return "%s.%d" % (field, number)
+    paths = [member["path"] for member in manifest["members"]]
+    interpreter = manifest["platform"].get("interpreter")
+    if interpreter is not None and (interpreter not in paths or not interpreter.startswith("python/")):
+        return "platform.interpreter"
+    library = manifest.get("library")
+    if library is not None and (not isinstance(library, dict) or _wrong(library, {"name": _WORD}, "library")):
+        return "library"
+    return "members" if len(set(paths)) < len(paths) else ""
+
+
+def _wrong(value: Any, wanted: Any, where: str) -> str:
+    if isinstance(wanted, dict):
+        if not isinstance(value, dict):
+            return where or "its beginning"
+        inner = ((value.get(name), kind, ("%s.%s" % (where, name)).strip(".")) for name, kind in wanted.items())
+    elif isinstance(wanted, list):
+        if not isinstance(value, list):
+            return where
+        inner = ((one, wanted[0], "%s.%d" % (where, number)) for number, one in enumerate(value))
+    elif wanted is int:
+        return "" if type(value) is int and value >= 0 else where
+    else:
+        return "" if isinstance(value, str) and re.fullmatch(wanted, value) else where
+    return next(filter(None, (_wrong(*one) for one in inner)), "")

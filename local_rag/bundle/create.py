@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from local_rag.bundle import archive, plan, verify, wheels
 from local_rag.bundle.archive import BundleError
-from local_rag.bundle.elf import highest_glibc
+from local_rag.bundle.elf import system_needs
 from local_rag.bundle.parts import read_source, write_parts
 from local_rag.bundle.plan import Item, item_of
 from local_rag.bundle.rehearse import rehearse
@@ -183,7 +183,7 @@ def pack(contents: BundleContents, step: Step) -> dict[str, Any]:
         if packing.sign:
             sign(staging / verify.SUMS, packing.sign)
         step("rehearsing: installing from the parts without network and asking a question")
-        tested = rehearse(staging, manifest, default_models_directory())
+        tested = _rehearse(contents, staging)
         if packing.output.exists():
             packing.output.rmdir()
         staging.rename(packing.output)
@@ -193,13 +193,25 @@ def pack(contents: BundleContents, step: Step) -> dict[str, Any]:
     return {"id": manifest["id"], "output": str(packing.output), "parts": parts, "bytes": total, "rehearsal": tested}
 
 
+def _rehearse(contents: BundleContents, bundle: Path) -> dict[str, Any]:
+    """Rehearse in the cache folder, because the bundle may be on a disk without links; remove what was left there."""
+    folder = contents.packing.cache / "rehearsals"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    models = () if contents.packing.models else contents.needed_models
+    try:
+        return rehearse(bundle, {one.sha256: one.source for one in models if isinstance(one.source, Path)}, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def make_manifest(contents: BundleContents) -> dict[str, Any]:
     """Return the manifest: the bundle's members, version and requirements."""
     packing = contents.packing
     paths = {name: item.source for name, item in contents.wheels.items() if isinstance(item.source, Path)}
-    glibc, whose = highest_glibc(paths)
-    if packing.glibc and verify.numbers(glibc) > verify.numbers(packing.glibc):
-        text = f"{whose} needs glibc {glibc}, which is later than --glibc {packing.glibc}"
+    needs = system_needs(paths)
+    if packing.glibc and verify.numbers(needs.glibc) > verify.numbers(packing.glibc):
+        text = f"{needs.glibc_needed_by} needs glibc {needs.glibc}, which is later than --glibc {packing.glibc}"
         raise BundleError("platform", f"{text}; leave out --glibc or use another wheel.")
     kinds = wheels.variants(paths[wheels.LLAMA])
     packages = list(paths.values())
@@ -212,15 +224,18 @@ def make_manifest(contents: BundleContents) -> dict[str, Any]:
         "format": archive.FORMAT,
         "id": plan.bundle_id(version("local-rag"), contents.items),
         "version": version("local-rag"),
+        "commit": wheels.commit(),
         "profile": packing.profile,
         "platform": {
             "system": platform.system(),
             "machine": platform.machine(),
             "python": PYTHON,
             "interpreter": interpreter,
-            "glibc": glibc,
-            "glibc_needed_by": whose,
+            "glibc": needs.glibc,
+            "glibc_needed_by": needs.glibc_needed_by,
+            "macos": wheels.macos_version(packages),
             "processor_flags": [] if kinds else _flags_used(),
+            "library_versions": list(needs.library_versions),
         },
         "llama_variants": kinds,
         "left_out": contents.left_out,
@@ -251,7 +266,10 @@ def write_bundle(contents: BundleContents, manifest: dict[str, Any], folder: Pat
     for tool in verify.TOOLS:
         data = (Path(__file__).parent / tool).read_text(encoding="utf-8")
         if tool == "install.sh":
-            data = data.replace("@PYTHON@", PYTHON).replace("@ARCHIVE@", manifest["platform"]["interpreter"] or "''")
+            packed = {item.path: item.sha256 for item in contents.items if item.kind == "python"}
+            archive_path = manifest["platform"]["interpreter"] or "''"
+            data = data.replace("@PYTHON@", PYTHON).replace("@ARCHIVE@", archive_path)
+            data = data.replace("@SHA256@", packed.get(archive_path, "''"))
         (folder / tool).write_text(data, encoding="utf-8")
         sums[tool] = item_of(tool, "sbom", data.encode()).sha256
     (folder / verify.SUMS).write_text("".join(f"{sums[one]}  {one}\n" for one in sorted(sums)))

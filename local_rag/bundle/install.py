@@ -1,11 +1,11 @@
 """Install the bundle in this file's folder; `sh install.sh` finds a Python for it. Uses only the standard library.
 
-A version is unpacked under a hidden name, renamed, tested, and then made current by renaming a link. If the process is
-killed at any point, the previous version still runs, and the next installation removes the leftovers.
+Each part is read once. Its members are hashed while they are written below a hidden name; only if the whole bundle was
+in order are the wheels unpacked, and the version gets its name, is tested, and is made current by renaming a link. If
+the process is killed at any point, the previous version still runs, and the next installation removes the leftovers.
 """
 
 import argparse
-import hashlib
 import json
 import os
 import shutil
@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 if __package__:
     from local_rag.bundle import archive, verify
@@ -40,6 +40,7 @@ else:  # in the bundle's folder, without the package
 BundleError = archive.BundleError
 
 _SPARE = 64 * 1024 * 1024  # for files that are not members
+_STAGING = ".installing.tmp"
 Step = Callable[[str], None]
 
 
@@ -53,47 +54,34 @@ def install(
     free: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
     self_test: bool = True,
 ) -> dict[str, Any]:
-    """Check a bundle, unpack it beside the installed versions, test it, and switch to it; return the receipt."""
-    step("checking the bundle")
-    checked = verify.check(folder, key, require_signature)
-    if not checked["ok"]:
-        raise BundleError(checked["kind"], verify.as_text(checked).replace("\n", "; "))
-    manifest = checked["manifest"]
+    """Check and unpack a bundle beside the installed versions, test it, and switch to it; return the receipt.
+
+    If this bundle is already installed and nothing differs from its manifest, its version stays as it is.
+    """
+    tested: dict[str, Any] | None = None
     with _prefix(prefix):
-        _require_space(manifest, prefix, free)
+        layout.clean(prefix)
         versions = prefix / "versions"
-        for left in versions.glob(".*.tmp"):
-            shutil.rmtree(left)
-        final, staging = versions / manifest["id"], versions / f".{manifest['id']}.tmp"
+        unpacking = _Unpacking(prefix, versions / _STAGING, step, free)
         try:
-            if final.exists():  # only models and the library may be missing
-                _unpack(folder, manifest, prefix, None, step)
-            else:
-                staging.mkdir(parents=True)
-                _unpack(folder, manifest, prefix, staging, step)
-                _finish(manifest, prefix, staging, checked)
-                step("renaming the version to its final name")
-                os.sync()
-                staging.rename(final)
+            step("checking and unpacking the bundle")
+            checked = verify.check(folder, key, require_signature, begin=unpacking.begin)
+            if not checked["ok"]:
+                raise BundleError(checked["kind"], verify.as_text(checked).replace("\n", "; "))
+            manifest = checked["manifest"]
+            unpacking.finish(checked)
+            if self_test:
+                step("testing without network")
+                tested = _self_test(unpacking.version, prefix, manifest)
+            if manifest.get("library"):
+                unpacking.place_library(str(manifest["library"]["name"]))
+            step("switching to the new version")
+            layout.switch(prefix, unpacking.version.name)
+            step("removing versions before the previous one")
         finally:
-            layout.remove(staging)
-        if self_test:
-            step("testing without network")
-            try:
-                tested = _self_test(final, prefix, manifest)
-            except BundleError:
-                if layout.current(prefix) != manifest["id"]:
-                    layout.remove(final)
-                raise
-        step("switching to the new version")
-        layout.switch(prefix, manifest["id"])
-        step("removing versions before the previous one")
-        kept = {layout.current(prefix), layout.current(prefix, "previous")}
-        for old in versions.iterdir():
-            if old.name not in kept:
-                layout.remove(old)
-    receipt: dict[str, Any] = json.loads((final / layout.RECEIPT).read_text())
-    return receipt | {"self_test": tested if self_test else None, "command": str(prefix / "bin" / "local-rag")}
+            layout.clean(prefix)
+    receipt: dict[str, Any] = json.loads((unpacking.version / layout.RECEIPT).read_text())
+    return receipt | {"self_test": tested, "command": str(prefix / "bin" / "local-rag")}
 
 
 @contextmanager
@@ -105,105 +93,143 @@ def _prefix(prefix: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            if made and not any(path.name != ".lock" for path in prefix.iterdir()):
+            if made and not any(path.is_file() and path.name != ".lock" for path in prefix.rglob("*")):
                 shutil.rmtree(prefix)
 
 
-def _require_space(manifest: dict[str, Any], prefix: Path, free: Callable[[Path], int]) -> None:
-    """Raise BundleError if the disk has no space for the unpacked packages, the largest wheel and missing models."""
-    needed = _SPARE + int(manifest["unpacked_bytes"])
-    needed += max((member["bytes"] for member in manifest["members"] if member["kind"] == "wheel"), default=0)
-    for member in manifest["members"]:
-        if member["kind"] in ("model", "library") and not _exists(prefix, manifest, member):
-            needed += member["bytes"]
-    if (found := free(prefix)) < needed:
-        text = f"The installation needs {needed / 1e6:,.0f} MB in {prefix}, but only {found / 1e6:,.0f} MB are free"
-        raise BundleError("disk", f"{text}; free some space or choose another folder with --prefix.")
-    missing = [
-        model["path"]
-        for model in manifest.get("needs_models", ())
-        if not _exists(prefix, manifest, {**model, "kind": "model"})
-    ]
-    if missing:
-        text = f"The bundle contains no models, and {missing[0]} is missing or different in {prefix}"
-        raise BundleError("platform", f"{text}; install a bundle with models first.")
+class _Unpacking:
+    """Write the members of a bundle below a hidden name, and make a version of them when all were in order."""
+
+    def __init__(self, prefix: Path, staging: Path, step: Step, free: Callable[[Path], int]) -> None:
+        self._prefix, self._staging, self._step, self._free = prefix, staging, step, free
+        self._manifest: dict[str, Any] = {}
+        self._models: list[dict[str, Any]] = []
+        self._present: set[str] = set()  # models that are already in the prefix
+        self._is_installed = self._has_library = False
+        self._kind = ""
+        self.version = prefix / "versions" / _STAGING
+
+    def begin(self, manifest: dict[str, Any]) -> Callable[[dict[str, Any], Iterator[bytes]], None]:
+        """Require space and models for a bundle whose manifest was checked; return what takes its members."""
+        self._manifest = manifest
+        self._models = [one for one in (*manifest["members"], *manifest["needs_models"]) if one["kind"] == "model"]
+        for sha in {str(one["sha256"]) for one in self._models}:
+            path = self._content(sha)
+            if path.is_file() and layout.sha256(path) == sha:
+                self._present.add(sha)
+        for one in manifest["needs_models"]:
+            if one["sha256"] not in self._present:
+                text = f"The bundle contains no models, and {one['path']} is missing or different in {self._prefix}"
+                raise BundleError("platform", f"{text}; install a bundle with models first.")
+        self.version = self._free_folder()
+        library = manifest.get("library")
+        self._has_library = library is not None and (self._prefix / "libraries" / library["name"]).exists()
+        self._require_space()
+        self._writing(self._staging, lambda: self._staging.mkdir(parents=True))
+        return self.take
+
+    def _free_folder(self) -> Path:
+        """Return the folder of the version: where it is installed unchanged, else a new one."""
+        path, number = self._prefix / "versions" / str(self._manifest["id"]), 0
+        while path.exists():
+            if not any(layout.differences(path, models=False)):
+                self._is_installed = True
+                break
+            number += 1
+            path = path.with_name(f"{self._manifest['id']}~{number}")
+        return path
+
+    def _require_space(self) -> None:
+        """Raise BundleError if the disk has no space for the wheels, packed and unpacked, and for missing models."""
+        needed = _SPARE + (0 if self._is_installed else int(self._manifest["unpacked_bytes"]))
+        needed += sum(one["bytes"] for one in self._manifest["members"] if self._is_wanted(one))
+        if (found := self._free(self._prefix)) < needed:
+            text = f"The installation needs {needed / 1e6:,.0f} MB in {self._prefix}"
+            text = f"{text}, but only {found / 1e6:,.0f} MB are free"
+            raise BundleError("disk", f"{text}; free some space or choose another folder with --prefix.")
+
+    def _is_wanted(self, member: dict[str, Any]) -> bool:
+        if member["kind"] == "model":
+            return member["sha256"] not in self._present
+        return not (self._has_library if member["kind"] == "library" else self._is_installed)
+
+    def _content(self, sha: str) -> Path:
+        return self._prefix / "content" / sha
+
+    def take(self, member: dict[str, Any], blocks: Iterator[bytes]) -> None:
+        """Write a member whose hash is not known to be right yet."""
+        if member["kind"] != self._kind:
+            self._kind = member["kind"]
+            self._step(f"unpacking: {self._kind}")
+        if not self._is_wanted(member):
+            return
+        path = self._staging / member["path"]
+        if member["kind"] == "model":
+            path = self._staging / "content" / member["sha256"]
+        file: BinaryIO = self._writing(path, lambda: _open_new(path))
+        with file:
+            for block in blocks:
+                self._writing(path, lambda block=block: file.write(block))  # type: ignore[misc]
+            self._writing(path, file.flush)
+            self._writing(path, lambda: os.fsync(file.fileno()))
+
+    def _writing(self, path: Path, work: Callable[[], Any]) -> Any:
+        """Write; an error is one of the disk, while one of reading is a damaged part."""
+        try:
+            return work()
+        except OSError as error:
+            text = f"Cannot write {path} ({error.strerror}); free some space or choose another --prefix."
+            raise BundleError("disk", text) from None
+
+    def finish(self, checked: dict[str, Any]) -> None:
+        """Make a version of the members, all of which were right, and give it its name."""
+        self._step("storing the models")
+        (self._prefix / "content").mkdir(exist_ok=True)
+        for path in sorted((self._staging / "content").glob("*")):
+            path.replace(self._content(path.name))
+        if self._is_installed:
+            return
+        self._step("unpacking the packages")
+        version, python = self._staging / "version", self._manifest["platform"]["python"]
+        version.mkdir()
+        for member in self._manifest["members"]:
+            path = self._staging / member["path"]
+            if member["kind"] == "wheel":
+                _unpack_wheel(path, version, python)
+            elif member["kind"] == "python":
+                _unpack_python(path, version / "python")
+            elif member["kind"] in ("sbom", "licence"):
+                (version / member["path"]).parent.mkdir(parents=True, exist_ok=True)
+                path.replace(version / member["path"])
+            if member["kind"] in ("wheel", "python"):
+                path.unlink()
+        for member in self._models:
+            link = version / layout.MODELS / str(member["path"]).partition("/")[2]
+            link.parent.mkdir(parents=True, exist_ok=True)
+            target = os.path.relpath(self._content(member["sha256"]), self.version / link.parent.relative_to(version))
+            link.symlink_to(target)
+        text = json.dumps(self._manifest, indent=1, sort_keys=True)
+        (version / layout.MANIFEST).write_text(text)
+        _finish(self._manifest, self._prefix, version, self.version, checked)
+        self._step("renaming the version to its final name")
+        os.sync()
+        version.rename(self.version)
+
+    def place_library(self, name: str) -> None:
+        """Give an unpacked library its name, unless there is one of that name."""
+        target = self._prefix / "libraries" / name
+        if target.exists() or not (self._staging / "library").is_dir():
+            return
+        files = [one for one in self._manifest["members"] if one["kind"] == "library"]
+        layout.record(self._prefix, name, {one["path"].partition("/")[2]: one["sha256"] for one in files})
+        target.parent.mkdir(exist_ok=True)
+        (self._staging / "library").chmod(0o700)
+        (self._staging / "library").rename(target)
 
 
-def _target(prefix: Path, manifest: dict[str, Any], member: dict[str, Any]) -> Path:
-    """Return the path of a model or of a library's file."""
-    if member["kind"] == "model":
-        return prefix / str(member["path"])
-    name = str(manifest["library"]["name"])
-    return prefix / "libraries" / name / str(member["path"]).partition("/")[2]
-
-
-def _exists(prefix: Path, manifest: dict[str, Any], member: dict[str, Any]) -> bool:
-    """Return whether a model with the same hash, or any library of the same name, is already installed."""
-    target = _target(prefix, manifest, member)
-    if member["kind"] == "library":
-        return (prefix / "libraries" / str(manifest["library"]["name"])).exists()
-    return target.is_file() and target.stat().st_size == member["bytes"] and layout.sha256(target) == member["sha256"]
-
-
-def _unpack(folder: Path, manifest: dict[str, Any], prefix: Path, staging: Path | None, step: Step) -> None:
-    """Stream the parts once; write every member and compare it with the manifest again."""
-    wanted = {member["path"]: member for member in manifest["members"]}
-    parts = sorted(path for path in folder.iterdir() if path.suffix[1:].isdigit() and ".tar." in path.name)
-    stream = archive.Stream(parts)
-    library = prefix / "libraries" / str((manifest.get("library") or {}).get("name", ""))
-    library_staging = library.with_name(f".{library.name}.tmp")
-    if manifest.get("library"):
-        layout.remove(library_staging)
-    seen = ""
-    for name, _size, read in archive.members(stream):
-        member = wanted.get(name, {"path": name, "kind": "manifest", "sha256": None})
-        if (kind := member["kind"]) != seen:
-            step(f"unpacking: {kind}")
-            seen = kind
-        if kind == "model" and not _exists(prefix, manifest, member):
-            layout.record(prefix, "models", name, member["sha256"])
-            _write(_target(prefix, manifest, member), read, member)
-        elif kind == "library" and not library.exists():
-            file = _target(prefix, manifest, member).relative_to(prefix).as_posix()
-            layout.record(prefix, "libraries", file, member["sha256"])
-            _write(library_staging / name.partition("/")[2], read, member)
-        elif kind not in ("model", "library") and staging is not None:
-            _write_member(staging, read, member, manifest["platform"]["python"])
-    stream.close()
-    if manifest.get("library") and library_staging.exists():
-        library_staging.chmod(0o700)
-        library_staging.rename(library)
-
-
-def _write_member(staging: Path, read: Callable[[], Iterator[bytes]], member: dict[str, Any], python: str) -> None:
-    """Write a member of a version; unpack wheels and interpreters."""
-    if member["kind"] not in ("wheel", "python"):
-        _write(staging / member["path"], read, member)
-        return
-    packed = staging / "packed"
-    _write(packed, read, member)
-    if member["kind"] == "wheel":
-        _unpack_wheel(packed, staging, python)
-    else:
-        _unpack_python(packed, staging / "python")
-    packed.unlink()
-
-
-def _write(path: Path, read: Callable[[], Iterator[bytes]], member: dict[str, Any]) -> None:
-    """Write a file under a hidden name, compare it with the manifest, and rename it."""
+def _open_new(path: Path) -> BinaryIO:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    digest = hashlib.sha256()
-    with temporary.open("wb") as file:
-        for block in read():
-            digest.update(block)
-            file.write(block)
-        file.flush()
-        os.fsync(file.fileno())
-    if member["sha256"] not in (None, digest.hexdigest()):
-        temporary.unlink()
-        raise BundleError("integrity", f"{path.name} changed during the installation; copy the bundle again.")
-    temporary.replace(path)
+    return path.open("xb")
 
 
 def _unpack_wheel(path: Path, staging: Path, python: str) -> None:
@@ -239,9 +265,9 @@ def _unpack_python(path: Path, folder: Path) -> None:
         raise BundleError("integrity", f"Cannot unpack the interpreter ({error}); copy the bundle again.") from error
 
 
-def _finish(manifest: dict[str, Any], prefix: Path, staging: Path, checked: dict[str, Any]) -> None:
+def _finish(manifest: dict[str, Any], prefix: Path, staging: Path, final: Path, checked: dict[str, Any]) -> None:
     """Make the folder a Python environment: interpreter, launcher, receipt."""
-    python, final = manifest["platform"]["python"], prefix / "versions" / manifest["id"]
+    python = manifest["platform"]["python"]
     base = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
     if manifest["platform"].get("interpreter"):
         found = sorted(staging.glob(f"python/bin/python{python}")) + sorted(
@@ -257,19 +283,20 @@ def _finish(manifest: dict[str, Any], prefix: Path, staging: Path, checked: dict
         f"home = {base.parent}\ninclude-system-site-packages = false\nversion = {python}\n"
     )
     text = layout.LAUNCHER.format(
-        prefix=layout.quoted(prefix), id=manifest["id"], profile=layout.quoted(manifest["profile"]), start=layout.START
+        prefix=layout.quoted(prefix), folder=final.name, profile=layout.quoted(manifest["profile"]), start=layout.START
     )
     layout.write_program(staging / "bin" / "local-rag", text)
     records = sorted((staging / "lib" / f"python{python}" / "site-packages").glob("*.dist-info/RECORD"))
     receipt = {
         "id": manifest["id"],
         "version": manifest["version"],
+        "commit": manifest["commit"],
         "profile": manifest["profile"],
         "prefix": str(prefix),
         "bundle": str(checked["bundle"]),
         "signature": checked["signature"],
         "python": str(base),
-        "left_out": manifest.get("left_out", []),
+        "left_out": manifest["left_out"],
         "packages": {path.parent.name: layout.sha256(path) for path in records},
     }
     (staging / layout.RECEIPT).write_text(json.dumps(receipt, indent=1, sort_keys=True))
@@ -296,7 +323,9 @@ def _self_test(version: Path, prefix: Path, manifest: dict[str, Any]) -> dict[st
 def main() -> int:
     """Install the bundle in this file's folder."""
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    parser = argparse.ArgumentParser(prog="install.sh", description="Install the bundle in this file's folder.")
+    parser = argparse.ArgumentParser(
+        prog="install.sh", description="Install the bundle in this file's folder.", allow_abbrev=False
+    )
     parser.add_argument("--prefix", type=Path, default=Path(data) / "local-rag", help="folder to install into")
     parser.add_argument("--key", type=Path, help="file with the public key that must have signed the bundle")
     parser.add_argument("--require-signature", action="store_true", help="reject an unsigned bundle")

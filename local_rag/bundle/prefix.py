@@ -3,20 +3,26 @@
 An installation is one folder, the prefix:
 
     bin/local-rag       starts the current version
-    current, previous   links to the version in use and the previous one
-    versions/ID/        program and packages, manifest, receipt; never changed
-    models/             shared by the versions; an existing file with the same hash is kept
+    selected            link to a folder that holds the two links `current` and `previous`, so both change in one step
+    current, previous   links to the version in use and the previous one, through `selected`
+    versions/ID/        program and packages, links to its models, manifest, receipt; never changed
+    content/SHA256      the models of all versions, by their content
+    models/             the user's own models, and copies that the program makes
     libraries/NAME/     a library from a bundle; an existing one is never changed
-    ledger.json         every model and library from a bundle, recorded before it is written
+    ledger.json         every library from a bundle, recorded before it is written
+
+What is being written or removed has a name that begins with a dot and ends with `.tmp`; `clean` removes it.
 """
 
+import base64
+import csv
 import errno
 import fcntl
 import hashlib
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 if __package__:
@@ -27,6 +33,8 @@ else:  # in the bundle's folder, without the package; install.py has loaded arch
     archive = sys.modules["archive"]
 
 LEDGER, RECEIPT, MANIFEST = "ledger.json", "receipt.json", "manifest.json"
+MODELS = "packed-models"  # in a version's folder; local_rag/models/registry.py looks there first
+_LINKS = ("current", "previous")
 START = "from local_rag.cli.main import main; main()"
 LAUNCHER = """#!/bin/sh
 # Starts local-rag as it was installed from a bundle.
@@ -36,7 +44,7 @@ PYTHONNOUSERSITE=1
 LOCAL_RAG_MODELS=${{LOCAL_RAG_MODELS:-$prefix/models}}
 LOCAL_RAG_DEFAULT_PROFILE={profile}
 export PYTHONNOUSERSITE LOCAL_RAG_MODELS LOCAL_RAG_DEFAULT_PROFILE
-exec "$prefix/versions/{id}/bin/python" -P -c '{start}' "$@"
+exec "$prefix/versions/{folder}/bin/python" -P -c '{start}' "$@"
 """
 ENTRY = """#!/bin/sh
 exec {prefix}/current/bin/local-rag "$@"
@@ -58,49 +66,126 @@ def lock(prefix: Path) -> Iterator[None]:
 
 
 def current(prefix: Path, link: str = "current") -> str:
-    """Return the version that a link points to, or an empty string."""
-    path = prefix / link
-    return path.readlink().name if path.is_symlink() else ""
+    """Return the folder's name of the version that a link points to, or an empty string."""
+    path = prefix / "selected" / link
+    return path.readlink().name if path.is_symlink() and path.is_dir() else ""
 
 
 def switch(prefix: Path, version: str) -> None:
-    """Make a version current and the version in use the previous one, each by renaming a link."""
+    """Make a version current and the version in use the previous one, both by renaming one link."""
     before = current(prefix)
-    if before and before != version:
-        _point(prefix / "previous", before)
-    _point(prefix / "current", version)
-    (prefix / "bin").mkdir(exist_ok=True)
-    temporary = prefix / "bin" / ".local-rag.tmp"
-    write_program(temporary, ENTRY.format(prefix=quoted(prefix)))
-    temporary.replace(prefix / "bin" / "local-rag")
-
-
-def _point(link: Path, version: str) -> None:
-    temporary = link.with_name(f".{link.name}.tmp")
+    if before.partition("~")[0] == version.partition("~")[0]:  # installed again, perhaps beside a changed one
+        before = current(prefix, "previous")
+    write_program(prefix / "bin" / "local-rag", ENTRY.format(prefix=quoted(prefix)))
+    for link in _LINKS:
+        if not (prefix / link).is_symlink():
+            (prefix / link).symlink_to(Path("selected") / link)
+    number = 1 + max((int(path.name[1:]) for path in prefix.glob("@*") if path.name[1:].isdigit()), default=0)
+    links = prefix / f"@{number}"
+    links.mkdir()
+    for link, name in zip(_LINKS, (version, before), strict=True):
+        if name:
+            (links / link).symlink_to(Path("..") / "versions" / name)
+    temporary = prefix / ".selected.tmp"
     temporary.unlink(missing_ok=True)
-    temporary.symlink_to(Path("versions") / version)
-    temporary.replace(link)
+    temporary.symlink_to(links.name)
+    temporary.replace(prefix / "selected")
 
 
-def record(prefix: Path, kind: str, path: str, sha: str) -> None:
-    """Record a file in the ledger before it is written, so uninstall always knows it."""
-    ledger = read_ledger(prefix)
-    ledger.setdefault(kind, {})[path] = sha
+def clean(prefix: Path) -> None:
+    """Remove what killed runs left, versions before the previous one, and models that no version has."""
+    kept = {current(prefix, link) for link in _LINKS} - {""}
+    selected = prefix / "selected"
+    for path in prefix.glob("@*"):
+        if not selected.is_symlink() or path.name != selected.readlink().name:
+            remove(path)
+    for folder in (prefix, *(prefix / name for name in ("bin", "content", "versions"))):
+        for path in folder.glob(".*.tmp"):
+            remove(path)
+    wanted = set[str]()
+    for name in kept:
+        try:
+            wanted |= _models(prefix / "versions" / name)
+        except (OSError, ValueError, KeyError, TypeError):  # a changed manifest: keep all models
+            wanted |= {path.name for path in (prefix / "content").glob("*")}
+    for path in (prefix / "versions").glob("*"):
+        if path.name not in kept:
+            hidden = path.with_name(f".{path.name}.tmp")
+            path.rename(hidden)
+            remove(hidden)
+    for path in (prefix / "content").glob("*"):
+        if path.name not in wanted:
+            path.unlink()
+
+
+def _models(version: Path) -> set[str]:
+    """Return the hashes of a version's models."""
+    manifest = json.loads((version / MANIFEST).read_text())
+    return {one["sha256"] for one in (*manifest["members"], *manifest["needs_models"]) if one["kind"] == "model"}
+
+
+def differences(environment: Path, *, models: bool = True) -> Iterator[str]:
+    """Compare a version's files with the manifest and the receipt; yield each difference as half a sentence."""
+    try:
+        installed = json.loads((environment / RECEIPT).read_text())
+        manifest = json.loads((environment / MANIFEST).read_text())
+        python, packed = manifest["platform"]["python"], installed["packages"]
+    except (OSError, ValueError, KeyError, TypeError):
+        yield f"{environment / RECEIPT} or {MANIFEST} is missing or changed"
+        return
+    for name in ("bin/python", "bin/local-rag"):
+        if not (environment / name).exists():
+            yield f"{environment / name} is missing"
+    packages = environment / "lib" / f"python{python}" / "site-packages"
+    known = set[Path]()
+    for name, sha in packed.items():
+        record = packages / name / "RECORD"
+        if not record.is_file() or sha256(record) != sha:
+            yield f"{record} is missing or changed"
+            continue
+        for file, wanted, _ in csv.reader(record.read_text().splitlines()):
+            path = packages / file
+            known.add(path)
+            if wanted and not file.startswith("../") and ".data/" not in file and _digest(path) != wanted:
+                yield f"{path} is missing or changed"
+    for path in packages.rglob("*"):
+        is_record = path.name == "RECORD" and path.parent.parent == packages
+        if path.is_file() and path not in known and path.suffix != ".pyc" and not is_record:
+            yield f"{path} does not belong to any package"
+    for member in [*manifest["members"], *manifest["needs_models"]]:
+        if member["kind"] == "model" and models:
+            path = environment / MODELS / str(member["path"]).partition("/")[2]
+            if not path.is_file() or sha256(path) != member["sha256"]:
+                yield f"{path} is missing or changed"
+
+
+def _digest(path: Path) -> str:
+    with suppress(OSError), path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").digest()
+        return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    return ""
+
+
+def record(prefix: Path, library: str, files: dict[str, str]) -> None:
+    """Record the files of a library in the ledger before they are written, so uninstall always knows them."""
+    ledger = read_ledger(prefix) | {library: files}
     temporary = prefix / f".{LEDGER}.tmp"
     temporary.write_text(json.dumps(ledger, indent=1, sort_keys=True))
     temporary.replace(prefix / LEDGER)
 
 
 def read_ledger(prefix: Path) -> dict[str, dict[str, str]]:
-    """Return the models and libraries from bundles: kind -> path in the prefix -> SHA-256."""
+    """Return the libraries from bundles: name -> path in the library -> SHA-256."""
     path = prefix / LEDGER
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
-def remove(folder: Path) -> None:
-    """Remove a folder if it exists; ignore links."""
-    if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder)
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder; a missing one is no error."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def sha256(path: Path) -> str:
@@ -110,9 +195,12 @@ def sha256(path: Path) -> str:
 
 
 def write_program(path: Path, text: str) -> None:
-    """Write an executable file."""
-    path.write_text(text)
-    path.chmod(0o755)
+    """Write an executable file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(text)
+    temporary.chmod(0o755)
+    temporary.replace(path)
 
 
 def quoted(value: object) -> str:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,18 @@ _SEALED = (
 )
 
 
-def rehearse(bundle: Path, manifest: dict[str, Any], models: Path) -> dict[str, Any]:
-    """Install and test a bundle; return the result of the self-test, or raise BundleError with the reason.
+def rehearse(bundle: Path, models: Mapping[str, Path], folder: Path) -> dict[str, Any]:
+    """Install and test a bundle below a folder; return the result of the self-test, or raise BundleError.
 
-    The environment has a minimal PATH, no pip configuration and an empty home. A bundle without models uses the models
-    that it was packed with.
+    The environment has a minimal PATH, no pip configuration and an empty home. A bundle without models uses those that
+    it was packed with, given by their SHA-256.
     """
-    with tempfile.TemporaryDirectory(prefix="local-rag-rehearsal-", dir=bundle.parent) as temporary:
+    with tempfile.TemporaryDirectory(prefix="rehearsal-", dir=folder) as temporary:
         prefix, home = Path(temporary) / "prefix", Path(temporary) / "home"
         home.mkdir()
-        if manifest["needs_models"]:
-            prefix.mkdir()
-            (prefix / "models").symlink_to(models)
+        (prefix / "content").mkdir(parents=True)
+        for sha, path in models.items():
+            (prefix / "content" / sha).symlink_to(path.resolve())
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "TMPDIR": temporary}
         environment["LOCAL_RAG_PYTHON"] = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
         command = ["sh", str(bundle / "install.sh"), "--prefix", str(prefix), "--json"]

@@ -24,7 +24,7 @@ import stat
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 if __package__:
     from local_rag.bundle import archive
@@ -47,29 +47,51 @@ _SUM = re.compile(r"([0-9a-f]{64})  (.+)")
 
 Problem = NamedTuple("Problem", [("kind", str), ("file", str), ("message", str)])
 Machine = NamedTuple(
-    "Machine", [("system", str), ("machine", str), ("glibc", str), ("flags", List[str]), ("pythons", List[str])]
+    "Machine",
+    [
+        ("system", str),
+        ("machine", str),
+        ("glibc", str),
+        ("macos", str),
+        ("flags", List[str]),
+        ("pythons", List[str]),
+        ("library", Callable[[str], Optional[bytes]]),
+    ],
 )
+# What the installer does with a bundle: it is given the checked manifest, and returns what takes each member's blocks.
+Take = Callable[[Dict[str, Any], Iterator[bytes]], None]
+Begin = Callable[[Dict[str, Any]], Take]
 
 
 def check(
-    path: Path, key: Optional[Path] = None, require_signature: bool = False, machine: Optional[Machine] = None
+    path: Path,
+    key: Optional[Path] = None,
+    require_signature: bool = False,
+    machine: Optional[Machine] = None,
+    begin: Optional[Begin] = None,
 ) -> Dict[str, Any]:
-    """Check the bundle in a folder, or in the folder of a part; return the result as a dictionary for JSON."""
+    """Check the bundle in a folder, or in the folder of a part; return the result as a dictionary for JSON.
+
+    Every file is read once. `begin`, given to install, is only called if signature, folder and platform are in order;
+    what it takes is good only if the result is `ok`.
+    """
     folder = path if path.is_dir() else path.parent
     problems = []  # type: List[Problem]
     manifest, parts, size = {}, [], 0  # type: Dict[str, Any], List[str], int
-    signature = "not checked"
+    signature, sums = "not checked", {}  # type: str, Dict[str, str]
     try:
-        sums = read_sums(folder)
+        listed = read_list(folder)
+        signature, unsigned = check_signature(folder, listed, key, require_signature)
+        sums = parse_list(listed, folder)
         parts = [name for name in sorted(sums) if _PART.fullmatch(name)]
         problems += check_folder(folder, sums)
         absent = {problem.file for problem in problems if problem.file in sums}
-        manifest, size, found = _check_parts(folder, parts, sums, absent)
-        problems += found
-        signature, found = check_signature(folder, key, require_signature)
-        problems += found
-        if manifest:
-            problems += check_platform(manifest["platform"], machine or this_machine())
+        refused = bool(problems or unsigned)
+        machine = machine or this_machine()
+        manifest, size, found = _check_parts(folder, parts, sums, absent, machine, None if refused else begin)
+        problems += found + unsigned
+        if manifest and not (begin and not refused):
+            problems += check_platform(manifest["platform"], machine)
     except BundleError as error:
         problems.append(Problem(error.kind, "", str(error)))
     except OSError as error:
@@ -83,34 +105,32 @@ def check(
         "bytes": size,
         "members": len(manifest.get("members", ())),
         "signature": signature,
-        "copy_again": sorted({one.file for one in problems if one.kind == "integrity" and one.file in _listed(folder)}),
+        "copy_again": sorted({one.file for one in problems if one.kind == "integrity" and one.file in sums}),
         "problems": [problem._asdict() for problem in problems],
         "manifest": manifest,
     }
 
 
-def read_sums(folder: Path) -> Dict[str, str]:
-    """Return name -> SHA-256 of every file in a bundle."""
+def read_list(folder: Path) -> bytes:
+    """Read the list of hashes, once: what the signature covers is also what is compared."""
     path = folder / SUMS
     if path.is_symlink() or not path.is_file() or path.stat().st_size > archive.CHUNK:
         raise BundleError("integrity", "%s in %s is missing or damaged; copy it again." % (SUMS, folder))
+    return path.read_bytes()
+
+
+def parse_list(listed: bytes, folder: Path) -> Dict[str, str]:
+    """Return name -> SHA-256 of every file in a bundle."""
     sums = {}  # type: Dict[str, str]
-    for line in path.read_bytes().decode("ascii", "replace").splitlines():
+    for line in listed.decode("ascii", "replace").splitlines():
         found = _SUM.fullmatch(line)
         if not found or not _NAME.fullmatch(found.group(2)) or found.group(2) in sums:
-            raise BundleError("integrity", "%s is damaged at %s; copy it again." % (path, ascii(line[:80])))
+            raise BundleError("integrity", "%s is damaged at %s; copy it again." % (folder / SUMS, ascii(line[:80])))
         sums[found.group(2)] = found.group(1)
     parts = [name for name in sorted(sums) if _PART.fullmatch(name)]
     if not parts or [int(name[-3:]) for name in parts] != list(range(1, len(parts) + 1)):
-        raise BundleError("integrity", "%s does not list all parts; copy it again." % path)
+        raise BundleError("integrity", "%s does not list all parts; copy it again." % (folder / SUMS))
     return sums
-
-
-def _listed(folder: Path) -> Dict[str, str]:
-    try:
-        return read_sums(folder)
-    except (BundleError, OSError):
-        return {}
 
 
 def check_folder(folder: Path, sums: Dict[str, str]) -> List[Problem]:
@@ -153,19 +173,22 @@ def _hash(path: Path) -> str:
 
 
 def _check_parts(
-    folder: Path, parts: Sequence[str], sums: Dict[str, str], absent: Any
+    folder: Path, parts: Sequence[str], sums: Dict[str, str], absent: Any, machine: Machine, begin: Optional[Begin]
 ) -> Tuple[Dict[str, Any], int, List[Problem]]:
     """Hash the parts and all members in one pass; return the manifest, the bytes read, and the problems."""
     there = [name for name in parts if name not in absent]
     stream = archive.Stream([folder / name for name in there])
     manifest, problems = {}, []  # type: Dict[str, Any], List[Problem]
     try:
-        if len(there) == len(parts):
-            manifest = _check_members(stream)
-    except BundleError as error:
-        problems.append(Problem("integrity", "", str(error)))
-    finally:
+        try:
+            if len(there) == len(parts):
+                manifest = _check_members(stream, machine, begin)
+        except BundleError as error:
+            if error.kind == "disk":
+                raise
+            problems.append(Problem(error.kind, "", str(error)))
         zeros = stream.rest()
+    finally:
         stream.close()
     damaged = [name for name, found in zip(there, stream.hashes) if found != sums[name]]
     if damaged or len(there) < len(parts):
@@ -179,26 +202,41 @@ def _check_parts(
     return manifest, stream.bytes, problems
 
 
-def _check_members(stream: Any) -> Dict[str, Any]:
+def _check_members(stream: Any, machine: Machine, begin: Optional[Begin]) -> Dict[str, Any]:
     """Compare all members with the manifest, which is the first member; return the manifest."""
     manifest, wanted = {}, iter(())  # type: Dict[str, Any], Any
+    take = None  # type: Optional[Take]
     for name, size, read in archive.members(stream):
         if not manifest:
             manifest = archive.read_manifest(name, size, read)
             wanted = iter(manifest["members"])
+            if begin is not None:
+                unfit = check_platform(manifest["platform"], machine)
+                if unfit:
+                    raise BundleError("platform", "; ".join(one.message for one in unfit))
+                take = begin(manifest)
             continue
         expected = next(wanted, None)
         if expected is None or (name, size) != (expected["path"], expected["bytes"]):
             raise BundleError("integrity", "The archive member %s is not in the manifest." % ascii(name))
         digest = hashlib.sha256()
-        for block in read():
-            digest.update(block)
+        blocks = _hashing(read(), digest)
+        if take is not None:
+            take(expected, blocks)
+        for _ in blocks:
+            pass
         if digest.hexdigest() != expected["sha256"]:
             raise BundleError("integrity", "The hash of %s differs from the manifest." % name)
     absent = next(wanted, None)
     if not manifest or absent is not None:
         raise BundleError("integrity", "%s is not in the archive." % (absent["path"] if absent else archive.MANIFEST))
     return manifest
+
+
+def _hashing(blocks: Iterator[bytes], digest: Any) -> Iterator[bytes]:
+    for block in blocks:
+        digest.update(block)
+        yield block
 
 
 def this_machine() -> Machine:
@@ -213,7 +251,22 @@ def this_machine() -> Machine:
         found = None
     pythons = ["%d.%d" % sys.version_info[:2]]
     pythons += ["3.%d" % minor for minor in range(8, 30) if shutil.which("python3.%d" % minor)]
-    return Machine(platform.system(), platform.machine(), glibc, found.group(1).split() if found else [], pythons)
+    flags = found.group(1).split() if found else []
+    macos = platform.mac_ver()[0]
+    return Machine(platform.system(), platform.machine(), glibc, macos, flags, pythons, _system_library)
+
+
+def _system_library(name: str) -> Optional[bytes]:
+    """Return the content of a library that the system's loader finds, such as libstdc++.so.6; None if there is none."""
+    import ctypes
+
+    try:
+        ctypes.CDLL(name)
+        maps = Path("/proc/self/maps").read_text()
+        found = re.search(r"(/\S*/%s\S*)$" % re.escape(name), maps, re.MULTILINE)
+        return Path(found.group(1)).read_bytes() if found else None
+    except OSError:
+        return None
 
 
 def check_platform(needs: Dict[str, Any], machine: Machine) -> List[Problem]:
@@ -226,6 +279,15 @@ def check_platform(needs: Dict[str, Any], machine: Machine) -> List[Problem]:
     elif glibc and numbers(machine.glibc) < numbers(glibc):
         found = "glibc %s" % machine.glibc if machine.glibc else "another C library"
         problems.append("The bundle needs glibc %s or later, but this machine has %s." % (glibc, found))
+    if needs.get("macos") and machine.macos and numbers(machine.macos) < numbers(str(needs["macos"])):
+        text = "The bundle needs macOS %s or later, but this machine has %s."
+        problems.append(text % (needs["macos"], machine.macos))
+    for line in needs.get("library_versions", ()) if not problems else ():
+        library, _, version = str(line).partition(" ")
+        content = machine.library(library)
+        if content is None or version.encode() + b"\0" not in content:
+            text = "The bundle needs %s with %s, and this machine has %s; install it."
+            problems.append(text % (library, version, "none" if content is None else "an older one"))
     if not needs.get("interpreter") and python not in machine.pythons:
         problems.append("The bundle needs Python %s, which is not installed; install it." % python)
     lacking = [flag for flag in needs.get("processor_flags", ()) if flag not in machine.flags]
@@ -240,34 +302,43 @@ def numbers(version: str) -> Tuple[int, ...]:
     return tuple(int(piece) for piece in version.split(".") if piece.isdigit())
 
 
-def check_signature(folder: Path, key: Optional[Path], required: bool) -> Tuple[str, List[Problem]]:
-    """Return who signed the list of hashes, which covers the whole bundle, and the problems."""
+def check_signature(folder: Path, listed: bytes, key: Optional[Path], required: bool) -> Tuple[str, List[Problem]]:
+    """Return who signed the list of hashes, which covers the whole bundle, and the problems.
+
+    With `key` or `required`, everything but a good signature of that key is a problem, also a check that is impossible.
+    """
 
     def refuse(text: str) -> Tuple[str, List[Problem]]:
         return text, [Problem("signature", SIGNATURE, text)] if required or key else []
 
-    if not (folder / SIGNATURE).exists():
+    if not os.path.lexists(str(folder / SIGNATURE)):
         return refuse("unsigned: hashes detect damage, but do not show who made the bundle")
     if not is_plain(folder / SIGNATURE):
-        return "a link", [Problem("signature", SIGNATURE, "is not a regular file; copy it again")]
-    listed = (folder / SUMS).read_bytes()
+        return "not checked", [Problem("signature", SIGNATURE, "is not a regular file; copy it again")]
     common = ["-n", NAMESPACE, "-s", str(folder / SIGNATURE)]
+    obstacle = _obstacle()
+    if obstacle:
+        return refuse("signed, but not checked: %s" % obstacle)
     code, text = _ssh_keygen(["-Y", "check-novalidate", *common], listed)
-    if "unknown option" in text or "illegal option" in text:
-        text = "signed, but not checked: that needs ssh-keygen of OpenSSH 8.1 or later"
-        return text, [Problem("signature", SIGNATURE, text)] if required else []
-    found = re.search(r"SHA256:[A-Za-z0-9+/]+", text)
+    found = re.search(r"SHA256:[A-Za-z0-9+/]{43}", text)
     whose = found.group(0) if found else "an unknown key"
     if code:
-        problem = Problem("signature", SIGNATURE, "is not a valid signature of this %s" % SUMS)
-        return "damaged", [problem]
+        return "damaged", [Problem("signature", SIGNATURE, "is not a valid signature of this %s" % SUMS)]
     if key is None:
-        text = "signed by %s, which was not compared with a key: pass the public key with --key" % whose
-    elif _is_signed_by(key, common, listed):
-        return "signed by %s, the key in %s" % (whose, key), []
-    else:
-        text = "signed by %s, which is not the key in %s" % (whose, key)
-    return refuse(text)
+        return refuse("signed by %s, which was not compared with a key: pass the public key with --key" % whose)
+    good, name = _is_signed_by(key, common, listed), ascii(str(key))[1:-1]
+    text = "signed by %s, which is %s in %s" % (whose, "the key" if good else "not the key", name)
+    return (text, []) if good else refuse(text)
+
+
+def _obstacle() -> str:
+    """Say why ssh-keygen cannot check a signature; names of files never reach the text that this is told from."""
+    try:
+        _, text = _ssh_keygen(["-Y", "check-novalidate"], b"")
+    except OSError:
+        return "ssh-keygen of OpenSSH is not installed"
+    old = re.search(r"(unknown|illegal|invalid) option", text)
+    return "that needs ssh-keygen of OpenSSH 8.1 or later" if old else ""
 
 
 def _is_signed_by(key: Path, common: List[str], listed: bytes) -> bool:
@@ -281,7 +352,8 @@ def _is_signed_by(key: Path, common: List[str], listed: bytes) -> bool:
 
 def _ssh_keygen(arguments: List[str], data: bytes) -> Tuple[int, str]:
     pipe = subprocess.PIPE
-    done = subprocess.run(["ssh-keygen"] + arguments, input=data, stdout=pipe, stderr=subprocess.STDOUT, check=False)
+    command = ["ssh-keygen"] + arguments
+    done = subprocess.run(command, input=data, stdout=pipe, stderr=subprocess.STDOUT, check=False)
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
@@ -299,7 +371,7 @@ def as_text(result: Dict[str, Any]) -> str:
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Check the bundle in this file's folder or in the given folder."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0], allow_abbrev=False)
     parser.add_argument("folder", nargs="?", type=Path, default=Path(os.path.abspath(__file__)).parent)
     parser.add_argument("--key", type=Path, help="file with the public key that must have signed the bundle")
     parser.add_argument("--require-signature", action="store_true", help="fail if the bundle is not signed")

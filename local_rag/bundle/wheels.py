@@ -14,7 +14,7 @@ import sys
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -222,6 +222,30 @@ def glibc_tags(glibc: str) -> list[str]:
     tags = [f"manylinux_2_{minor}_{machine}" for minor in range(int(glibc.partition(".")[2]), 4, -1)]
     old = {"manylinux2014": 17, "manylinux2010": 12, "manylinux1": 5}
     return tags + [f"{name}_{machine}" for name, minor in old.items() if f"manylinux_2_{minor}_{machine}" in tags]
+
+
+def macos_version(paths: Iterable[Path]) -> str:
+    """Return the highest version of macOS that wheels need by their tags; empty elsewhere."""
+    found = (re.search(r"-macosx_(\d+)_(\d+)_", path.name) for path in paths)
+    versions = [(int(one[1]), int(one[2])) for one in found if one]
+    return "{}.{}".format(*max(versions)) if versions else ""
+
+
+def commit() -> str:
+    """Return the commit of the checkout, with `-changed` if tracked files differ from it; empty without one."""
+    if not (_CHECKOUT / "pyproject.toml").is_file():
+        return ""
+    answers = []
+    for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"]):
+        command = ["git", "-C", str(_CHECKOUT), *arguments]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError:
+            return ""
+        if done.returncode:
+            return ""
+        answers.append(done.stdout.strip())
+    return answers[0] + ("-changed" if answers[1] else "")
 
 
 def zig_compiler(glibc: str, folder: Path) -> dict[str, str]:

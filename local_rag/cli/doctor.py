@@ -1,11 +1,13 @@
 """`local-rag doctor`."""
 
+import sys
 from itertools import chain
 from pathlib import Path
 
 import click
 
-from local_rag.bundle.installed import differences, receipt
+from local_rag.bundle.installed import receipt
+from local_rag.bundle.prefix import differences
 from local_rag.cli.options import Command, json_option, library_options
 from local_rag.display import one_line, printable_json
 from local_rag.maintenance.checks import check_bundle
@@ -24,7 +26,7 @@ def command(library: Path, profile: str | None, as_json: bool) -> None:
     and the differences from its manifest. The exit code is 1 if a check fails.
     """
     installed = receipt()
-    bundled = [check_bundle(installed, list(differences()))] if installed else []
+    bundled = [check_bundle(installed, list(differences(Path(sys.prefix))))] if installed else []
     results = []
     left_out = installed["left_out"] if installed else ()
     for result in chain(bundled, diagnose(library, left_out=left_out, profile=profile)):

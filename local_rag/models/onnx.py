@@ -15,7 +15,7 @@ from local_rag.errors import ModelError
 from local_rag.files import file_sha256
 from local_rag.keys import key_of
 from local_rag.machine import physical_cores
-from local_rag.models.registry import default_models_directory
+from local_rag.models.registry import default_models_directory, packed_models
 from local_rag.records import InstalledModel
 
 OPTIMIZED = ".optimized.onnx"  # the suffix of a file whose graph is already optimized
@@ -25,9 +25,10 @@ _COPY_VERSION = 1  # of the code that makes copies
 
 
 def copy_folder(model: InstalledModel) -> Path:
-    """Return the folder of a model's ONNX copy, whether it exists or not."""
+    """Return the folder of a model's ONNX copy, whether it exists or not; one from a bundle is used first."""
     key = key_of(_COPY_VERSION, model.identity, model.role, model.pooling, model.int8, model.context_length)
-    return default_models_directory() / _FOLDER / key[:16]
+    packed = packed_models() / _FOLDER / key[:16]
+    return packed if packed.is_dir() else default_models_directory() / _FOLDER / key[:16]
 
 
 def find_copy(model: InstalledModel) -> Path | None:

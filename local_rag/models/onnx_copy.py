@@ -177,7 +177,9 @@ def quantize_but_narrowing(full: Path, path: Path, **options: Any) -> None:
         for node in model.graph.node
         if node.op_type == "MatMul" and len(shape := shapes.get(node.input[1], ())) == 2 and shape[0] > shape[1]  # noqa: PLR2004
     ]
-    quantize_dynamic(model, path, per_channel=True, weight_type=QuantType.QInt8, nodes_to_exclude=narrowing, **options)
+    # Shapes and types behind an operator of onnxruntime's own are unknown to the quantizer.
+    options |= {"nodes_to_exclude": narrowing, "extra_options": {"DefaultTensorType": onnx.TensorProto.FLOAT}}
+    quantize_dynamic(model, path, per_channel=True, weight_type=QuantType.QInt8, **options)
 
 
 def _optimize(path: Path, optimized: Path) -> None:

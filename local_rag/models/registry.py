@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shlex
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -91,8 +92,11 @@ class ModelEntry(ModelUse):
         return next(file for file in self.files if file.name.endswith((".gguf", ".safetensors", ".onnx")))
 
     def folder(self, models_directory: Path) -> Path:
-        """Return the folder of the model's files, pulled or shipped with the program."""
-        return (models_directory if self.sources else _shipped_models()) / self.name
+        """Return the folder of the model's files: pulled, installed from a bundle, or shipped with the program."""
+        if not self.sources:
+            return _shipped_models() / self.name
+        packed = packed_models() / self.name
+        return packed if packed.is_dir() else models_directory / self.name
 
     def path(self, models_directory: Path) -> Path:
         """Return the path of the pulled model: the GGUF file, or the folder."""
@@ -129,6 +133,11 @@ def default_models_directory() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("local-rag", appauthor=False) / "models"
+
+
+def packed_models() -> Path:
+    """Return the folder of the models that came in the same bundle as the running program, which may be missing."""
+    return Path(sys.prefix) / "packed-models"
 
 
 def load_registry(path: Path | None = None, *, models_directory: Path | None = None) -> Registry:

@@ -126,9 +126,9 @@ def test_packages_are_pinned_and_torch_stays_out() -> None:
     assert all(wheels.pins()[name] == version for name, version in lean.items())
 
 
-def shared_object(*versions: str) -> bytes:
+def shared_object(*versions: str, library: str = "libc.so.6") -> bytes:
     """Make an ELF file that needs versions of symbols of one library."""
-    names = b"\0libc.so.6\0" + b"".join(one.encode() + b"\0" for one in versions)
+    names = b"\0" + library.encode() + b"\0" + b"".join(one.encode() + b"\0" for one in versions)
     places = [names.index(b"\0" + one.encode() + b"\0") + 1 for one in versions]
     entries = [
         struct.pack("<IHHII", 0, 0, number, place, 16 if number < len(versions) - 1 else 0)
@@ -155,12 +155,25 @@ def wheel_with(path: Path, **files: bytes) -> Path:
 def test_the_highest_glibc_is_read_out_of_compiled_files(tmp_path: Path) -> None:
     old = wheel_with(tmp_path / "old.whl", a__so=shared_object("GLIBC_2.2.5", "GLIBC_2.17", "GLIBCXX_3.4.29"))
     new = wheel_with(tmp_path / "new.whl", b__so=shared_object("GLIBC_2.9", "GLIBC_2.34"), c__py=b"GLIBC_2.99")
-    assert elf.highest_glibc({"old": old}) == ("2.17", "a.so of old")
-    assert elf.highest_glibc({"old": old, "new": new}) == ("2.34", "b.so of new")
-    assert elf.highest_glibc({}) == ("", "")
+    assert elf.system_needs({"old": old}) == elf.SystemNeeds("2.17", "a.so of old")
+    assert elf.system_needs({"old": old, "new": new}) == elf.SystemNeeds("2.34", "b.so of new")
+    assert elf.system_needs({}) == elf.SystemNeeds()
+    relr = wheel_with(tmp_path / "relr.whl", a__so=shared_object("GLIBC_2.2.5", "GLIBC_ABI_DT_RELR"))
+    assert elf.system_needs({"relr": relr}).glibc == "2.36"
     # The interpreter that runs this needs something, and what it needs is there.
     with pytest.raises(BundleError):
         elf.needed_versions(shared_object("GLIBC_2.17")[:-60])
+
+
+def test_versions_of_a_compilers_library_are_read_unless_a_wheel_contains_it(tmp_path: Path) -> None:
+    code = shared_object("GLIBCXX_3.4.9", "GLIBCXX_3.4.29", "CXXABI_1.3.13", library="libstdc++.so.6")
+    first = wheel_with(tmp_path / "first.whl", a__so=code, b__so=shared_object("FOO_1.0", library="libfoo.so.1"))
+    wanted = ("libstdc++.so.6 CXXABI_1.3.13", "libstdc++.so.6 GLIBCXX_3.4.29")
+    assert elf.system_needs({"first": first}).library_versions == wanted
+    second = tmp_path / "second.whl"
+    with zipfile.ZipFile(second, "w") as wheel:
+        wheel.writestr("x.libs/libstdc++.so.6", b"")
+    assert elf.system_needs({"first": first, "second": second}).library_versions == ()
 
 
 @given(st.binary(max_size=300))

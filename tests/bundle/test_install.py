@@ -16,6 +16,7 @@ from local_rag.bundle import installed
 from local_rag.bundle.archive import BundleError
 from local_rag.bundle.create import PYTHON, require_interpreter
 from local_rag.bundle.install import install
+from local_rag.bundle.prefix import MODELS, differences
 from tests.conftest import Run
 from tests.support.bundles import make_bundle, make_wheel, run_installer, started
 
@@ -82,7 +83,7 @@ def test_install_update_roll_back_uninstall(old: Path, tmp_path: Path, prefix: P
 
 def test_uninstall_keeps_changed_files_and_files_of_others(old: Path, prefix: Path, run: Run) -> None:
     assert run_installer(old, prefix).returncode == 0
-    (prefix / "models" / "own").mkdir()
+    (prefix / "models" / "own").mkdir(parents=True)
     (prefix / "models" / "own" / "own.gguf").write_bytes(b"GGUF")
     (prefix / "libraries" / "papers" / "library.sqlite3").write_bytes(b"SQLite, more")
     told = json.loads(run("bundle", "uninstall", "--prefix", prefix, "--json").output)
@@ -110,9 +111,9 @@ def test_only_two_versions_are_kept_and_installing_again_restores_a_model(tmp_pa
         bundle = make_bundle(tmp_path / str(number) / "bundle", f"{number}.0")
         install(bundle, prefix)
     assert len(list((prefix / "versions").iterdir())) == 2
-    (prefix / "models" / "small" / "small.gguf").unlink()
+    (prefix / "current" / MODELS / "small" / "small.gguf").resolve().unlink()
     install(bundle, prefix)
-    assert (prefix / "models" / "small" / "small.gguf").exists()
+    assert (prefix / "current" / MODELS / "small" / "small.gguf").exists()
     assert installed.rollback(prefix)["current"].startswith("1.0")
 
 
@@ -275,14 +276,14 @@ def test_doctor_says_what_differs_from_the_manifest(old: Path, prefix: Path) -> 
     install(old, prefix)
     environment = prefix / "current"
     receipt: Any = installed.receipt(environment)
-    assert list(installed.differences(environment)) == []
+    assert list(differences(environment)) == []
     assert "nothing differs" in check_bundle(receipt, []).message
     packages = environment / "lib" / f"python{PYTHON}" / "site-packages"
     (packages / "extra.py").write_text("")
-    (prefix / "models" / "small" / "small.gguf").write_bytes(b"GGUF")
+    (environment / MODELS / "small" / "small.gguf").write_bytes(b"GGUF")
     record = next(packages.glob("*.dist-info/RECORD"))
     record.write_text("")
-    found = list(installed.differences(environment))
+    found = list(differences(environment))
     assert len(found) >= 3
     assert check_bundle(receipt, found).severity == "failed"
     assert installed.receipt(prefix) is None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from local_rag.bundle import archive, verify
 from local_rag.bundle.parts import tar_header
-from local_rag.bundle.plan import item_of
+from local_rag.bundle.plan import Kind, item_of
 from tests.conftest import Run
 from tests.support.bundles import make_bundle
 
@@ -147,6 +147,12 @@ def test_changed_parts_are_named(bundle: Path, damage: Callable[[Path], str], ru
     assert told["kind"] == "integrity"
 
 
+def kind_of(path: str) -> Kind:
+    """Return the kind of member that a path belongs to."""
+    kinds: dict[str, Kind] = {"wheels": "wheel", "models": "model", "licences": "licence"}
+    return kinds.get(path.partition("/")[0], "sbom")
+
+
 def archive_of(*members: tuple[str, bytes, bytes], after: bytes = b"") -> bytes:
     """Make a tar of members (path, content, type)."""
     data = b""
@@ -159,7 +165,9 @@ def forge(bundle: Path, *members: tuple[str, bytes, bytes], after: bytes = b"", 
     """Put another archive in place of a bundle's, with a manifest and hashes that agree with it, and check it."""
     manifest = verify.check(bundle)["manifest"]
     manifest["members"] = [
-        item_of(path, "sbom", content).as_member() for path, content, _ in members if told is None or path in told
+        item_of(path, kind_of(path), content).as_member()
+        for path, content, kind in members
+        if (kind == b"0" if told is None else path in told)
     ]
     for part in parts_of(bundle)[1:]:
         part.unlink()
@@ -172,14 +180,14 @@ def forge(bundle: Path, *members: tuple[str, bytes, bytes], after: bytes = b"", 
 def forge_manifest(bundle: Path, paths: list[str]) -> Any:
     """Name members in the manifest of an archive that holds none."""
     manifest = verify.check(bundle)["manifest"]
-    manifest["members"] = [item_of(path, "sbom", b"").as_member() for path in paths]
+    manifest["members"] = [item_of(path, kind_of(path), b"").as_member() for path in paths]
     parts_of(bundle)[0].write_bytes(archive_of(("manifest.json", json.dumps(manifest).encode(), b"0")))
     seal(bundle)
     return verify.check(bundle)
 
 
 def test_a_replaced_archive_that_is_consistent_passes(bundle: Path) -> None:
-    assert forge(bundle, ("wheels/a.whl", b"a", b"0"), ("w" * 120, b"b", b"0"))["ok"]
+    assert forge(bundle, ("wheels/a.whl", b"a", b"0"), ("wheels/" + "w" * 120, b"b", b"0"))["ok"]
 
 
 @pytest.mark.parametrize(
@@ -207,15 +215,20 @@ def test_members_with_unsafe_paths_or_types_are_refused(bundle: Path, path: str,
 
 def test_members_missing_in_the_manifest_or_the_archive(bundle: Path) -> None:
     assert "data after its end" in verify.as_text(
-        forge(make_bundle(bundle.parent / "longer"), ("a", b"a", b"0"), after=b"hidden")
+        forge(make_bundle(bundle.parent / "longer"), ("licences/a", b"a", b"0"), after=b"hidden")
     )
-    extra_member = forge(bundle, ("a", b"a", b"0"), ("b", b"b", b"0"), told=["a"])
+    extra_member = forge(bundle, ("licences/a", b"a", b"0"), ("licences/b", b"b", b"0"), told=["licences/a"])
     assert "is not in the manifest" in verify.as_text(extra_member)
-    doubled_member = forge(make_bundle(bundle.parent / "twice"), ("a", b"a", b"0"), ("a", b"a", b"0"), told=["a"])
-    assert "The manifest is damaged" in verify.as_text(doubled_member)
+    doubled_member = forge(
+        make_bundle(bundle.parent / "twice"),
+        ("licences/a", b"a", b"0"),
+        ("licences/a", b"a", b"0"),
+        told=["licences/a"],
+    )
+    assert "manifest is damaged at 'members'" in verify.as_text(doubled_member)
     lacking = make_bundle(bundle.parent / "lacking", members=[], unpacked_bytes=1)
     assert verify.check(lacking)["ok"]
-    assert "b is not in the archive" in verify.as_text(forge_manifest(lacking, ["b"]))
+    assert "licences/b is not in the archive" in verify.as_text(forge_manifest(lacking, ["licences/b"]))
 
 
 def test_a_bundle_for_another_machine_is_refused_with_its_requirements(bundle: Path) -> None:

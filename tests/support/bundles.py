@@ -1,14 +1,19 @@
 """Small bundles for tests: a program of two files, a model, a library, in parts of 64 KiB."""
 
+import base64
+import hashlib
+import json
 import platform
 import subprocess
 import sys
 import zipfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from local_rag.bundle import archive, plan
+from local_rag.bundle import archive, plan, verify
 from local_rag.bundle.create import PYTHON, BundleContents, Packing, write_bundle
+from local_rag.bundle.parts import read_source, write_parts
 from local_rag.bundle.plan import Item, item_of
 
 PART = 64 * 1024
@@ -29,11 +34,33 @@ def make_wheel(folder: Path, version: str, *, tested: str = '{"ok": true, "secon
         f"local_rag-{version}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: local-rag\nVersion: {version}\n",
     }
     record = f"local_rag-{version}.dist-info/RECORD"
-    files[record] = "".join(f"{name},,\n" for name in (*files, record))
+    files[record] = "".join(f"{name},{_digest(text)},\n" for name, text in files.items()) + f"{record},,\n"
     with zipfile.ZipFile(path, "w") as wheel:
         for name, text in files.items():
             wheel.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), text)
     return path
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def with_manifest(bundle: Path, change: dict[str, Any]) -> None:
+    """Change fields of a bundle's manifest, with hashes that agree, as an attacker can."""
+    parts = sorted(bundle.glob("*.tar.*"))
+    with closing(archive.Stream(parts)) as stream:
+        members = {name: b"".join(read()) for name, _, read in archive.members(stream)}
+    manifest = json.loads(members[archive.MANIFEST]) | change
+    members[archive.MANIFEST] = json.dumps(manifest).encode()
+    for part in parts:
+        part.unlink()
+    items = [item_of(name, "sbom", content) for name, content in members.items()]
+    rows = ((one.path, one.bytes, one.sha256, lambda one=one: read_source(one.source)) for one in items)
+    write_parts(rows, bundle, parts[0].name.partition(".tar.")[0], PART)
+    names = sorted(path.name for path in bundle.iterdir() if path.name != verify.SUMS)
+    lines = [f"{item_of(name, 'sbom', bundle / name).sha256}  {name}\n" for name in names]
+    (bundle / verify.SUMS).write_text("".join(lines))
 
 
 def make_bundle(
@@ -73,8 +100,13 @@ def make_bundle(
             "python": python,
             "interpreter": f"python/{interpreter.name}" if interpreter else None,
             "glibc": "2.17",
+            "glibc_needed_by": "local_rag.so of local-rag",
+            "macos": "",
             "processor_flags": [],
+            "library_versions": [],
         },
+        "commit": "",
+        "llama_variants": [],
         "left_out": ["torch"],
         "needs_models": [item.as_member() for item in models] if without_models else [],
         "library": {"name": "papers"} if library else None,
