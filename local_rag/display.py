@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from local_rag.records import Answer, Passage, Provenance, heading_path
+from local_rag.records import Answer, Found, Passage, Provenance, heading_path
 
 # C0 (except tab and newline), DEL and C1 can move the cursor or change colours; bidirectional controls reorder text;
 # lone surrogates, from file names that are not UTF-8, cannot be printed.
@@ -116,7 +116,52 @@ def answer_as_dict(answer: Answer, name: Name = display_path) -> dict[str, Any]:
         "changed_citations": [],
         "support": [_json_value(support) for support in answer.support],
         "passages": [passage_as_dict(passage, name) for passage in answer.passages],
+        "found": found_as_dict(answer.found, name) if answer.found else None,
     }
+
+
+def found_as_dict(found: Found, name: Name = display_path) -> dict[str, Any]:
+    """Return what was found in all documents as a dictionary for JSON, with `name` for paths."""
+    return {
+        "kind": found.kind,
+        "rule": found.rule,
+        "count": found.count,
+        "documents": [
+            {
+                "path": name(place.passage.path),
+                "line": place.passage.line,
+                "text": place.passage.text,
+                "occurrences": place.occurrences,
+            }
+            for place in found.places
+        ],
+        "complete": found.complete,
+    }
+
+
+def found_headline(found: Found) -> str:
+    """Say how much was found, and by which rule."""
+    documents = found.count if found.by_document else len({place.passage.path for place in found.places})
+    rule = found.rule
+    if documents == 1:
+        for several, one in (("contain ", "contains "), ("do not ", "does not "), ("are about ", "is about ")):
+            rule = one + rule.removeprefix(several) if rule.startswith(several) else rule
+    named = f"{documents:,} {'document' if documents == 1 else 'documents'} that {rule}"
+    return named if found.by_document else f"{found.count:,} {'place' if found.count == 1 else 'places'} in {named}"
+
+
+def times(count: int) -> str:
+    """Say how often something occurs, if that is more than once."""
+    return f"{count:,} times" if count > 1 else ""
+
+
+def found_as_lines(found: Found) -> Iterator[str]:
+    """Yield what was found in all documents as lines of text: the headline, and each document or place."""
+    yield one_line(f"{found_headline(found)}{':' if found.places else '.'}")
+    for place in found.places:
+        often = times(place.occurrences)
+        where = display_path(place.passage.location) + (f" ({often})" if often else "")
+        yield one_line(f"  {where}: {' '.join(place.passage.text.split())}")
 
 
 def confidence(answer: Answer) -> str:

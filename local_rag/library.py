@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import RLock
+from time import perf_counter
 from typing import Any, Self
 
 from local_rag.answering.answerer import Answerer, answer_room
 from local_rag.answering.gate import valid
+from local_rag.answering.lists import answer_of
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
 from local_rag.answering.selection import shown_of
@@ -62,14 +64,17 @@ from local_rag.records import (
     Answer,
     AskOptions,
     Filters,
+    Found,
     InstalledModel,
     Passage,
     Progress,
     Shown,
     Turn,
 )
+from local_rag.retrieval.find import find_meaning, find_words
 from local_rag.retrieval.keyword_search import search_keywords
 from local_rag.retrieval.open import OpenSearcher, live_index, open_searcher
+from local_rag.retrieval.question_kinds import FindQuestion, any_question, as_words, find_question
 from local_rag.retrieval.search import Trace
 from local_rag.settings import REMEMBERED, Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.caches import count_use
@@ -83,6 +88,9 @@ from local_rag.store.questions import QUESTIONS_FILE, add_question
 from local_rag.store.storage_errors import storage_errors
 
 OnProgress = Callable[[Progress], None]
+_NO_RERANKER = (
+    "No reranker of this profile knows what a passage is about, so the documents with these words were found."
+)
 
 
 def _ignore(_event: object) -> None: ...
@@ -321,6 +329,35 @@ class Library:
             passages = index.passages() or opened.enter_context(closing(Store(self.folder)))
             return search_keywords(question, index, passages, top=top, filters=filters)
 
+    def find(
+        self,
+        question: str,
+        *,
+        filters: Filters = EVERYTHING,
+        most: int = 0,
+        progress: OnProgress = _ignore,
+        stop: Callable[[], bool] = never,
+    ) -> Found:
+        """Return what all documents that pass the filters hold for a question that counts or lists.
+
+        A question for words needs no model, and any thread may ask it. For a meaning all passages are scored, or the
+        `most` closest; once `stop` returns True, the result is what was found until then.
+        """
+        asked = any_question(question)
+        if asked.rule == "meaning" and not self._knows_relevance:
+            found = self._find(question, as_words(asked), filters)
+            return replace(found, notes=(*found.notes, _NO_RERANKER))
+        return self._find(question, asked, filters, most=most, progress=progress, stop=stop)
+
+    def _find(self, question: str, asked: FindQuestion, filters: Filters, **how: Any) -> Found:
+        with self.reading() as store:
+            if asked.rule == "words":
+                index = live_index(self._indexes, self.settings, self.folder)
+                index.open()
+                return find_words(question, asked, index, store, filters)
+            with self._one_at_a_time:
+                return find_meaning(question, asked, self._open_searcher().searcher, store, filters, **how)
+
     def roots(self) -> list[Root]:
         """Return the folders and files that were given to index() and not removed since."""
         with self.reading() as store:
@@ -355,9 +392,12 @@ class Library:
         on_text: Callable[[str], None] = _ignore,
         on_passages: Callable[[Sequence[Passage]], None] = _ignore,
         counted: bool = True,
+        progress: OnProgress = _ignore,
         stop: Callable[[], bool] = never,
     ) -> Answer:
         """Answer a question from the documents, quote them if the answer is doubtful, or report that they say nothing.
+
+        A question that counts or lists is answered by code over all documents, which reports its `progress`.
 
         The search for a follow-up also uses the questions of the `earlier` turns. `on_passages` receives the passages
         found, and `on_text` the text of the answer once it is checked. `stop` is called between the stages of the
@@ -365,11 +405,31 @@ class Library:
         the question if `counted`.
         """
         with self._one_at_a_time:
-            pipeline = self.pipeline(options, earlier, stop=stop)
-            answer = pipeline.ask(question, on_text=on_text, on_passages=on_passages)
+            answer = self._answer_by_code(question, options, progress, stop)
+            if answer is None:
+                pipeline = self.pipeline(options, earlier, stop=stop)
+                answer = pipeline.ask(question, on_text=on_text, on_passages=on_passages)
+            else:
+                on_passages(answer.passages)
+                on_text(answer.text)
             if counted and self.settings.retention.counts:
                 count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return answer
+
+    def _answer_by_code(
+        self, question: str, options: AskOptions, progress: OnProgress, stop: Callable[[], bool]
+    ) -> Answer | None:
+        """Answer a question that counts or lists; None for another one, or if this library cannot answer it so."""
+        asked = find_question(question)
+        if asked is None or options.anyway or not self._has_store:
+            return None
+        started, most = perf_counter(), self.settings.find_passages
+        if asked.rule == "meaning" and not (options.rerank and self._knows_relevance):
+            return None
+        found = self._find(question, asked, options.filters, most=most, progress=progress, stop=stop)
+        if stop():
+            raise StoppedError("The answer was stopped.")
+        return answer_of(found, perf_counter() - started)
 
     def shown(self, question: str, *, earlier: Sequence[Turn] = ()) -> tuple[list[Shown], int]:
         """Return what the model would be shown for a question, and how many tokens that is; it is not loaded."""
@@ -475,6 +535,11 @@ class Library:
     def reranks(self) -> bool:
         """Return whether the profile has a cross-encoder."""
         return "rerank" in chosen(self.settings)
+
+    @property
+    def _knows_relevance(self) -> bool:
+        """Return whether there is a reranker whose scores are known to be weak or not."""
+        return self.reranks and find(self.settings, "rerank").weak_below is not None
 
     def _count_tokens(self, text: str) -> int:
         """Count the tokens of a text by the answer model, whose weights are not loaded for that."""

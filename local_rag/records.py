@@ -21,7 +21,9 @@ RowKind = Literal["chunk", "document"]
 # chunk cannot be mistaken; `model`: a sentence that a model wrote; `dropped`: none, because it was not good enough.
 ContextKind = Literal["terms", "unneeded", "model", "dropped"]
 Role = Literal["context", "answer", "embed", "rerank"]
-Stage = Literal["read", "compare", "contextualize", "embed", "publish", "ask", "answer", "draft", "check"]
+Stage = Literal["read", "compare", "contextualize", "embed", "publish", "ask", "answer", "draft", "check", "find"]
+# What a question asks of all documents: how many, which documents, or every place.
+FindKind = Literal["count", "documents", "list"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +341,32 @@ class Shown:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class FoundPlace:
+    """A document or a place in one: its best line as a passage, and how often it has what was looked for."""
+
+    passage: Passage
+    occurrences: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found in all documents for a question that counts or lists.
+
+    `rule` says in words what counted, and `count` how many documents were found, or how many places if `by_document` is
+    false. `complete` is false if only a part of the documents was examined; `notes` say which, one sentence each.
+    """
+
+    question: str
+    kind: FindKind
+    rule: str
+    count: int
+    places: tuple[FoundPlace, ...] = ()
+    complete: bool = True
+    by_document: bool = True
+    notes: tuple[str, ...] = ()
+
+
 Outcome = Literal["answered", "quoted", "refused"]
 
 
@@ -353,7 +381,8 @@ class Answer:
     `probability` is that of the answer to be right, from 0 to 1, None if the model is not calibrated, and `threshold`
     the least probability of an answer that is given. `log_odds` is the model's own confidence that the answer is right,
     None if it was shown nothing. `support` has one record per sentence of an answer. `look_alikes`
-    are passages much like the cited ones from other documents that the question may have meant.
+    are passages much like the cited ones from other documents that the question may have meant. `found` is what code
+    found in all documents if the question counts or lists; no model takes part in such an answer.
     """
 
     question: str
@@ -373,6 +402,7 @@ class Answer:
     seconds: float = 0.0
     look_alikes: tuple[Passage, ...] = ()
     written: int = 0
+    found: Found | None = None
 
     @property
     def answered(self) -> bool:

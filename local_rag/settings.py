@@ -107,6 +107,12 @@ class Settings(BaseSettings):
         default=3.0, gt=0, description="the time limit for reranking if rerank_candidates is 0"
     )
     all_candidates: int = Field(default=1000, ge=1, description="the candidates of each search with `search --all`")
+    find_passages: int = Field(
+        default=5000,
+        ge=0,
+        description="the passages that `ask` examines to count or list what documents are about, closest first; 0: all,"
+        " as `find` does",
+    )
     passages: int = Field(default=20, ge=1, description="the passages to keep after reranking")
     answer_cache: bool = Field(
         default=True, description="`serve` keeps answers and question vectors, and reuses them for the same question"

@@ -15,6 +15,7 @@ from local_rag.cli.options import (
     open_library,
     require_question,
 )
+from local_rag.cli.progress import IndexProgress
 from local_rag.cli.search import NO_MATCHING_DOCUMENT, location_as_text, passage_as_text
 from local_rag.display import answer_as_dict, confidence, display_path, one_line, printable, printable_json
 from local_rag.records import Answer, AskOptions, Passage
@@ -68,13 +69,13 @@ def command(
             again = " The answer was given before." if served["found"]["again"] else ""
             click.echo(f"Answered by the running server of this library.{again}", err=True)
     else:
-        with open_library(library, **settings) as opened:
-            answer = opened.ask(question, options, on_passages=show, on_text=write)
+        with open_library(library, **settings) as opened, IndexProgress() as progress:
+            answer = opened.ask(question, options, on_passages=show, on_text=write, progress=progress)
     if as_json:
         click.echo(printable_json(answer_as_dict(answer)))
         return
     click.echo()
-    if options.filters and not answer.passages:
+    if options.filters and not answer.passages and not answer.found:
         click.echo(NO_MATCHING_DOCUMENT, err=True)
     if answer.citations:
         click.echo("\nSources:")

@@ -20,6 +20,7 @@ _NAMES: dict[Stage, str] = {
     "answer": "Answering",
     "draft": "Drafting",
     "check": "Checking",
+    "find": "Examining",
 }
 _LINE_SECONDS = 30.0
 

@@ -88,6 +88,11 @@ def _words(text: str) -> Iterator[str]:
             yield from (part.lower() for part in parts)
 
 
+def is_unspaced(text: str) -> bool:
+    """Return whether a text has letters of a script that is written without spaces."""
+    return _UNSPACED.search(text) is not None
+
+
 class KeywordIndex:
     """Search chunks by BM25 in any number of parts; the id of a chunk is its position in all parts together.
 

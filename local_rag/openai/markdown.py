@@ -3,8 +3,8 @@
 import re
 
 from local_rag.answering.answerer import NOT_SURE
-from local_rag.display import Name, one_line, printable
-from local_rag.records import Answer, Passage
+from local_rag.display import Name, found_headline, one_line, printable, times
+from local_rag.records import Answer, Found, Passage
 
 # Characters that Markdown or HTML could take for markup in a title or a path.
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+!|~&-])")
@@ -18,13 +18,25 @@ def answer_as_markdown(answer: Answer, name: Name = str) -> str:
     """
     text = answer.text
     if answer.outcome == "quoted":
-        quoted = [_MARKS.sub(r"\\\1", printable(quote.text)) for quote in answer.quotes]
+        quoted = [_escaped(quote.text) for quote in answer.quotes]
         lines = [
             "\n".join(f"> {line}  " for line in f"{text} [{quote.citation}]".splitlines())
             for quote, text in zip(answer.quotes, quoted, strict=True)
         ]
         text = "\n\n".join([NOT_SURE, *lines])
+    elif answer.found:
+        text = _listed(answer.found)
     return text + _sources(answer, name)
+
+
+def _listed(found: Found) -> str:
+    """Return what was found in all documents; lines of documents cannot act as Markdown."""
+    lines = [f"{_escaped(found_headline(found))}{':' if found.places else '.'}", ""]
+    for number, place in enumerate(found.places, start=1):
+        often = times(place.occurrences)
+        said = f"{_plain(place.passage.title)}{f' ({often})' if often else ''}"
+        lines.append(f"- {said}: \u201c{_escaped(one_line(place.passage.text))}\u201d [{number}]")
+    return "\n".join([*lines, *(f"\n{_escaped(note)}" for note in found.notes)])
 
 
 def _sources(answer: Answer, name: Name) -> str:
@@ -38,6 +50,10 @@ def _sources(answer: Answer, name: Name) -> str:
 
 def _location(passage: Passage, name: Name) -> str:
     return f"{_plain(passage.title)}, {_plain(name(passage.location))}"
+
+
+def _escaped(text: str) -> str:
+    return _MARKS.sub(r"\\\1", printable(text))
 
 
 def _plain(text: str) -> str:

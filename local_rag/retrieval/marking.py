@@ -26,7 +26,7 @@ class Piece:
 def mark(text: str, question: str, quoted: Sequence[tuple[int, int]] = ()) -> tuple[Piece, ...]:
     """Cut a passage into pieces; the best are the `quoted` spans, or else the sentence that fits the question."""
     asked = frozenset(keyword_tokens(question))
-    best = list(quoted) or [_best_sentence(text, asked)]
+    best = list(quoted) or [best_sentence(text, asked)]
     terms = [word.span() for word in _WORD.finditer(text) if asked & _tokens(word[0])]
     edges = sorted({0, len(text), *(edge for span in (*best, *terms) for edge in span)})
     inside = {left for left, _ in terms}
@@ -37,7 +37,8 @@ def mark(text: str, question: str, quoted: Sequence[tuple[int, int]] = ()) -> tu
     return tuple(pieces)
 
 
-def _best_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
+def best_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
+    """Return the span of the sentence that shares the most of the wanted tokens; (0, 0) if none shares enough."""
     best, most = (0, 0), 0
     for start, end in _sentences(text):
         shared = len(wanted & frozenset(keyword_tokens(text[start:end])))

@@ -7,7 +7,7 @@ from time import perf_counter
 
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
-from local_rag.index.protocol import Index, PassageStore
+from local_rag.index.protocol import Allowed, Index, PassageStore
 from local_rag.models.embedder import Embedder
 from local_rag.models.reranker import Reranker, reranked_text
 from local_rag.records import BY_MODEL, EVERYTHING, SITUATED, ContextMode, Filters, Hit, Passage, StoredChunk
@@ -144,6 +144,22 @@ class Searcher:
             rankings["reranked"] = [passage.chunk_id for passage in passages]
             passages = mark_weak(passages, self._weak_below, least)
         return Trace(passages[:top], rankings, watch.seconds, follows=weights_of_terms is not None)
+
+    @property
+    def relevant_from(self) -> float:
+        """Return the reranker's score from which on a passage is relevant."""
+        assert self._weak_below is not None, "only a reranker whose scale is known finds meanings"
+        return self._weak_below
+
+    def closest(self, text: str, top: int, allowed: Allowed) -> list[int]:
+        """Return the chunks whose vectors are nearest to that of a text, nearest first."""
+        return [chunk for chunk, _ in self.index.dense(self._embedder.embed_query(text), top, allowed)]
+
+    def scores(self, question: str, chunks: Sequence[StoredChunk]) -> list[float]:
+        """Return the reranker's score of each chunk."""
+        assert self.reranker is not None, "there is a reranker where relevant_from is known"
+        found = (found_passage(chunk, 0.0, (), self._mode) for chunk in chunks)
+        return self.reranker.score(question, [self._reranked_text(passage) for passage in found])
 
     def _reranked_text(self, passage: Passage) -> str:
         """Return what the reranker reads of a passage: with `auto`, not the sentence, which only vectors know."""

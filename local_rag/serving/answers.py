@@ -105,7 +105,8 @@ class _CachedAsk:
             question, options, earlier=earlier, on_passages=on_passages, on_text=on_text, stop=job.stopped.is_set
         )
         # If another process has published in the meantime, the answer belongs to the newer index.
-        if self._cache and content_key(library.manifest()) == made_with:
+        complete = self.answer.found is None or self.answer.found.complete
+        if self._cache and complete and content_key(library.manifest()) == made_with:
             self._cache.put(key, made_with, self.answer)
         return self.answer
 

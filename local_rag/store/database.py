@@ -65,7 +65,7 @@ _AT_ONCE = 500  # ids in one query
 BELOW = "(path = ?1 OR substr(path, 1, length(?1) + 1) = ?1 || '/')"
 DOCUMENT_COLUMNS = "documents.id, path, size, modified_ns, changed_ns, inode, sha256, title, split_key"
 _DOCUMENT_QUERY = f"SELECT {DOCUMENT_COLUMNS} FROM documents"  # noqa: S608
-_CHUNK_QUERY = """
+CHUNK_QUERY = """
 SELECT chunks.id, document_id, path, title, position, start, end, chunks.text, headings, page, line, end_line,
        table_header, ocr, coalesce(said.text, ''), coalesce(written.text, ''), chunks.kind, url, date, author, tags,
        sha256
@@ -372,15 +372,15 @@ class Store:
         """Yield the rows of an index: for each document the row that stands for all of it, then its chunks."""
         where = "live" if document_id is None else "document_id = ?"
         rows = self.connection.execute(
-            f"{_CHUNK_QUERY} WHERE {where} ORDER BY path, position", () if document_id is None else (document_id,)
+            f"{CHUNK_QUERY} WHERE {where} ORDER BY path, position", () if document_id is None else (document_id,)
         )
-        return (_stored_chunk(row) for row in rows)
+        return (stored_chunk(row) for row in rows)
 
     def first_row(self, document_id: int) -> StoredChunk | None:
         """Return the row that stands for a document, else its first chunk; None if it has neither."""
-        query = f"{_CHUNK_QUERY} WHERE document_id = ? ORDER BY position LIMIT 1"
+        query = f"{CHUNK_QUERY} WHERE document_id = ? ORDER BY position LIMIT 1"
         row = self.connection.execute(query, (document_id,)).fetchone()
-        return _stored_chunk(row) if row else None
+        return stored_chunk(row) if row else None
 
     def count_chunks(self, document_id: int) -> int:
         """Count the chunks of a document."""
@@ -391,8 +391,8 @@ class Store:
         """Return the chunks with these ids."""
         found = {}
         for part in _parts(ids):
-            for row in self.connection.execute(f"{_CHUNK_QUERY} WHERE chunks.id IN ({_marks(part)})", part):
-                found[row[0]] = _stored_chunk(row)
+            for row in self.connection.execute(f"{CHUNK_QUERY} WHERE chunks.id IN ({_marks(part)})", part):
+                found[row[0]] = stored_chunk(row)
         return found
 
     def chunks_of(self, documents: Collection[int]) -> AllowedDocuments:
@@ -573,7 +573,8 @@ def stored_document(row: Sequence[Any]) -> StoredDocument:
     return StoredDocument(row[0], row[1], FileStamp(*row[2:6]), *row[6:9])
 
 
-def _stored_chunk(row: tuple[object, ...]) -> StoredChunk:
+def stored_chunk(row: tuple[object, ...]) -> StoredChunk:
+    """Make a chunk of a row of CHUNK_QUERY."""
     identifier, document_id, path, title, position, start, end, text, headings, *place = row[:14]
     terms, sentence, kind, url, date, author, tags, sha256 = row[14:]
     said = UNKNOWN if url is None else Provenance(url, date, author, tuple(json.loads(str(tags))))  # type: ignore[arg-type]

@@ -1,0 +1,100 @@
+"""`local-rag find`."""
+
+import csv
+import io
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from types import FrameType
+from typing import Any
+
+import click
+
+from local_rag.cli.options import (
+    Command,
+    filter_options,
+    json_option,
+    library_options,
+    model_option,
+    open_library,
+    require_question,
+)
+from local_rag.cli.progress import IndexProgress
+from local_rag.cli.search import NO_MATCHING_DOCUMENT
+from local_rag.display import display_path, found_as_dict, found_as_lines, one_line, printable_json
+from local_rag.errors import LocalRagError
+from local_rag.files import write_whole
+from local_rag.records import Filters, Found
+
+
+@click.command(cls=Command)
+@click.argument("question")
+@library_options
+@model_option("embed", "embed with")
+@model_option("rerank", "rerank with")
+@filter_options
+@click.option(
+    "--csv", "table", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a new CSV file."
+)
+@json_option
+def command(question: str, library: Path, filters: Filters, table: Path | None, as_json: bool, **settings: Any) -> None:
+    """Count or list all documents that contain words, or that are about something, without a language model.
+
+    The QUESTION asks how many, which, or for all: `How many reports mention the crane?`, `Which policies cover travel
+    expenses?`, `List every deadline in the contracts`. A few bare words are looked for as they are; quoted words
+    exactly. Ctrl-C stops a long search and shows what was found until then.
+    """
+    require_question(question)
+    if table is not None and table.exists() and table.stat().st_size:
+        raise LocalRagError(f"{table} already exists; name another file.")
+    with open_library(library, **settings) as opened, _stopping() as stopped, IndexProgress() as progress:
+        found = opened.find(question, filters=filters, progress=progress, stop=stopped.is_set)
+    if table is not None:
+        _write(table, found)
+    if as_json:
+        click.echo(printable_json(found_as_dict(found)))
+    else:
+        for line in found_as_lines(found):
+            click.echo(line)
+    for note in found.notes:
+        click.echo(one_line(note), err=True)
+    if filters and not found.places:
+        click.echo(NO_MATCHING_DOCUMENT, err=True)
+
+
+@contextmanager
+def _stopping() -> Iterator[Event]:
+    """Let the first Ctrl-C end the search, and a second one the command."""
+    stopped = Event()
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        stopped.set()
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _write(path: Path, found: Found) -> None:
+    """Write a table with one row a document or place; no cell can act as a formula."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["path", "line", "page", "occurrences", "text"])
+    for place in found.places:
+        one = place.passage
+        writer.writerow([_cell(display_path(one.path)), one.line, one.page, place.occurrences, _cell(one.text)])
+    try:
+        write_whole(path, text.getvalue())
+    except OSError as error:
+        raise LocalRagError(f"{path} cannot be written ({error.strerror}); name another file.") from None
+
+
+def _cell(text: str) -> str:
+    """Return a text that a spreadsheet does not take for a formula."""
+    line = one_line(text)
+    return f"'{line}" if line[:1] in tuple("=+-@") else line

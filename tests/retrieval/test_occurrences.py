@@ -1,0 +1,88 @@
+"""Words are counted as a reader counts them."""
+
+import pytest
+
+from local_rag.index.keyword_index import keyword_tokens
+from local_rag.retrieval.occurrences import best_line, inflections, line_span, occurrences, pattern_of, tokens_of
+from local_rag.retrieval.question_kinds import Phrase
+
+
+def matches(text: str, phrase: str, *, exact: bool = False) -> list[str]:
+    return [text[one.start : one.end] for one in occurrences(text, [pattern_of(Phrase(phrase, exact=exact))])]
+
+
+def test_case_plural_possessive_and_verb_forms_count() -> None:
+    assert matches("A crane. CRANES! The Crane's hook; craning.", "crane") == ["crane", "CRANES", "Crane", "craning"]
+    assert matches("Policies, policy, policing", "policy") == ["Policies", "policy"]
+    assert matches("They inspect, inspected and are inspecting.", "inspected") == ["inspect", "inspected", "inspecting"]
+    assert matches("one analysis, two analyses, men and women", "analyses") == ["analysis", "analyses"]
+
+
+def test_a_derived_word_of_the_same_stem_is_another_word() -> None:
+    for one, other in (("organize", "organization"), ("import", "important")):
+        assert keyword_tokens(one) == keyword_tokens(other)
+        assert matches(f"{one} {other}", one) == [one]
+
+
+def test_a_part_of_a_word_does_not_count() -> None:
+    assert matches("crankshaft cranelike mycrane crane_2", "crane") == []
+
+
+def test_a_phrase_goes_across_lines_and_markup_but_not_across_sentences() -> None:
+    text = "The safety\nofficer, a **safety** officer, safety-officers. Safety. Officer\n\nsafety\n\nofficer"
+    assert matches(text, "safety officer") == ["safety\nofficer", "safety** officer", "safety-officers"]
+
+
+def test_quoted_words_count_only_as_they_are_written_in_any_case() -> None:
+    assert matches("Blue lamp, blue lamps, BLUE LAMP", "blue lamp", exact=True) == ["Blue lamp", "BLUE LAMP"]
+
+
+def test_a_number_is_no_part_of_another() -> None:
+    assert matches("12, 12.5, 3.12, 1,12 and 112; 12.", "12") == ["12", "12"]
+    assert matches("4,000 4,0001 14,000 4000", "4,000") == ["4,000"]
+
+
+def test_codes_and_scripts_without_spaces_count() -> None:
+    assert matches("E-4711 and e-4711, E-47112", "E-4711") == ["E-4711", "e-4711"]
+    assert matches("起重机停止。起重机", "起重机") == ["起重机", "起重机"]
+
+
+def test_other_unicode_forms_of_the_same_letters_count() -> None:
+    composed, decomposed = "Gr\u00e5skj\u00e6r", "Gra\u030askj\u00e6r"
+    text = f"one\n{decomposed} and {composed}\nlast"
+    found = occurrences(text, [pattern_of(Phrase(composed))])
+    assert len(found) == 2
+    assert {text[one.start : one.end] for one in found} == {text.split("\n")[1]}
+
+
+def test_every_text_with_a_phrase_has_a_token_of_each_of_its_words() -> None:
+    for phrase, text in (("leaves", "a leaf"), ("safety officers", "the safety officer"), ("4,000", "4,000 kroner")):
+        tokens = set(keyword_tokens(text))
+        assert matches(text, phrase)
+        assert tokens_of(Phrase(phrase))
+        assert all(tokens & some for some in tokens_of(Phrase(phrase)))
+
+
+@pytest.mark.parametrize("word", ["a", "bus", "ss", "ies", "x", "\u00e9t\u00e9s", "news"])
+def test_a_word_is_a_form_of_itself(word: str) -> None:
+    assert word in inflections(word)
+
+
+def test_overlapping_matches_of_two_phrases_count_once() -> None:
+    patterns = [pattern_of(Phrase("tide")), pattern_of(Phrase("tide gauge"))]
+    assert len(occurrences("tide gauge", patterns)) == 1
+
+
+def test_the_line_with_most_occurrences_is_the_best() -> None:
+    text = "a crane\ncrane and crane\ncrane crane"
+    first, count = best_line(occurrences(text, [pattern_of(Phrase("crane"))]))
+    assert (first.line, count) == (1, 2)
+    assert text[slice(*line_span(text, first.start, first.end))] == "crane and crane"
+
+
+def test_of_a_long_line_the_part_around_the_word_is_shown() -> None:
+    text = "word " * 200 + "crane " + "word " * 200
+    start = text.index("crane")
+    left, right = line_span(text, start, start + 5)
+    assert left < start < right
+    assert right - left <= 300

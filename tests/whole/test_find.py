@@ -1,0 +1,210 @@
+"""Questions that count or list are answered by code over all documents."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from local_rag.library import Library, Parts
+from local_rag.records import AskOptions, Document, Filters, Found, Progress
+from tests.conftest import Run
+from tests.fakes import EMBEDS_QUICKLY, FakeReranker, ReadsHere
+
+TEXTS = {
+    "incidents/a.md": "# Incident report A\n\nThe crane stopped.\nTwo cranes and a Crane stood still.\n",
+    "incidents/b.md": "# Incident report B\n\nThe lamp broke. Nobody saw the cranial nerve.\n",
+    "incidents/c.md": "# Incident report C\n\nA CRANE fell.\n",
+    "policies/travel.md": "# Travel policy\n\nThe safety\nofficer signs. See the safety officers' list.\n",
+    "policies/crane.md": "# Lifting policy\n\nNobody stands below a crane. Safety first. Officer on duty.\n",
+    "notes/letter.txt": "Dear all,\nthe deadline is 4 May 2025.\nAnother deadline is 5 May.\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in TEXTS.items():
+        path = tmp_path / "documents" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    result = run("index", "documents", "--profile", "tiny", "--context", "headings")
+    assert result.exit_code == 0, result.output
+    return tmp_path
+
+
+def find(run: Run, *arguments: str) -> dict[str, object]:
+    result = run("find", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    found: dict[str, object] = json.loads(result.stdout)
+    return found
+
+
+def test_documents_with_a_word_are_counted_with_their_best_lines(folder: Path, run: Run) -> None:
+    assert find(run, "How many incident reports mention the crane?") == {
+        "kind": "count",
+        "rule": 'contain the word "crane" or inflected forms of it, of 3 named "incident reports"',
+        "count": 2,
+        "documents": [
+            {
+                "path": "documents/incidents/a.md",
+                "line": 4,
+                "text": "Two cranes and a Crane stood still.",
+                "occurrences": 3,
+            },
+            {"path": "documents/incidents/c.md", "line": 3, "text": "A CRANE fell.", "occurrences": 1},
+        ],
+        "complete": True,
+    }
+
+
+def test_a_phrase_counts_across_lines(folder: Path, run: Run) -> None:
+    found = find(run, "Which policies name the safety officer?")
+    assert found["kind"] == "documents"
+    assert found["count"] == 1
+    assert found["documents"] == [
+        {"path": "documents/policies/travel.md", "line": 3, "text": "The safety", "occurrences": 2}
+    ]
+
+
+def test_quoted_words_count_as_written(folder: Path, run: Run) -> None:
+    assert find(run, 'How many documents contain "cranes"?')["count"] == 1
+    assert find(run, "How many documents contain cranes?")["count"] == 3
+
+
+def test_every_place_is_listed_with_its_line(folder: Path, run: Run) -> None:
+    found = find(run, "List every deadline in the letters")
+    assert found["kind"] == "list"
+    assert found["count"] == 2
+    assert [(one["line"], one["occurrences"]) for one in found["documents"]] == [(2, 1), (3, 1)]  # type: ignore[attr-defined]
+
+
+def test_places_are_counted(folder: Path, run: Run) -> None:
+    assert find(run, "How often is the crane mentioned?")["count"] == 5
+    assert find(run, "How often is the crane mentioned in the incident reports?")["count"] == 4
+
+
+def test_documents_without_a_word_are_found_too(folder: Path, run: Run) -> None:
+    found = find(run, "Which incident reports do not mention the crane?")
+    assert [one["path"] for one in found["documents"]] == ["documents/incidents/b.md"]  # type: ignore[attr-defined]
+
+
+def test_several_words_must_all_occur_or_any(folder: Path, run: Run) -> None:
+    assert find(run, "How many documents mention both lamps and nerves?")["count"] == 1
+    assert find(run, "How many documents mention lamps or cranes?")["count"] == 4
+
+
+def test_only_documents_that_pass_the_filters_count(folder: Path, run: Run) -> None:
+    assert find(run, "How many documents mention the crane?", "--in", "policies/**")["count"] == 1
+    assert find(run, "How many documents mention the deadline?", "--type", "md")["count"] == 0
+
+
+def test_of_a_sort_that_no_document_is_named_by_all_are_examined(folder: Path, run: Run) -> None:
+    found = find(run, "How many contracts mention the crane?")
+    assert found["count"] == 3
+    assert found["rule"].endswith('no document is named "contracts", so all 6 were examined')  # type: ignore[attr-defined]
+
+
+def test_the_result_is_written_as_a_table_in_which_nothing_is_a_formula(folder: Path, run: Run) -> None:
+    (folder / "documents" / "sum.txt").write_text("=SUM(A1) is a formula of the crane\n")
+    assert run("index").exit_code == 0
+    result = run("find", "Which documents mention the crane?", "--csv", "found.csv")
+    assert result.exit_code == 0, result.output
+    rows = list(csv.DictReader((folder / "found.csv").read_text(encoding="utf-8").splitlines()))
+    assert [row["path"] for row in rows] == [
+        "documents/incidents/a.md", "documents/incidents/c.md", "documents/policies/crane.md", "documents/sum.txt",
+    ]  # fmt: skip
+    assert rows[-1]["text"].startswith("'=SUM")
+    assert "4 documents that contain" in result.stdout
+    again = run("find", "crane", "--csv", "found.csv")
+    assert again.exit_code == 1
+    assert "found.csv already exists" in again.stderr
+
+
+def test_ask_answers_with_the_number_and_cites_each_document(folder: Path) -> None:
+    with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library:
+        answer = library.ask("How many incident reports mention the crane?")
+    assert answer.answered
+    assert answer.text.startswith('2 documents that contain the word "crane"')
+    assert [Path(one.passage.path).name for one in answer.citations] == ["a.md", "c.md"]
+    assert answer.tokens == 0
+    assert answer.found is not None
+    assert answer.found.count == 2
+
+
+def test_ask_respects_the_filters(folder: Path) -> None:
+    options = AskOptions(filters=Filters(within=("policies/**",)))
+    with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library:
+        answer = library.ask("How many documents mention the crane?", options)
+    assert answer.found is not None
+    assert answer.found.count == 1
+
+
+def test_documents_that_wait_for_the_index_make_the_result_incomplete(folder: Path, run: Run) -> None:
+    with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library:
+        with library.writing() as (store, _indexer):
+            document = store.documents()[0]
+            row = next(iter(store.chunks(document.id)))
+            new = Document(folder / "documents" / "new.md", "New", "The crane.", "text")
+            store.put_document(new, [row.chunk], size=1, modified_ns=1, sha256="x", split_key="k")
+        found = library.find("How many documents mention the crane?")
+    assert found.count == 3
+    assert not found.complete
+    assert "not indexed yet" in found.notes[0]
+
+
+def about_lifting(_question: str, text: str) -> float:
+    return 1.0 if "crane" in text.lower() else -9.0
+
+
+RERANKS = Parts(
+    load_embedder=EMBEDS_QUICKLY.load_embedder,
+    load_reranker=lambda _model: FakeReranker(about_lifting),
+    make_workers=ReadsHere,
+)
+
+
+@pytest.fixture
+def reranked(folder: Path) -> Library:
+    return Library(folder / ".local-rag", profile="starter", parts=RERANKS)
+
+
+def test_every_passage_is_scored_for_a_meaning(reranked: Library) -> None:
+    steps = list[Progress]()
+    with reranked as library:
+        found = library.find("Which documents are about lifting?", progress=steps.append)
+    assert found.rule.startswith('are about "lifting"')
+    assert [Path(place.passage.path).name for place in found.places] == ["a.md", "c.md", "crane.md"]
+    assert found.complete
+    assert steps[0].done == 0
+    assert steps[-1].done == steps[-1].total > 0
+
+
+def test_a_stopped_search_gives_what_was_found_until_then(reranked: Library) -> None:
+    with reranked as library:
+        found = library.find("Which documents are about lifting?", stop=lambda: True)
+    assert (found.count, found.complete) == (0, False)
+    assert found.notes[0].startswith("Only the 0 closest of ")
+
+
+def test_of_many_passages_ask_examines_the_closest_and_says_so(reranked: Library) -> None:
+    with reranked as library:
+        found = library.find("How many documents are about lifting?", most=2)
+    assert not found.complete
+    assert found.notes[0].startswith("Only the 2 closest of ")
+
+
+def test_without_a_reranker_words_are_looked_for_and_that_is_said(folder: Path) -> None:
+    with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library:
+        found = library.find("Which documents are about cranes?")
+    assert found.rule.startswith('contain the word "cranes"')
+    assert found.count == 3
+    assert "No reranker" in found.notes[-1]
+
+
+def test_a_question_for_one_fact_is_asked_for_its_meaning_by_find(reranked: Library) -> None:
+    with reranked as library:
+        found: Found = library.find("Who stands below the crane?")
+    assert found.kind == "documents"
+    assert replace(found, places=()).count == 3
