@@ -167,11 +167,16 @@ def document_sha256(path: Path | str) -> str:
 def write_whole(path: Path, content: bytes | str, *, durable: bool = False) -> None:
     """Replace a file atomically: a reader sees the old content or the new. With `durable` it also survives a power cut.
 
-    A killed process may leave a hidden file that ends in `.tmp`.
+    The permissions of a file that is there stay. A killed process may leave a hidden file that ends in `.tmp`.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}{threading.get_ident()}.tmp")
     try:
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+        if mode is not None:
+            temporary.touch(0o600)
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+        if mode is not None:
+            temporary.chmod(mode)
         if durable:
             flush(temporary)
         temporary.replace(path)

@@ -27,6 +27,15 @@ def test_a_file_is_replaced_whole(tmp_path: Path, durable: bool) -> None:
         assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_a_file_keeps_its_permissions(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("old")
+    path.chmod(mode)
+    write_whole(path, "new")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", mode)
+
+
 def test_a_failure_leaves_the_old_and_no_temporary_file(tmp_path: Path) -> None:
     path = tmp_path / "in the way"
     (path / "old").mkdir(parents=True)

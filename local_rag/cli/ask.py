@@ -24,7 +24,17 @@ from local_rag.serving.socket_client import ask_server
 
 
 @click.command(cls=Command)
-@click.argument("question")
+@click.argument("question", required=False)
+@click.option(
+    "--questions",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Answer all questions of a file: CSV, XLSX, JSON lines, or one per line.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file for the answers to --questions, .csv, .xlsx or .jsonl; what it holds already is not asked again.",
+)
 @library_options
 @model_option("answer", "answer with")
 @ask_options("ask")
@@ -32,7 +42,9 @@ from local_rag.serving.socket_client import ask_server
 @click.option("--verbose", is_flag=True, help="Report on stderr whether a running server answered.")
 @json_option
 def command(
-    question: str,
+    question: str | None,
+    questions: Path | None,
+    output: Path | None,
     library: Path,
     options: AskOptions,
     show_passages: bool,
@@ -40,11 +52,21 @@ def command(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Answer a QUESTION from the indexed documents with citations.
+    """Answer a QUESTION, or those of a file, from the indexed documents with citations.
 
     If the answer is doubtful, quote what the documents say; if nothing in them is close, report that. The exit code is
     0 for all three.
     """
+    if questions is not None:
+        if question is not None or show_passages:
+            raise click.UsageError("--questions takes neither a QUESTION nor --show-passages.")
+        # Imported here because one question needs neither spreadsheets nor a progress bar.
+        from local_rag.cli.many_questions import ask_questions
+
+        ask_questions(questions, output, library, options, as_json=as_json, settings=settings)
+        return
+    if question is None or output is not None:
+        raise click.UsageError("Give a QUESTION, or --questions with an --output.")
     require_question(question)
 
     def show(found: Sequence[Passage]) -> None:
@@ -73,7 +95,12 @@ def command(
             answer = opened.ask(question, options, on_passages=show, on_text=write, progress=progress)
     if as_json:
         click.echo(printable_json(answer_as_dict(answer)))
-        return
+    else:
+        _print_sources(answer, options)
+
+
+def _print_sources(answer: Answer, options: AskOptions) -> None:
+    """Print what comes below the text of an answer."""
     click.echo()
     if options.filters and not answer.passages and not answer.found:
         click.echo(NO_MATCHING_DOCUMENT, err=True)

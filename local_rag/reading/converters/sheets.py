@@ -91,16 +91,21 @@ def convert_xlsx(data: bytes) -> Converted:
 def convert_csv(data: bytes) -> Converted:
     """Write each row of a table as a line that names its columns."""
     decoded = decode(data)
-    csv.field_size_limit(sys.maxsize)  # the file itself is limited
-    delimiter = _delimiter(_beginning(decoded))
-    if delimiter is None:
+    if (rows := rows_of_csv(decoded)) is None:
         return Converted(title=None, text=decoded, kind="text")
-    rows = csv.reader(io.StringIO(decoded, newline=""), delimiter=delimiter, skipinitialspace=True)
     cells = ((number, [_cell(value) for value in row]) for number, row in enumerate(rows, start=1))
     text = _Text()
     for table in _tables_of(_Sheet({number: row for number, row in cells if any(row)})):
         text.add_table(table)
     return Converted(title=None, text="".join(text.pieces), kind="text", tables=tuple(text.tables))
+
+
+def rows_of_csv(text: str) -> Iterator[list[str]] | None:
+    """Return the rows of a table of separated values; None for lines of prose."""
+    csv.field_size_limit(sys.maxsize)  # the file itself is limited
+    if (delimiter := _delimiter(_beginning(text))) is None:
+        return None
+    return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
 
 
 def sections_of_sheets(

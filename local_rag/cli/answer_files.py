@@ -1,0 +1,250 @@
+"""Write answers to many questions into a file, and find in it those that an earlier run has written."""
+
+import contextlib
+import csv
+import errno
+import io
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import click
+
+from local_rag.cli.search import location_as_text
+from local_rag.display import display_path, printable, printable_json
+from local_rag.errors import LocalRagError
+from local_rag.files import write_whole
+from local_rag.records import Answer
+
+COLUMNS = ("question", "outcome", "answer", "quotes", "sources", "probability", "seconds")
+_WIDTHS = (40, 12, 60, 60, 40, 12, 10)  # of the columns of XLSX, in characters
+_MOST_CHARACTERS = 32_000  # of a cell of XLSX, which holds a few more
+# What begins so is a formula to a spreadsheet program, and documents are not trusted to write formulas.
+_FORMULA = re.compile(r"\A(?='*[=+\-@\t])")
+_MARKED = re.compile(r"\A'(?='*[=+\-@\t])")
+_PATIENCE = 20  # a file is written again after this many times the seconds that writing it took
+
+
+class PrintedAnswers:
+    """Answers on standard output, as CSV or JSON lines."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.outcomes, self._as_json = dict[str, str](), as_json
+        if not as_json:
+            click.echo(_csv_line(COLUMNS), nl=False)
+
+    def add(self, answer: Answer) -> None:
+        """Print an answer."""
+        self.outcomes[answer.question] = answer.outcome
+        click.echo(_json_line(answer) if self._as_json else _csv_line(_cells(answer)), nl=False)
+
+    def close(self) -> None:
+        """Do nothing: all is printed."""
+
+
+class AnswerFile:
+    """A file of answers, CSV, XLSX or JSON lines by its suffix, to which answers are added.
+
+    What it holds already stays as it is; `outcomes` are those of all its questions. Raises LocalRagError for a file
+    that another program has made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._shown = path.resolve(), display_path(path)
+        forms: dict[str, Callable[[bytes], _Form]] = {".csv": _Csv, ".xlsx": _Xlsx, ".jsonl": _JsonLines}
+        form = forms.get(path.suffix.lower())
+        if form is None:
+            raise LocalRagError(f"{self._shown} does not end in .csv, .xlsx or .jsonl; name a file that does.")
+        try:
+            self._stamp = self._look()
+            data = self.path.read_bytes() if self._stamp else b""
+            if self._stamp and not os.access(self.path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            self._form = form(data)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        except _OtherFileError:
+            raise LocalRagError(
+                f"{self._shown} exists and holds no answers of this command; name another file."
+            ) from None
+        self.outcomes = dict(self._form.rows)
+        self._written = self._cost = 0.0
+        self._pending = False
+        if not data:
+            self._write()  # reports a folder that cannot be written before the first question
+
+    def add(self, answer: Answer) -> None:
+        """Add an answer; where writing takes long, it is written together with some of the next ones."""
+        self._form.add(answer)
+        self.outcomes[answer.question], self._pending = answer.outcome, True
+        if time.monotonic() - self._written >= _PATIENCE * self._cost:
+            self._write()
+
+    def close(self) -> None:
+        """Write what is not written yet."""
+        if self._pending:
+            self._write()
+
+    def _write(self) -> None:
+        started = time.monotonic()
+        try:
+            if self._look() != self._stamp:
+                raise LocalRagError(
+                    f"Another program has changed {self._shown}, so nothing more is written to it; run the command "
+                    "again to go on."
+                )
+            write_whole(self.path, self._form.data(), durable=True)
+            self._stamp = self._look()
+        except OSError as error:
+            raise self._unwritable(error) from None
+        self._written = time.monotonic()
+        self._cost, self._pending = self._written - started, False
+
+    def _look(self) -> tuple[int, ...] | None:
+        """Return what changes with the content of the file; None if there is no file."""
+        with contextlib.suppress(FileNotFoundError):
+            status = self.path.stat()
+            return status.st_ino, status.st_mtime_ns, status.st_size
+        return None
+
+    def _unwritable(self, error: OSError) -> LocalRagError:
+        return LocalRagError(f"{self._shown} cannot be written ({error.strerror}); name another file.")
+
+
+class _OtherFileError(Exception):
+    """The file holds something else than answers."""
+
+
+class _Form(Protocol):
+    """The form of a file of answers, made from its content; `rows` are its questions with their outcomes."""
+
+    rows: Sequence[tuple[str, str]]
+
+    def add(self, answer: Answer) -> None:
+        """Add an answer."""
+
+    def data(self) -> bytes:
+        """Return the content."""
+
+
+class _Lines:
+    """Lines of text, which follow those that are there."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data if data.endswith(b"\n") or not data else data + b"\n"
+
+    def data(self) -> bytes:
+        return self._data
+
+
+class _JsonLines(_Lines):
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        try:
+            rows = [json.loads(line) for line in data.decode().split("\n") if line.strip()]
+        except (ValueError, RecursionError):
+            raise _OtherFileError from None
+        if not all(isinstance(row, dict) and tuple(row)[: len(COLUMNS)] == COLUMNS for row in rows):
+            raise _OtherFileError
+        self.rows = [(str(row["question"]), str(row["outcome"])) for row in rows]
+
+    def add(self, answer: Answer) -> None:
+        self._data += _json_line(answer).encode()
+
+
+class _Csv(_Lines):
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data or _csv_line(COLUMNS).encode())
+        try:
+            rows = list(csv.reader(io.StringIO(self._data.decode("utf-8-sig"), newline=""), strict=True))
+        except (UnicodeError, csv.Error):
+            raise _OtherFileError from None
+        self.rows = [(_MARKED.sub("", question), outcome) for question, outcome in _outcomes(rows)]
+
+    def add(self, answer: Answer) -> None:
+        self._data += _csv_line(_cells(answer)).encode()
+
+
+class _Xlsx:
+    def __init__(self, data: bytes) -> None:
+        import openpyxl  # type: ignore[import-untyped]
+
+        if not data:
+            self._workbook = openpyxl.Workbook()
+            sheet = self._workbook.active
+            sheet.append(COLUMNS)
+            sheet.freeze_panes = "A2"
+            for letter, width in zip("ABCDEFG", _WIDTHS, strict=True):
+                sheet.column_dimensions[letter].width = width
+        else:
+            try:
+                self._workbook = openpyxl.load_workbook(io.BytesIO(data))
+            except Exception:  # noqa: BLE001  openpyxl raises errors of many types for a damaged file
+                raise _OtherFileError from None
+        self._sheet = self._workbook.worksheets[0]
+        rows = [["" if cell is None else str(cell) for cell in row] for row in self._sheet.iter_rows(values_only=True)]
+        self.rows = _outcomes(rows)
+        if len(self._workbook.worksheets) > 1:
+            raise _OtherFileError
+
+    def add(self, answer: Answer) -> None:
+        from openpyxl.styles import Alignment  # type: ignore[import-untyped]
+
+        number = self._sheet.max_row + 1
+        for column, value in enumerate(_values(answer), start=1):
+            cell = self._sheet.cell(number, column)
+            cell.value = value[:_MOST_CHARACTERS] if isinstance(value, str) else value
+            cell.alignment = Alignment(vertical="top", wrap_text=True)
+            if isinstance(value, str):  # text also where it looks like a formula
+                cell.data_type, cell.quotePrefix = "s", bool(_FORMULA.match(value))
+
+    def data(self) -> bytes:
+        content = io.BytesIO()
+        self._workbook.save(content)
+        return content.getvalue()
+
+
+def _outcomes(rows: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
+    """Return the questions and outcomes of a table, which may have further columns; raise _OtherFileError if others."""
+    width = len(COLUMNS)
+    if not rows or tuple(rows[0][:width]) != COLUMNS or any(row and len(row) < width for row in rows):
+        raise _OtherFileError
+    return [(row[0], row[1]) for row in rows[1:] if row]
+
+
+def _json_line(answer: Answer) -> str:
+    quotes = [{"text": quote.text, "citation": quote.citation} for quote in answer.quotes]
+    sources = [
+        {"number": one.number, "location": display_path(one.passage.location), "title": one.passage.title}
+        for one in answer.citations
+    ]
+    probability, seconds = _numbers(answer)
+    values = (answer.question, answer.outcome, answer.text, quotes, sources, probability, seconds)
+    return f"{printable_json(dict(zip(COLUMNS, values, strict=True)))}\n"
+
+
+def _csv_line(cells: Sequence[object]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()
+
+
+def _cells(answer: Answer) -> list[object]:
+    """Return the cells of CSV: text that looks like a formula begins with an apostrophe."""
+    return [_FORMULA.sub("'", value) if isinstance(value, str) else value for value in _values(answer)]
+
+
+def _values(answer: Answer) -> list[str | float | None]:
+    """Return what the columns of a table say of an answer."""
+    quotes = "\n".join(f"[{quote.citation}] {quote.text}" for quote in answer.quotes)
+    sources = "\n".join(f"[{one.number}] {location_as_text(one.passage)}" for one in answer.citations)
+    texts = (answer.question, answer.outcome, answer.text, quotes, sources)
+    return [*map(printable, texts), *_numbers(answer)]
+
+
+def _numbers(answer: Answer) -> tuple[float | None, float]:
+    return None if answer.probability is None else round(answer.probability, 3), round(answer.seconds, 2)
