@@ -120,9 +120,11 @@ class _OtherFileError(Exception):
 
 
 class _Form(Protocol):
-    """The form of a file of answers, made from its content; `rows` are its questions with their outcomes."""
+    """The form of a file of answers, made from its content."""
 
-    rows: Sequence[tuple[str, str]]
+    @property
+    def rows(self) -> Sequence[tuple[str, str]]:
+        """Return the questions of that content with their outcomes."""
 
     def add(self, answer: Answer) -> None:
         """Add an answer."""
