@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import lru_cache
 
 from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.gate import Signals, probability
@@ -60,6 +61,8 @@ class Answerer:
 
     def __init__(self, generator: Generator, calibration: Calibration | None = None) -> None:
         self.generator, self.calibration = generator, calibration
+        # A question that is answered anyway, or strictly, after it was answered is not read again.
+        self._read = lru_cache(4)(self._read_anew)
 
     def answer(
         self,
@@ -100,14 +103,16 @@ class Answerer:
         if not used:
             return None
         used = list(sources) if best else used
-        text = self._write(question, prefix)
+        text, right = self._read(question, tuple(prefix))
         attributor = Attributor(question, used, before.question if before else "")
         sentences = [attributor.attribute(sentence.strip()) for sentence in split_sentences(text)]
-        signals = Signals(
-            right=self._log_odds(prefix, PROPOSAL.format(answer=" ".join(text.split()))),
-            **_closeness(sentences, used),
-        )
+        signals = Signals(right=right, **_closeness(sentences, used))
         return Draft(used, sentences, signals, attributor.is_close, len(prefix))
+
+    def _read_anew(self, question: str, prefix: Sequence[int]) -> tuple[str, float]:
+        """Return what the model answers after a prompt, and the log odds that it holds this for right."""
+        text = self._write(question, prefix)
+        return text, self._log_odds(prefix, PROPOSAL.format(answer=" ".join(text.split())))
 
     def _write(self, question: str, prefix: Sequence[int]) -> str:
         """Return the answer to all parts of a question.

@@ -142,6 +142,19 @@ def test_on_request_a_doubtful_answer_is_given(said: str) -> None:
     assert [one.supported for one in answer.support] == [said != "Bananas ripen."]
 
 
+def test_what_was_read_for_a_question_is_not_read_again_on_request() -> None:
+    generator = says("It leaves at seven.", right=False)
+    answerer, given = Answerer(generator), sources(BOAT)
+    first = answerer.answer("When?", given)
+    prompts = len(generator.prompts)
+    again, strict = answerer.answer("When?", given, anyway=True), answerer.answer("When?", given, strict=True)
+    assert len(generator.prompts) == prompts > 0
+    assert [one.outcome for one in (first, again, strict)] == ["quoted", "answered", "quoted"]
+    assert again == Answerer(says("It leaves at seven.", right=False)).answer("When?", given, anyway=True)
+    answerer.answer("When, then?", given)
+    assert len(generator.prompts) == 2 * prompts
+
+
 def test_strict_quotes_instead_of_an_answer_with_a_missing_number() -> None:
     given = sources("The boat leaves the pier at 7:00.")
     for said, outcome in (("The boat leaves at 7:00.", "answered"), ("The boat leaves the pier at 8:00.", "quoted")):
