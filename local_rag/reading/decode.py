@@ -47,6 +47,9 @@ _SAMPLE = 8 * 1024
 _DETECTION_SAMPLE = 256 * 1024
 _LEAST_CONFIDENCE = 0.065  # of a guess: noise and single words are below, a sentence in any of 22 languages is above
 _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_MOST_CONTROLS = 0.2  # of the characters of a text, some of which separate records with them
+_LEAST_TEXT = 0.9  # of the characters with a byte of zero, so that data without a mark are UTF-16
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
 _DECLARED_IN_HTML = re.compile(rb"""<meta[^>]{0,300}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
 _DECLARED_IN_XML = re.compile(rb"""\s*<\?xml[^>]{0,200}?\bencoding\s*=\s*["']([\w.:-]{1,40})["']""", re.IGNORECASE)
@@ -72,7 +75,10 @@ def decode_with_notes(data: bytes, *declared: str | None) -> tuple[str, tuple[st
     if encoding is None and not _is_utf8(data):
         encoding = _guess(data)
         notes = (f"its encoding was guessed as {encoding}; save it as UTF-8 if letters are wrong",)
-    return clean(data.decode(encoding or "utf-8", errors="replace")), notes
+    text = clean(data.decode(encoding or "utf-8", errors="replace"))
+    if len(_CONTROL.findall(text, 0, _SAMPLE)) > _MOST_CONTROLS * min(len(text), _SAMPLE):
+        raise ReadError("binary file, not a document")
+    return text, notes
 
 
 def clean(text: str) -> str:
@@ -155,7 +161,11 @@ def _guess(data: bytes) -> str:
     encoding = str(found["encoding"] or "")
     if binary:
         wide = encoding.startswith(("utf-16", "utf-32"))
-        if not (wide and _is_strict(data[: len(data) // 4 * 4], encoding)):
+        if not (
+            wide
+            and _is_strict(data[: len(data) // 4 * 4], encoding)
+            and _is_wide_text(sample.decode(encoding, "ignore"))
+        ):
             raise ReadError("binary file, not a document")
     elif not encoding or encoding == "utf-8" or found["confidence"] < _LEAST_CONFIDENCE:
         latin = re.findall(rb"[A-Za-z]", sample)
@@ -163,6 +173,12 @@ def _guess(data: bytes) -> str:
             raise ReadError("neither UTF-8 nor any other known encoding; save it as UTF-8")
         return "cp1252"  # a few letters in a Western text tell nothing
     return encoding
+
+
+def _is_wide_text(text: str) -> bool:
+    """Return whether most characters with a byte of zero are letters, digits, signs or white space, and not numbers."""
+    zero = [character for character in text[:_SAMPLE] if character < "\u0100" or ord(character) % 256 == 0]
+    return sum(one < "\u0100" and (one.isprintable() or one.isspace()) for one in zero) > _LEAST_TEXT * len(zero)
 
 
 def _telling_lines(data: bytes) -> bytes:

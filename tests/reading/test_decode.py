@@ -5,6 +5,8 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from local_rag.errors import ReadError
 from local_rag.reading.decode import decode, decode_with_notes
@@ -97,9 +99,26 @@ def test_the_guess_is_made_from_what_is_not_ascii_even_if_that_comes_late() -> N
 def test_utf_16_without_a_mark_is_text_and_other_data_with_zeros_are_not() -> None:
     text = "Die Größe der Räume in Köln."
     assert [decode(text.encode(name)) for name in ("utf-16-le", "utf-16-be")] == [text, text]
-    for data in (b"\x00\x01\x02\x03" * 50, b"\x89PNG\x00\x00", b"a\x00b" * 1000):
+    for data in (b"\x00\x01\x02\x03" * 50, b"\x89PNG\x00\x00", b"a\x00b" * 1000, b"\x00\x01" * 500, b"\x01\x00" * 500):
         with pytest.raises(ReadError, match="binary file"):
             decode(data)
+
+
+@given(st.text(st.characters(exclude_categories=["C"])), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
+def test_what_unicode_can_say_is_decoded_as_it_was_encoded(text: str, encoding: str) -> None:
+    text = text.lstrip("\ufeff")
+    assert decode(text.encode(encoding)) == text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_control_characters_are_no_text_whatever_mark_precedes_them(encoding: str) -> None:
+    with pytest.raises(ReadError, match="binary file"):
+        decode(("\x01\x02\x03\x04" * 500).encode(encoding))
+
+
+@pytest.mark.parametrize("text", ["\x1b[31mred\x1b[0m words\n" * 9, "one\x0ctwo\x0c", "a\x1fb\x1e" * 9 + "words " * 99])
+def test_a_few_control_characters_are_kept(text: str) -> None:
+    assert decode(text.encode()) == text
 
 
 @pytest.mark.parametrize(
