@@ -305,3 +305,18 @@ def test_a_message_of_outlook_in_html_or_rich_text() -> None:
 def test_other_files_are_not_read_as_messages_of_outlook(data: bytes) -> None:
     with pytest.raises(ReadError, match=r"not a message of Outlook|damaged MSG file"):
         parse(Path("a.msg"), data)
+
+
+def test_a_mail_to_hundreds_of_people_names_them_all() -> None:
+    people = [f"=?utf-8?q?J=C3=B6rg_{number}?= <joerg{number}@example.org>" for number in range(300)]
+    head = "To: " + ",\n ".join(people)
+    document = parse(Path("a.eml"), f"{head}\nSubject: Hello\n\nText\n".encode())
+    assert all(f"Jörg {number} <joerg{number}@example.org>" in document.text for number in range(300))
+    assert document.notes == ()
+
+
+@pytest.mark.parametrize("header", ["To", "Subject"])
+def test_a_header_that_is_cut_is_noted(header: str) -> None:
+    document = parse(Path("a.eml"), f"{header}: {'word ' * 5000}end\nCc: bo@x.org\n\nText\n".encode())
+    assert document.notes == (f"the header {header} is cut after 20,000 characters",)
+    assert "end" not in document.text

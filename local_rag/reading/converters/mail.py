@@ -18,7 +18,7 @@ from local_rag.reading.decode import decode, decode_with_notes
 from local_rag.reading.mailbox import split_mailbox
 from local_rag.reading.provenance import make_provenance
 
-_MAX_HEADER = 2000  # characters
+_MAX_HEADER, _LONG_HEADER = 20_000, 2000  # characters: headers are cut, and long ones are read without their grammar
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _SAME = 0.6  # the share of the words of one text that another has if it says the same
 _STUB_WORDS = 60
@@ -43,7 +43,7 @@ class _ShortHeaders(email.policy.Compat32):
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         """Return the name and value of a header."""
         name, value = super().header_source_parse(sourcelines)
-        return name, value[:_MAX_HEADER]
+        return name, value[: _MAX_HEADER + 1]
 
 
 def parse_message(data: bytes) -> Message:
@@ -116,6 +116,7 @@ class _Reader:
     def read(self, mail: Message, depth: int = 0) -> None:
         """Read a message: its head, its inline text and what is attached to it."""
         self.sections.add("\n".join(f"{name}: {value}" for name, value in _headers(mail).items()))
+        self.notes += [f"the header {name} is cut after {_MAX_HEADER:,} characters" for name in _cut_headers(mail)]
         self._part(mail, depth)
 
     def _part(self, part: Message, depth: int) -> None:
@@ -235,13 +236,21 @@ def _headers(mail: Message) -> dict[str, str]:
     return {name: text for name in _HEADERS if (text := _header(name, raw.get(name, "")))}
 
 
+def _cut_headers(mail: Message) -> list[str]:
+    return [name for name in _HEADERS if len(str(mail.get(name, ""))) > _MAX_HEADER]
+
+
 def _header(name: str, raw: str) -> str:
-    """Decode a header, in which bytes beyond ASCII may stand as they are."""
+    """Decode a header, in which bytes beyond ASCII may stand as they are.
+
+    The time to parse addresses grows with the square of their length, so long headers are parsed as plain text.
+    """
     text = raw[:_MAX_HEADER]
     if _ESCAPED.search(text):
         text = decode(text.encode(errors="surrogateescape"))
     parse: Callable[[str, str], object] = email.policy.default.header_fetch_parse
-    return " ".join(str(parse("Subject" if name == "Filename" else name, text)).split())
+    is_plain = name == "Filename" or len(text) > _LONG_HEADER
+    return " ".join(str(parse("Subject" if is_plain else name, text)).split())
 
 
 _ESCAPED = re.compile("[\udc80-\udcff]")
