@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from local_rag import offline
 from local_rag.errors import ReadError
 from local_rag.files import UNKNOWN_STAMP, FileStamp
 from local_rag.reading.ocr import PageReader, engine
@@ -30,8 +31,11 @@ from local_rag.records import Chunk, Document, Provenance
 
 MAX_SECONDS = 180.0
 MAX_MEMORY = 4 * 1024**3
+MAX_STILL_SECONDS = 60.0
 _PATIENCE = 4
+_LOOK_SECONDS = 0.5
 _NEXT_PAGE = b"\n"  # instead of an answer
+_VARIABLES = {"PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TZ", "VIRTUAL_ENV"}
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl
 
 
@@ -53,13 +57,21 @@ class IsolatedReader:
     """Read and split files one after another in another process, which is restarted if a file ended it.
 
     A file may use `seconds` of CPU time and `memory` bytes (on Linux only). On a busy machine or a slow disk, it may
-    take `_PATIENCE` times as long by the clock.
+    take `_PATIENCE` times as long by the clock, but on Linux it may sleep only for `still_seconds`.
     """
 
-    def __init__(self, splitting: Splitting, *, seconds: float = MAX_SECONDS, memory: int = MAX_MEMORY) -> None:
+    def __init__(
+        self,
+        splitting: Splitting,
+        *,
+        seconds: float = MAX_SECONDS,
+        memory: int = MAX_MEMORY,
+        still_seconds: float = MAX_STILL_SECONDS,
+    ) -> None:
         self._splitting = splitting
         self._seconds = seconds
         self._memory = memory
+        self._still_seconds = still_seconds
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "IsolatedReader":
@@ -78,31 +90,22 @@ class IsolatedReader:
         process = self._process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
-        expired = threading.Event()
-
-        def expire() -> None:
-            expired.set()
-            process.kill()
-
-        timer = threading.Timer(self._seconds * _PATIENCE, expire)
-        timer.start()
         try:
-            with contextlib.suppress(BrokenPipeError):  # a dead process is detected by its missing answer
-                process.stdin.write(json.dumps(os.fspath(path)).encode() + b"\n")
-                process.stdin.flush()
-            # The reader announces each page that it reads by OCR: each has the time of a file.
-            while (answer := process.stdout.readline()) == _NEXT_PAGE:
-                timer.cancel()
-                timer = threading.Timer(self._seconds * _PATIENCE, expire)
-                timer.start()
+            with _Watch(process, self._seconds * _PATIENCE, self._still_seconds) as watch:
+                with contextlib.suppress(BrokenPipeError):  # a dead process is detected by its missing answer
+                    process.stdin.write(json.dumps(os.fspath(path)).encode() + b"\n")
+                    process.stdin.flush()
+                # The reader announces each page that it reads by OCR: each has the time of a file.
+                while (answer := process.stdout.readline()) == _NEXT_PAGE:
+                    watch.restart()
         except BaseException:  # interrupted within an answer
             self._end()
             raise
-        finally:
-            timer.cancel()
         if not answer.endswith(b"\n"):
             status = self._end()
-            if expired.is_set() or status == -signal.SIGXCPU:
+            if watch.is_still:
+                raise ReadError(f"stops for {self._still_seconds:g} seconds while it is read")
+            if watch.expired or status == -signal.SIGXCPU:
                 raise ReadError(f"takes longer than {self._seconds:g} seconds to read")
             raise ReadError(f"crashes the reader ({signal.Signals(-status).name if status < 0 else f'exit {status}'})")
         fields = json.loads(answer)
@@ -130,15 +133,13 @@ class IsolatedReader:
             splitting,
             str(os.getpid()),
         ]
-        # On many cores, numpy's threads would use most of the allowed memory before the first file.
-        environment = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             close_fds=True,
-            env=environment,
+            env=bare_environment(),
         )
 
     def _end(self) -> int:
@@ -153,12 +154,63 @@ class IsolatedReader:
         return process.returncode
 
 
+class _Watch:
+    """End a process that takes longer than `seconds`, or that sleeps without a pause for `still_seconds`.
+
+    Looks are counted, not the clock, so that time in which this program itself was stopped does not count.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], seconds: float, still_seconds: float) -> None:
+        self._process = process
+        self._most, self._most_still = seconds / _LOOK_SECONDS, still_seconds / _LOOK_SECONDS
+        self._looks = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.expired = self.is_still = False
+
+    def __enter__(self) -> "_Watch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def restart(self) -> None:
+        """Give the process all of its time again."""
+        self._looks = 0
+
+    def _run(self) -> None:
+        still, before = 0, 0
+        while not self._done.wait(_LOOK_SECONDS):
+            self._looks += 1
+            sleeps, computed = _activity(self._process.pid)
+            still = still + 1 if sleeps and computed == before else 0
+            before = computed
+            self.expired, self.is_still = self._looks >= self._most, still >= self._most_still
+            if self.expired or self.is_still:
+                self._process.kill()
+                return
+
+
+def _activity(pid: int) -> tuple[bool, int]:
+    """Return whether a process sleeps or is stopped, which waiting for a disk is not, and what it has computed.
+
+    On other systems than Linux it never sleeps.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False, 0
+    return fields[0] in "STt", int(fields[11]) + int(fields[12])
+
+
 def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
     """Convert the other process's JSON to a ReadFile."""
     document = fields["document"]
     provenance = Provenance(**(origin := document.pop("provenance")) | {"tags": tuple(origin["tags"])})
     pages, notes = tuple(document.pop("pages")), tuple(document.pop("notes"))
-    ocr = tuple((page, confidence) for page, confidence in document.pop("ocr"))
+    ocr = tuple((start, end, confidence) for start, end, confidence in document.pop("ocr"))
     read = Document(path=path, pages=pages, notes=notes, ocr=ocr, provenance=provenance, **document)
     chunks = tuple(
         Chunk(position, start, end, read.text[start:end], tuple(headings), *place)
@@ -219,6 +271,15 @@ def _limit_processor_time(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
+def bare_environment() -> dict[str, str]:
+    """Return the variables that a process that parses documents needs, without keys and tokens.
+
+    On many cores, numpy's threads would use most of the allowed memory before the first file.
+    """
+    kept = {name for name in os.environ if name in _VARIABLES or name.startswith(("LC_", "PYTHON"))}
+    return {name: os.environ[name] for name in kept} | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+
+
 def _address_space() -> int:
     """Return the address space of this process in bytes, which Linux limits; 0 on other systems."""
     with contextlib.suppress(OSError):
@@ -239,6 +300,7 @@ def _main() -> None:
         memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    offline.close()
 
     def on_page() -> None:
         _limit_processor_time(seconds)

@@ -12,7 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from local_rag import offline
 from local_rag.errors import ReadError
+from local_rag.reading.isolate import bare_environment
 from local_rag.reading.read import read_bytes
 
 MAX_SECONDS = 20
@@ -31,10 +33,14 @@ def draw_page(path: Path, page: int, passage: str = "") -> bytes:
     """
     command = [sys.executable, "-P", "-m", "local_rag.reading.page_image"]
     request = json.dumps({"path": os.fspath(path), "page": page, "passage": passage[:20_000]})
-    environment = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
     try:
         done = subprocess.run(
-            command, input=request.encode(), capture_output=True, check=False, timeout=3 * MAX_SECONDS, env=environment
+            command,
+            input=request.encode(),
+            capture_output=True,
+            check=False,
+            timeout=3 * MAX_SECONDS,
+            env=bare_environment(),
         )
     except subprocess.TimeoutExpired:
         raise ReadError(f"takes longer than {MAX_SECONDS} seconds to draw") from None
@@ -86,6 +92,7 @@ def _rectangles(textpage: Any, passage: str) -> list[tuple[float, float, float, 
 
 
 def _main() -> None:
+    offline.close()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
     if sys.platform == "linux":

@@ -1,7 +1,9 @@
 """The reading process: whatever a document holds, it costs one file at most, and the run little."""
 
 import contextlib
+import os
 import resource
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -98,4 +100,17 @@ def test_splitting_is_under_the_limit_of_time(tmp_path: Path, splitting: Splitti
     with IsolatedReader(splitting, seconds=4) as reader:
         with pytest.raises(ReadError, match="takes longer than 4 seconds to read"):
             reader.read(tmp_path / "words.txt")
+        assert len(reader.read(tmp_path / "good.txt").chunks) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_reader_that_stops_without_computing_is_ended_and_the_next_file_is_read(
+    tmp_path: Path, splitting: Splitting
+) -> None:
+    (tmp_path / "good.txt").write_text("text")
+    with IsolatedReader(splitting, still_seconds=5) as reader:
+        reader.read(tmp_path / "good.txt")
+        os.kill(reader.pid, signal.SIGSTOP)
+        with pytest.raises(ReadError, match="stops for 5 seconds while it is read"):
+            reader.read(tmp_path / "good.txt")
         assert len(reader.read(tmp_path / "good.txt").chunks) == 1
