@@ -76,7 +76,8 @@ class Document:
     page (PDF) or slide (PPTX), and is empty for other formats. `is_source` is true if `text` has the same lines as the
     file, so a line number can be cited; converted formats such as HTML and DOCX do not. Each of the `notes` says in a
     few words which part of the file is not in `text`; `reading/read.py` limits their number and length. `ocr` holds the
-    pages that were read by OCR, each with the confidence from 0 to 1, and `waiting` counts those that wait for it.
+    spans of the text that were read by OCR, each with the confidence from 0 to 1, and `waiting` counts the pages that
+    wait for it.
     """
 
     path: Path
@@ -89,7 +90,7 @@ class Document:
     pages: tuple[int, ...] = ()
     is_source: bool = True
     notes: tuple[str, ...] = ()
-    ocr: tuple[tuple[int, float], ...] = ()
+    ocr: tuple[tuple[int, int, float], ...] = ()
     waiting: int = 0
     provenance: Provenance = UNKNOWN
 
@@ -101,7 +102,7 @@ class Chunk:
     `headings` are the titles above it, outermost first. `page`, `line` and `end_line` count from 1; each is None if the
     document has no pages or lines. A chunk that begins below the header of a table repeats it in `table_header`, as a
     row of Markdown; if it begins within a row, the line above says which row it is. `ocr` is the confidence, from 0 to
-    1, with which its page was read by OCR; None if it was not.
+    1, with which its text was read by OCR; None if none of it was.
     """
 
     position: int
@@ -295,11 +296,11 @@ class Passage:
     def location(self) -> str:
         """Return the location as a reader would look it up: `path:line`, `path page N`, or only the path.
 
-        That of a scanned page says how it was read: `path page N, read by OCR, 97 % sure`.
+        That of scanned text says how it was read: `path page N, read by OCR, 97 % sure`.
         """
-        if self.page is not None:
-            return f"{self.path} page {self.page}{'' if self.ocr is None else f', {read_by_ocr(self.ocr)}'}"
-        return f"{self.path}:{self.line}" if self.line is not None else self.path
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        place = place if self.page is None else f"{self.path} page {self.page}"
+        return place if self.ocr is None else f"{place}, {read_by_ocr(self.ocr)}"
 
 
 @dataclass(frozen=True, slots=True)

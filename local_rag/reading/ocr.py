@@ -13,7 +13,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from local_rag import offline
 from local_rag.files import write_whole
 from local_rag.reading.converters.pdf_page import Cell, Line
 
@@ -102,8 +101,7 @@ class PageReader:
 
 @lru_cache(maxsize=1)
 def _model() -> Any:
-    """Load the models, with the network closed for good in this process."""
-    offline.close()
+    """Load the models."""
     import rapidocr
 
     return rapidocr.RapidOCR(

@@ -11,6 +11,7 @@ from pathlib import Path
 from local_rag.errors import ReadError
 from local_rag.files import FileStamp
 from local_rag.reading.converters.converted import Converted, check_archive
+from local_rag.reading.converters.images import IMAGE_SUFFIXES, pdf_of_image
 from local_rag.reading.converters.pdf import Recognize, convert_pdf
 from local_rag.reading.converters.sections import Sections
 from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
@@ -30,6 +31,7 @@ _PRIVATE_KEY = re.compile(
 )
 _KEY_STARTS_WITHIN = 4096  # bytes, after the attributes that some programs write above a key
 _DEEPEST_ATTACHMENT, _MOST_ATTACHMENTS = 4, 200  # files within files
+_MOST_PAGES = 1_000_000  # of a file, to tell apart the pages of all attached files
 MAX_NOTES, MAX_NOTE = 20, 200  # notes of a document, and characters of one
 
 
@@ -67,7 +69,7 @@ def read_file(path: Path) -> tuple[bytes, FileStamp]:
 def parse(path: Path, data: bytes, *, depth: int = 0, recognize: Recognize | None = None) -> Document:
     """Parse a file's bytes into a document; `depth` counts the files that it is attached to.
 
-    `recognize` reads the pages of a PDF that have no text.
+    `recognize` reads the pages of a PDF that have no text, and attached images.
     """
     suffix, file_format = path.suffix.lower(), format_of(path)
     if not data.strip():
@@ -81,7 +83,9 @@ def parse(path: Path, data: bytes, *, depth: int = 0, recognize: Recognize | Non
         if suffix == ".pdf" and not converted.provenance.url:  # other scraped pages contain their address
             provenance = replace(converted.provenance, url=scraped_from(path, data))
             converted = replace(converted, provenance=provenance)
-        document = make_document(path, _with_attachments(converted, depth) if converted.attachments else converted)
+        if converted.attachments:
+            converted = _with_attachments(converted, depth, recognize)
+        document = make_document(path, converted)
     else:
         text, notes = decode_with_notes(data, declared_in_text(data))
         document = as_document(path, text, notes=notes)
@@ -93,9 +97,9 @@ def parse(path: Path, data: bytes, *, depth: int = 0, recognize: Recognize | Non
     return document
 
 
-def _with_attachments(converted: Converted, depth: int) -> Converted:
+def _with_attachments(converted: Converted, depth: int, recognize: Recognize | None) -> Converted:
     """Add the text of attached files, each below its name; a note says why one is left out."""
-    sections, notes = Sections(), list(converted.notes)
+    sections, notes, waiting = Sections(), list(converted.notes), converted.waiting
     sections.add(converted.text, converted.kind, converted.headings, converted.tables)
     for number, attached in enumerate(converted.attachments):
         name = _cut(attached.name.replace("/", "_"), 100) or "attachment"
@@ -103,15 +107,34 @@ def _with_attachments(converted: Converted, depth: int) -> Converted:
             notes.append(f"attachments beyond the limit, the first of them {name}, are left out")
             break
         try:
-            if reason := format_of(Path(name)).unsupported:
-                raise ReadError(reason)
-            document = parse(Path(name), attached.data, depth=depth + 1)
+            document = _parse_attached(Path(name), attached.data, depth + 1, _numbered(recognize, depth, number))
         except ReadError as error:
+            waiting += error.waiting
             notes.append(f"the attachment {name} is left out: {error}")
         else:
+            waiting += document.waiting
             sections.add_document(f"Attachment: {name}", document)
             notes += [f"{name}: {note}" for note in document.notes]
-    return sections.converted(converted.title, notes=tuple(notes), provenance=converted.provenance)
+    return replace(
+        sections.converted(converted.title, notes=tuple(notes), provenance=converted.provenance), waiting=waiting
+    )
+
+
+def _parse_attached(path: Path, data: bytes, depth: int, recognize: Recognize | None) -> Document:
+    """Parse an attached file; an image is read as a scanned page."""
+    if path.suffix.lower() in IMAGE_SUFFIXES:
+        if recognize is None:
+            raise ReadError("an image that waits for OCR, the extra `ocr`", waiting=1)
+        path, data = path.with_suffix(".pdf"), pdf_of_image(data)
+    if reason := format_of(path).unsupported:
+        raise ReadError(reason)
+    return parse(path, data, depth=depth, recognize=recognize)
+
+
+def _numbered(recognize: Recognize | None, depth: int, number: int) -> Recognize | None:
+    """Give the pages of an attached file numbers that no other page in the whole file has."""
+    first = (number + 1) * _MOST_PAGES ** (depth + 1)
+    return None if recognize is None else lambda page, page_number: recognize(page, first + page_number)
 
 
 def _convert(suffix: str, file_format: Format, data: bytes) -> Converted:

@@ -83,7 +83,6 @@ def split(
     ruler = Ruler(document.text, without_limits(tokenizer), max_tokens - overlap)
     lines = line_starts(document.text) if document.is_source else []
     outline = _outline(document.headings)
-    by_ocr = dict(document.ocr)
     chunks: list[Chunk] = []
     for page_start, page_end in pairwise(sorted({0, *document.pages, len(document.text)})):
         spans = _split_page(document, ruler, chunker, page_start, page_end)
@@ -103,7 +102,7 @@ def split(
                     line=bisect_right(lines, start) or None,
                     end_line=bisect_right(lines, end - 1) or None,
                     table_header=header,
-                    ocr=by_ocr.get(bisect_right(document.pages, core)),
+                    ocr=_confidence(document.ocr, start, end),
                 )
             )
     return tuple(chunks)
@@ -322,6 +321,11 @@ def _titles_above(document: Document, outline: Sequence[tuple[Heading, ...]], st
     innermost = [heading.title for heading in reversed(path)][:_PATH_HEADINGS]
     kept = sum(length <= _PATH_CHARACTERS for length in accumulate(map(len, innermost)))
     return tuple(innermost[:kept][::-1])
+
+
+def _confidence(spans: Sequence[tuple[int, int, float]], start: int, end: int) -> float | None:
+    """Return the least confidence with which OCR has read a part of a chunk; None if it has read nothing of it."""
+    return min((confidence for first, last, confidence in spans if first < end and start < last), default=None)
 
 
 def _indent(text: str, line: int) -> int:

@@ -1,18 +1,24 @@
 """Scanned pages: which of them wait for OCR, what is kept of those that it has read, and how well they are read."""
 
 import io
+import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image, ImageDraw
 
 from local_rag.errors import ReadError
+from local_rag.reading.converters.images import pdf_of_image
 from local_rag.reading.converters.pdf import convert_pdf
 from local_rag.reading.converters.pdf_page import Cell, Line
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.ocr import Box, PageReader, RecognizedPage, engine, lines_of_boxes
+from local_rag.reading.read import parse
 from local_rag.reading.split import Splitting
 
 SCANNED = "The boat to Alke leaves at seven."
@@ -68,12 +74,95 @@ def test_pages_with_text_are_never_given_to_ocr() -> None:
     assert asked == [1]
     first_lines = [converted.text[start:].split("\n")[0] for start in converted.pages]
     assert first_lines == ["Words", "Scanned words of the page", "More words", ""]
-    assert (converted.ocr, converted.waiting, converted.notes) == (((2, 0.9),), 0, ())
+    assert converted.ocr == ((converted.pages[1], converted.pages[2], 0.9),)
+    assert (converted.waiting, converted.notes) == (0, ())
 
 
 def test_a_page_without_text_is_not_read_by_ocr() -> None:
     with pytest.raises(ReadError, match="contains no text"):
         convert_pdf(scan(SCANNED), lambda _page, _number: RecognizedPage((), 0.0))
+
+
+def image(kind: str, *texts: str) -> bytes:
+    """Return an image with words on each of its pages."""
+    pages = [Image.new("L", (400, 60), "white") for _ in texts]
+    for page, text in zip(pages, texts, strict=True):
+        ImageDraw.Draw(page).text((10, 20), text)
+    made = io.BytesIO()
+    pages[0].save(made, kind, **({"save_all": True, "append_images": pages[1:]} if pages[1:] else {}))
+    return made.getvalue()
+
+
+def mail_with(**files: bytes) -> bytes:
+    message = EmailMessage()
+    message["Subject"] = "Scans"
+    message.set_content("Here they are.")
+    for name, data in files.items():
+        stem, _, suffix = name.rpartition("_")
+        message.add_attachment(data, maintype="application", subtype="octet-stream", filename=f"{stem}.{suffix}")
+    return message.as_bytes()
+
+
+def test_attached_scans_and_images_are_read_by_ocr_and_the_rest_of_the_mail_is_not() -> None:
+    asked: list[int] = []
+
+    def recognize(_page: Any, number: int) -> RecognizedPage:
+        asked.append(number)
+        return read_as(f"Scanned words {len(asked)}", 0.5 + 0.1 * len(asked))
+
+    inner = mail_with(inner_png=image("PNG", "x"))
+    data = mail_with(
+        scan_pdf=scan(SCANNED, "=Text"), photo_JPG=image("JPEG", "x"), fax_tiff=image("TIFF", "x", "y"), old_eml=inner
+    )
+    document = parse(Path("a.eml"), data, recognize=recognize)
+    assert len(set(asked)) == 5, "each page has a number of its own"
+    assert [document.text[start:end].strip() for start, end, _ in document.ocr] == [
+        f"Scanned words {n}" for n in range(1, 6)
+    ]
+    assert [confidence for *_, confidence in document.ocr] == pytest.approx([0.6, 0.7, 0.8, 0.9, 1.0])
+    assert (document.waiting, document.notes) == (0, ())
+    titles = [heading.title for heading in document.headings]
+    assert titles == [
+        "Attachment: scan.pdf",
+        "Attachment: photo.JPG",
+        "Attachment: fax.tiff",
+        "Attachment: old.eml",
+        "Attachment: inner.png",
+    ]
+
+
+def test_attached_scans_and_images_wait_for_ocr() -> None:
+    data = mail_with(scan_pdf=scan(SCANNED, SCANNED), mixed_pdf=scan("=Text", SCANNED), photo_png=image("PNG", "x"))
+    document = parse(Path("a.eml"), data)
+    assert document.waiting == 4
+    assert document.notes == (
+        "the attachment scan.pdf is left out: no text layer: 2 of 2 pages wait for OCR, the extra `ocr`",
+        "mixed.pdf: 1 of 2 pages waits for OCR, the extra `ocr`",
+        "the attachment photo.png is left out: an image that waits for OCR, the extra `ocr`",
+    )
+
+
+@pytest.mark.parametrize(("data", "reason"), [(b"\x89PNG\r\n", "damaged image"), (b"GIF89a", "damaged image")])
+def test_a_damaged_image_is_noted(data: bytes, reason: str) -> None:
+    document = parse(Path("a.eml"), mail_with(a_png=data), recognize=lambda _page, _number: read_as("x"))
+    assert reason in document.notes[0]
+
+
+def test_an_image_that_claims_to_be_huge_is_not_opened() -> None:
+    header = image("PNG", "x")
+    huge = header[:16] + struct.pack(">II", 50_000, 50_000) + header[24:]
+    huge = huge[:29] + struct.pack(">I", zlib.crc32(huge[12:29])) + huge[33:]
+    with pytest.raises(ReadError, match="too large"):
+        pdf_of_image(huge)
+
+
+def test_only_chunks_with_scanned_text_say_so(splitting: Splitting) -> None:
+    body = "The harbour is open all day. " * 40
+    data = mail_with(note_txt=body.encode(), scan_png=image("PNG", "x"))
+    document = parse(Path("a.eml"), data, recognize=lambda _page, _number: read_as("The ferry is late. " * 30, 0.7))
+    chunks = splitting.split(document)
+    assert {chunk.ocr for chunk in chunks if "ferry" in chunk.text} == {0.7}
+    assert {chunk.ocr for chunk in chunks if "ferry" not in chunk.text} == {None}
 
 
 def test_pages_that_were_read_are_kept(tmp_path: Path) -> None:
@@ -126,8 +215,8 @@ def test_a_scanned_page_is_read_in_the_isolated_process(splitting: Splitting, tm
     with IsolatedReader(replace(splitting, ocr_folder=tmp_path / "ocr")) as reader:
         read = reader.read(path)
     assert read.document.text == SCANNED
-    ((page, confidence),) = read.document.ocr
-    assert (page, read.chunks[0].ocr) == (1, confidence)
+    ((start, end, confidence),) = read.document.ocr
+    assert (start, end, read.chunks[0].ocr) == (0, len(SCANNED), confidence)
     assert confidence > 0.9
     (kept,) = (tmp_path / "ocr").iterdir()
     assert kept.name == read.sha256

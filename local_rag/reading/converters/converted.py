@@ -35,7 +35,7 @@ class Converted:
     headings: tuple[Heading, ...] | None = None
     tables: tuple[Table, ...] | None = None
     notes: tuple[str, ...] = ()
-    ocr: tuple[tuple[int, float], ...] = ()
+    ocr: tuple[tuple[int, int, float], ...] = ()
     waiting: int = 0
     attachments: tuple[Attachment, ...] = ()
     provenance: Provenance = UNKNOWN

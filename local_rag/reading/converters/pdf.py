@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Protocol
 
 from local_rag.errors import ReadError
@@ -99,7 +99,11 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
         headings=headings,
         tables=tables,
         notes=(wait,) if waiting else (),
-        ocr=tuple((number, page.ocr) for number, page in enumerate(pages, start=1) if page.ocr is not None),
+        ocr=tuple(
+            (start, end, page.ocr)
+            for page, (start, end) in zip(pages, pairwise([*starts, len(text)]), strict=True)
+            if page.ocr is not None
+        ),
         waiting=waiting,
         provenance=pdf_provenance(named),
     )

@@ -19,6 +19,7 @@ class Sections:
         self._length = 0
         self._headings: list[Heading] = []
         self._tables: list[Table] = []
+        self._ocr: list[tuple[int, int, float]] = []
         self._is_markdown = False
 
     def add(
@@ -50,7 +51,9 @@ class Sections:
         """Add a document below a heading; its own headings are one level lower."""
         self.heading(title)
         lower = [replace(heading, level=heading.level + 1) for heading in document.headings]
+        start = self._length
         self.add(document.text, "markdown" if document.kind == "markdown" else "text", lower, document.tables)
+        self._ocr += [(start + first, start + last, confidence) for first, last, confidence in document.ocr]
 
     def converted(
         self,
@@ -68,6 +71,7 @@ class Sections:
             headings=tuple(self._headings),
             tables=tuple(self._tables),
             notes=notes,
+            ocr=tuple(self._ocr),
             attachments=attachments,
             provenance=provenance,
         )
