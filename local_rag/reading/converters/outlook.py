@@ -100,7 +100,8 @@ class _Reader:
             self.notes += page.notes
             self.sections.add(page.text, "markdown")
         elif rtf := self._stream(folder, _RTF, "0102"):
-            self.sections.add(convert_rtf(expand_rtf(rtf)).text)
+            rich = convert_rtf(expand_rtf(rtf))
+            self.sections.add(rich.text, rich.kind, rich.headings, rich.tables)
 
     def _attach(self, folder: list[str], charset: str | None) -> None:
         names = (self._text(folder, one, charset) for one in (_FILE_NAME, _DISPLAY_NAME, _SHORT_NAME))

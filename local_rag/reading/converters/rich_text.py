@@ -1,36 +1,148 @@
-"""Convert Rich Text Format."""
+"""Convert Rich Text Format: striprtf reads the text, marks in it tell where headings and the cells of tables are."""
 
 import re
+from collections.abc import Iterator, Sequence
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, notes_of
+from local_rag.reading.converters.sections import Sections
+from local_rag.reading.converters.tables import find_header, pipe_row, pipe_table
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import make_provenance
+from local_rag.records import Table
 
 _CODE_PAGE = re.compile(r"\\ansicpg(\d{3,5})\b")
 _PICTURE = re.compile(r"\\pict\b")
 # striprtf passes over these groups, which are text.
 _BESIDE_THE_TEXT = re.compile(r"(?:\\\*)?\\(?:footnote|annotation|header[lrf]?|footer[lrf]?)\b")
 _INFORMATION = r"\{\\%s ([^{}\\]{1,500})\}"
+_HEADING_STYLE = re.compile(r"\{\\s(\d{1,5})\b[^{};]{0,1000}?(?:heading|Heading|Überschrift|Titre|Título|Titolo) (\d);")
+# Marks are characters for private use. A row begins with the properties of its cells; those below and right of the
+# first one of a merged cell are empty.
+_ROW_BEGINS, _CELL_ENDS, _ROW_ENDS, _MERGED_DOWN, _MERGED_ACROSS, _CELL_DEFINED = "\ue000\ue001\ue002\ue003\ue004\ue005"
+_MARKS = {
+    "trowd": _ROW_BEGINS,
+    "cell": _CELL_ENDS,
+    "row": _ROW_ENDS,
+    "clvmrg": _MERGED_DOWN,
+    "clmrg": _MERGED_ACROSS,
+    "cellx": _CELL_DEFINED,
+}
+_FIRST_LEVEL = 0xE010  # the mark of a heading of level 0
+_MARKED = re.compile(r"\\\\|\\(trowd|cell|row|clvmrg|clmrg|cellx|outlinelevel|s)(-?\d{1,10})?(?![a-zA-Z\d]) ?")
+_HEADING = re.compile("[\ue010-\ue01f]")
+_ANY_MARK = re.compile("[\ue000-\ue01f]")
+_DEEPEST = 9
 
 
 def convert_rtf(data: bytes) -> Converted:
-    """Convert a document of a word processor."""
+    """Convert a document of a word processor, with its headings and tables."""
     from striprtf.striprtf import rtf_to_text
 
     source = data.decode("latin-1").lstrip()  # characters beyond ASCII are escaped
     if not source.startswith("{\\rtf"):
         raise ReadError("not a file in Rich Text Format")
     page = _CODE_PAGE.search(source, 0, 4096)
-    text = rtf_to_text(
-        _BESIDE_THE_TEXT.sub("", source), encoding=f"cp{page[1]}" if page else "cp1252", errors="replace"
-    )
+    marked = _with_marks(_BESIDE_THE_TEXT.sub("", source))
+    text = rtf_to_text(marked, encoding=f"cp{page[1]}" if page else "cp1252", errors="replace")
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # emoji are escaped as two halves
+    sections = Sections()
+    for part in _parts(clean(text)):
+        if isinstance(part, str):
+            _add_paragraphs(sections, part)
+        else:
+            _add_table(sections, part)
     title, author = (re.search(_INFORMATION % name, source[:20_000]) for name in ("title", "author"))
-    return Converted(
+    return sections.converted(
         title[1] if title else None,
-        clean(text).strip(),
-        "text",
         notes=notes_of({"image*": len(_PICTURE.findall(source))}),
         provenance=make_provenance(author=author[1] if author else None),
     )
+
+
+def _with_marks(source: str) -> str:
+    """Put a mark in the place of each control word that structures the document."""
+    levels = {style: int(level) for style, level in _HEADING_STYLE.findall(source[:1_000_000])}
+
+    def mark(found: re.Match[str]) -> str:
+        word, number = found[1], found[2]
+        level = (
+            levels.get(number or "", 0) if word == "s" else int(number or _DEEPEST) + 1 if word == "outlinelevel" else 0
+        )
+        if word in _MARKS:
+            return f"{{\\uc1\\u{ord(_MARKS[word])}?}}"
+        return f"{{\\uc1\\u{_FIRST_LEVEL + level}?}}" if 0 < level <= _DEEPEST else found[0]
+
+    return _MARKED.sub(mark, source)
+
+
+def _parts(text: str) -> Iterator[str | list[str]]:
+    """Yield texts, and the rows of each table as they are."""
+    rows: list[str] = []
+    *with_rows, after = text.split(_ROW_ENDS)
+    for piece in with_rows:
+        before, begins, row = piece.partition(_ROW_BEGINS)
+        if not begins:
+            before, _, row = piece.rpartition("\n")
+        if before.strip():
+            if rows:
+                yield rows
+            yield before
+            rows = []
+        rows.append(row)
+    if rows:
+        yield rows
+    yield after
+
+
+def _add_paragraphs(sections: Sections, text: str) -> None:
+    """Add paragraphs, of which some are headings."""
+    plain: list[str] = []
+    for line in text.split("\n"):
+        level = _HEADING.search(line)
+        said = _ANY_MARK.sub("", line.replace(_CELL_ENDS, " "))
+        if level and said.strip():
+            sections.add("\n".join(plain).strip("\n"))
+            plain = []
+            sections.heading(" ".join(said.split()), ord(level[0]) - _FIRST_LEVEL)
+        else:
+            plain.append(said)
+    sections.add("\n".join(plain).strip("\n"))
+
+
+def _add_table(sections: Sections, written: Sequence[str]) -> None:
+    """Add a table; one of a single column is only layout."""
+    rows: list[list[str]] = []
+    spanned = set[int]()
+    for line in written:
+        cells, is_spanned = _cells(line, rows[-1] if rows else [])
+        if any(cells):
+            spanned |= {len(rows)} if is_spanned else set()
+            rows.append(cells)
+    if max(map(len, rows), default=0) <= 1:
+        sections.add("\n".join(cell for row in rows for cell in row))
+        return
+    header = find_header(rows, spanned)
+    for row in rows[: header.captions]:
+        sections.add("; ".join(dict.fromkeys(filter(None, row))))
+    body = rows[header.captions + header.rows :]
+    text = pipe_table(header.names, body) if header.names else "\n".join(map(pipe_row, body))
+    first = text.find("\n", text.find("\n") + 1) + 1 if header.names else 0
+    sections.add(text, tables=[Table(0, first or len(text), len(text), header.names)] if header.names else [])
+
+
+def _cells(row: str, above: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the cells of a row, merged ones in all their places, and whether one covers several columns."""
+    begun = re.match(f"[{_MERGED_DOWN}{_MERGED_ACROSS}{_CELL_DEFINED}\\s]*", row)
+    defined = (begun[0] if begun else "").split(_CELL_DEFINED)
+    cells = [" ".join(_ANY_MARK.sub("", cell).split()) for cell in row.split(_CELL_ENDS)]
+    cells = cells if cells[-1] else cells[:-1]
+    is_spanned = False
+    for column, (cell, properties) in enumerate(zip(cells, defined, strict=False)):
+        if cell:
+            continue
+        if _MERGED_DOWN in properties and column < len(above):
+            cells[column] = above[column]
+        elif _MERGED_ACROSS in properties and column:
+            cells[column], is_spanned = cells[column - 1], True
+    return cells, is_spanned

@@ -43,9 +43,9 @@ class Sections:
             for table in tables or ()
         ]
 
-    def heading(self, title: str) -> None:
+    def heading(self, title: str, level: int = 1) -> None:
         """Add a heading over what is added next."""
-        self._headings.append(Heading(1, title, self._append(title)))
+        self._headings.append(Heading(level, title, self._append(title)))
 
     def add_document(self, title: str, document: Document) -> None:
         """Add a document below a heading; its own headings are one level lower."""

@@ -1,0 +1,118 @@
+"""Rich text: headings by style and by level, tables with merged cells, and what only looks like a mark."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local_rag.reading.read import parse
+from local_rag.records import Document
+
+STYLES = r"{\stylesheet{\ql \snext0 Normal;}{\s1\ql\keepn\fs32 \sbasedon0 heading 1;}{\s15\b\fs28 Heading 2;}}"
+CELLS = r"\trowd\trgaph70\cellx2000\cellx4000 "
+MERGED_DOWN = r"\trowd\trgaph70\clvmgf\cellx2000\cellx4000 ", r"\trowd\trgaph70\clvmrg\cellx2000\cellx4000 "
+MERGED_ACROSS = r"\trowd\clmgf\cellx2000\clmrg\cellx4000\cellx6000 "
+
+
+def rtf(body: str) -> Document:
+    return parse(Path("a.rtf"), ("{\\rtf1\\ansi\\ansicpg1252{\\fonttbl{\\f0 Arial;}}" + STYLES + body + "}").encode())
+
+
+def row(*cells: str, defined: str = CELLS, again: str = "") -> str:
+    return defined + "".join(rf"\pard\intbl {cell}\cell " for cell in cells) + rf"\pard {again}\row "
+
+
+def test_headings_by_style_and_by_level_lead_to_what_is_below() -> None:
+    document = rtf(
+        r"\pard\plain \s1\ql Leave\par \pard\plain Employees get 25 days.\par"
+        r"\pard \s15 Man\b agers\b0\par \pard\plain They get 30.\par \pard\outlinelevel0 Travel\par \pard Second class."
+    )
+    assert [(one.level, one.title) for one in document.headings] == [(1, "Leave"), (2, "Managers"), (1, "Travel")]
+    assert all(document.text[one.start :].startswith(one.title) for one in document.headings)
+    assert document.text.split() == [
+        "Leave",
+        "Employees",
+        "get",
+        "25",
+        "days.",
+        "Managers",
+        "They",
+        "get",
+        "30.",
+        "Travel",
+        "Second",
+        "class.",
+    ]
+
+
+def test_a_table_becomes_rows_under_its_header() -> None:
+    document = rtf(
+        r"Before.\par "
+        + row("Country", "Days")
+        + row("Norway", r"25\par in all")
+        + row("A|B", "{\\b 20}")
+        + r"\pard After."
+    )
+    assert document.text == (
+        "Before.\n\n| Country | Days |\n| --- | --- |\n| Norway | 25 in all |\n| A\\|B | 20 |\n\nAfter."
+    )
+    (table,) = document.tables
+    assert table.columns == ("Country", "Days")
+    assert document.text[table.start : table.end].startswith("| Country |")
+    assert document.text[table.rows : table.end] == "| Norway | 25 in all |\n| A\\|B | 20 |"
+
+
+def test_word_repeats_the_properties_of_a_row_at_its_end() -> None:
+    body = row("Country", "Days", again=CELLS) + row("Norway", "25", again=CELLS)
+    assert rtf(body).text == "| Country | Days |\n| --- | --- |\n| Norway | 25 |"
+
+
+def test_merged_cells_count_in_all_rows_and_columns_that_they_cover() -> None:
+    down = (
+        row("Country", "City")
+        + row("Norway", "Bergen", defined=MERGED_DOWN[0])
+        + row("", "Oslo", defined=MERGED_DOWN[1])
+    )
+    assert rtf(down).text.endswith("| Norway | Bergen |\n| Norway | Oslo |")
+    across = (
+        row("Year", "", "Rest", defined=MERGED_ACROSS)
+        + row("2023", "2024", "All")
+        + row("1", "2", "3")
+        + row("4", "5", "6")
+    )
+    assert rtf(across).text.startswith("| Year 2023 | Year 2024 | Rest All |")
+
+
+def test_rows_of_numbers_have_no_header_and_a_single_column_is_no_table() -> None:
+    assert rtf(row("1", "2") + row("3", "4")).text == "| 1 | 2 |\n| 3 | 4 |"
+    document = rtf(row("A frame around a text.") + row("And more."))
+    assert (document.text, document.tables) == ("A frame around a text.\nAnd more.", ())
+
+
+def test_two_tables_with_text_between_them_are_two() -> None:
+    body = row("A", "B") + row("1", "2") + r"\pard Text.\par " + row("C", "D") + row("3", "4")
+    assert [table.columns for table in rtf(body).tables] == [("A", "B"), ("C", "D")]
+
+
+@pytest.mark.parametrize("text", [r"\\cell", r"\\row and \\trowd", r"\\s1"])
+def test_an_escaped_backslash_begins_no_control_word(text: str) -> None:
+    assert rtf(f"Say {text} here.").text == f"Say {text.replace(chr(92) * 2, chr(92))} here."
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [r"\trowd", r"\cell ", r"\row ", r"\clvmrg", r"\cellx9", r"\par ", r"\s1 ", "{", "}", " word ", r"\u57346?"]
+        ),
+        max_size=40,
+    )
+)
+def test_no_order_of_marks_loses_a_word_or_leaves_a_mark(parts: list[str]) -> None:
+    opened = sum({"{": 1, "}": 0}.get(part, 0) for part in parts)
+    body = "".join(part for part in parts if part != "}") + "}" * opened
+    document = rtf("first " + body + " last")
+    words = [word for word in document.text.replace("|", " ").split() if not word.startswith("---")]
+    assert words.count("word") >= parts.count(" word ")
+    assert {"first", "last"} <= set(words)
+    assert not any("\ue000" <= character <= "\ue01f" for character in document.text)
