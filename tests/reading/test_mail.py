@@ -284,7 +284,7 @@ def test_messages_of_outlook_are_read_with_what_is_attached() -> None:
     ]
     assert "The innermost." in document.text
     assert document.text.count("Twelve boats.") == 400
-    assert document.notes == ("the attachment a.png is left out: image, not a document",)
+    assert document.notes == ("the attachment a.png is left out: an image that waits for OCR, the extra `ocr`",)
     assert (document.provenance.date, document.provenance.author) == ("2024-05-03", "Ada <ada@x.org>")
 
 
