@@ -366,7 +366,7 @@ class Library:
     def move_root(self, old: Path | str, new: Path | str) -> int:
         """Record that an indexed folder has moved; return the number of its documents."""
         with locked_store(self.folder) as store:
-            return move_root(store, old, new)
+            return move_root(store, self._indexes, old, new)
 
     def search(self, question: str, *, top: int | None = None, every: bool = False, **how: Any) -> list[Passage]:
         """Return the best passages for a question, best first; see `Searcher.trace` for `how`."""
@@ -530,6 +530,11 @@ class Library:
         """Return the manifest of the live index."""
         with self._one_at_a_time:
             return self._open_searcher().searcher.index.manifest
+
+    def facts_version(self) -> object:
+        """Return a value that changes with the paths and times of documents, which an index need not hold."""
+        with self._one_at_a_time, storage_errors(self.folder):
+            return self._open_searcher().searcher.facts_version
 
     @property
     def reranks(self) -> bool:

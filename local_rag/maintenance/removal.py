@@ -1,11 +1,11 @@
-"""Publish the live index without some documents. No model is needed, and nothing else of the index changes."""
+"""Publish the live index without some documents, or with their present paths. No model is needed for that."""
 
 from collections.abc import Collection
 from functools import partial
 
 import numpy as np
 
-from local_rag.index.protocol import Contents, Indexes
+from local_rag.index.protocol import Contents, Index, Indexes
 from local_rag.indexing.embedding import index_rows
 from local_rag.indexing.indexer import content_of
 from local_rag.store.database import Store
@@ -19,16 +19,26 @@ def publish_without(store: Store, indexes: Indexes, paths: Collection[str], *, r
     """
     if (live := indexes.live()) is None:
         return
+    gone = store.ids_at(paths).intersection(live.documents()[0].tolist())
+    if gone or rebuild:
+        _publish(store, indexes, live, gone, rebuild=rebuild)
+
+
+def publish_paths(store: Store, indexes: Indexes) -> None:
+    """Publish the live index again if it holds the paths of its documents itself, which have changed."""
+    live = indexes.live()
+    if live is not None and live.passages() is not None:
+        _publish(store, indexes, live, set())
+
+
+def _publish(store: Store, indexes: Indexes, live: Index, gone: Collection[int], *, rebuild: bool = False) -> None:
     ids, versions = live.documents()
-    gone = store.ids_at(paths)
     kept = ~np.isin(ids, list(gone))
-    if kept.all() and not rebuild:
-        return
     place_of = store.order_by_path()
     order = np.argsort([place_of[one] for one in ids[kept].tolist()])
     ids, versions = ids[kept][order], versions[kept][order]
     said = live.manifest
-    lost = count_rows_of(store, gone & set(live.documents()[0].tolist()))
+    lost = count_rows_of(store, gone)
     manifest = {
         **said,
         "content": content_of(said["fingerprint"], ids, versions),

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from local_rag.errors import LibraryError
 from local_rag.files import is_utf8
+from local_rag.index.protocol import Indexes
 from local_rag.indexing.roots import Roots, require_no_library
+from local_rag.maintenance.removal import publish_paths
 from local_rag.store.database import Store
 from local_rag.store.history import kept_history
 
@@ -29,8 +31,11 @@ def list_roots(store: Store) -> list[Root]:
     return [Root(path, counts[str(path)], path in roots.present) for path in known]
 
 
-def move_root(store: Store, former: Path | str, present: Path | str) -> int:
-    """Record that a root, or a folder that contains roots, has moved; return the number of documents in it."""
+def move_root(store: Store, indexes: Indexes, former: Path | str, present: Path | str) -> int:
+    """Record that a root, or a folder that contains roots, has moved; return the number of documents in it.
+
+    An index that holds the paths itself is published again; if that fails, nothing has moved.
+    """
     # Links are not followed, because the folder is gone; the library stores paths without links.
     old = Path(os.path.abspath(Path(former).expanduser()))  # noqa: PTH100
     new = Path(present).expanduser().resolve()
@@ -52,9 +57,11 @@ def move_root(store: Store, former: Path | str, present: Path | str) -> int:
             f"`local-rag remove {new}`."
         )
     documents = store.count_below(old)
+    with store.transaction():
+        store.move_paths(old, new)
+        publish_paths(store, indexes)
     with kept_history(store.folder) as history:
         if history:
             below = [path for _, path in history.documents() if Path(path).is_relative_to(old)]
             history.move_documents({path: str(new / Path(path).relative_to(old)) for path in below})
-    store.move_paths(old, new)
     return documents

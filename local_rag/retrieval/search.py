@@ -82,6 +82,11 @@ class Searcher:
             self._load_reranker()
 
     @property
+    def facts_version(self) -> object:
+        """Return a value that changes when documents of this index get other paths or times."""
+        return self._store.version()
+
+    @property
     def reranker(self) -> Reranker | None:
         """The cross-encoder, loaded at the first use; None if the profile has none."""
         return self._load_reranker() if self._load_reranker else None

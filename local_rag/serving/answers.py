@@ -117,4 +117,5 @@ def _answer_key(library: Library, question: str, options: AskOptions, earlier: S
     settings = library.settings.model_dump(mode="json")
     calibration = calibration_of(find(library.settings, "answer"), remembered_settings(library.folder))
     asked = to_line([question, options, list(earlier)]).decode()
-    return key_of(answer_recipe(), made_with, settings, models, to_line(calibration).decode(), asked)
+    shown = str(library.facts_version())  # with its passages an answer keeps their paths
+    return key_of(answer_recipe(), made_with, shown, settings, models, to_line(calibration).decode(), asked)

@@ -117,6 +117,26 @@ def test_a_reader_needs_no_store(tmp_path: Path, many: Path, setting: str) -> No
         assert reader.search("zeppelin", rerank=False)[0].path.endswith("new.md"), "as soon as it is published"
 
 
+def test_a_reader_finds_documents_where_their_folder_has_moved(tmp_path: Path, many: Path, engine: StandIn) -> None:
+    nothing = tmp_path / "nothing"
+    with (
+        Library(tmp_path / "there", parts=QUICK, search_engine=engine.setting) as library,
+        Library(nothing, parts=EMBEDS_QUICKLY, search_engine=engine.setting) as reader,
+    ):
+        library.index([many])
+        moved = many.rename(many.with_name("moved"))
+        engine.kill()
+        with pytest.raises(ClusterError):
+            library.move_root(many, moved)
+        assert [root.path for root in library.roots()] == [many], "nothing has moved"
+        engine.start()
+        library.move_root(many, moved)
+        found = reader.search("ferry", filters=Filters(within=(str(moved / "copies"),)), rerank=False)
+        assert len(found) == 4
+        assert {Path(passage.path).parent for passage in found} == {moved / "copies"}
+        assert reader.contents().roots == (moved,)
+
+
 def test_an_engine_killed_while_publishing_loses_nothing(tmp_path: Path, many: Path, engine: StandIn) -> None:
     with Library(tmp_path / "there", parts=QUICK, search_engine=engine.setting) as library:
         library.index([many])

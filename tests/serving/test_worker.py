@@ -340,6 +340,19 @@ def test_the_same_question_gets_the_same_answer_at_once_until_the_index_changes(
         assert (later.again, later.answer.text) == (False, "At seven. [1]")
 
 
+def test_a_cached_answer_does_not_lead_to_where_a_folder_was(folder: Path, documents: Path) -> None:
+    with closing(worker(folder)) as opened:
+        opened.start()
+        ask(opened, QUESTION).result.result(30)
+        moved = documents.rename(documents.with_name("moved"))
+        with Library(folder) as library:
+            library.move_root(documents, moved)
+        later = ask(opened, QUESTION).result.result(30)
+        assert later.answer.passages
+        assert all(Path(one.path).is_relative_to(moved) for one in later.answer.passages)
+        assert ask(opened, QUESTION).result.result(30).again
+
+
 @pytest.mark.parametrize("options", [AskOptions(passages=1), AskOptions(rerank=False), AskOptions(anyway=True)])
 def test_a_question_that_is_asked_otherwise_is_another_one(folder: Path, options: AskOptions) -> None:
     with closing(worker(folder)) as opened:
