@@ -84,6 +84,7 @@ from local_rag.store.erasing import erasing
 from local_rag.store.history import History, KeptOfQuestions, kept_history
 from local_rag.store.inspection import is_unfinished
 from local_rag.store.lock import library_lock, locked_store
+from local_rag.store.published import require_own
 from local_rag.store.questions import QUESTIONS_FILE, add_question
 from local_rag.store.storage_errors import storage_errors
 
@@ -327,6 +328,7 @@ class Library:
             index = live_index(self._indexes, self.settings, self.folder)
             index.open()
             passages = index.passages() or opened.enter_context(closing(Store(self.folder)))
+            require_own(passages, index)
             return search_keywords(question, index, passages, top=top, filters=filters)
 
     def find(

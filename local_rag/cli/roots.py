@@ -39,7 +39,8 @@ def list_command(library: Path, as_json: bool, **settings: Any) -> None:
 def move(old: Path, new: Path, library: Path, as_json: bool, **settings: Any) -> None:
     """Record that an indexed folder, or a folder that contains indexed folders, has moved from OLD to NEW.
 
-    Nothing is read or computed again; the index stays as it is and its documents have their new paths at once.
+    Nothing is read or computed again, and the documents have their new paths at once. An index in a search engine is
+    published again with them.
     """
     with open_library(library, **settings) as opened:
         documents = opened.move_root(old, new)

@@ -47,6 +47,7 @@ from local_rag.store.embedding_plans import (
 from local_rag.store.history import kept_history
 from local_rag.store.inspection import purge_superseded
 from local_rag.store.ocr_pages import ocr_folder, prune_ocr_pages
+from local_rag.store.published import note_publish
 from local_rag.store.sentences import has_sentences
 
 _FEW_CONTEXTS = 20  # so few are written before the first generation is published
@@ -328,6 +329,7 @@ class Indexer:
         manifest = self._manifest(documents, versions)
         self.report.chunks = manifest["chunks"]
         live = None if rebuild else self._indexes.live()
+        note_publish(self._store, self._indexes, manifest)
         if live and live.manifest.get("content") == manifest["content"]:
             return
         self._progress(Progress("publish", 0, 1))

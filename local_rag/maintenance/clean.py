@@ -35,6 +35,7 @@ from local_rag.store.inspection import (
     shrink,
 )
 from local_rag.store.ocr_pages import prune_ocr_pages
+from local_rag.store.published import require_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ def remove(store: Store, indexes: Indexes, removal: Removal, *, erase: bool = Fa
 
     With `erase`, nothing of them is left in any file. An erasure that was killed is finished too.
     """
+    if live := indexes.live():
+        require_own(store, live)
     if erase:
         if not erasing(store):  # one that was killed has left no finished index
             require_finished(store, indexes)

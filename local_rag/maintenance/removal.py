@@ -10,6 +10,7 @@ from local_rag.indexing.embedding import index_rows
 from local_rag.indexing.indexer import content_of
 from local_rag.store.database import Store
 from local_rag.store.embedding_plans import count_rows_of
+from local_rag.store.published import note_publish
 
 
 def publish_without(store: Store, indexes: Indexes, paths: Collection[str], *, rebuild: bool = False) -> None:
@@ -44,5 +45,6 @@ def _publish(store: Store, indexes: Indexes, live: Index, gone: Collection[int],
         "content": content_of(said["fingerprint"], ids, versions),
         **{name: said[name] - count for name, count in lost.items()},
     }
+    note_publish(store, indexes, manifest)
     rows = partial(index_rows, store, said["fingerprint"]["context"])
     indexes.over(store).publish(Contents(ids, versions, rows), manifest, rebuild=rebuild)

@@ -1,7 +1,7 @@
 """Repair a library after a crash, or on a full or failing disk.
 
 A library is always in one of these states. A killed process or a power cut leaves one of the first ten, which need no
-repair. The others need `local-rag repair`, and every command that finds one says so.
+repair. The others need `local-rag repair`, and every command that finds one says so; only 15 needs `local-rag index`.
 
 | state                                              | what a reader sees     | what fixes it                        |
 |----------------------------------------------------|------------------------|--------------------------------------|
@@ -19,6 +19,7 @@ repair. The others need `local-rag repair`, and every command that finds one say
 | 12. rows of the store not as they were written     | passages, some damaged | branch B: deleted and made again     |
 | 13. pages of the store that cannot be read         | an error naming it     | branch C: salvaged                   |
 | 14. `library.sqlite3.salvaged` (killed in C)       | an error naming it     | branch C continues                   |
+| 15. the store put back from a backup, or the index | an error naming it     | `index` publishes what is stored     |
 """
 
 import shutil

@@ -23,6 +23,7 @@ from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store, UnreadFile
 from local_rag.store.erasing import erasing
 from local_rag.store.inspection import count_contexts, count_missing_contexts, count_rows
+from local_rag.store.published import FOREIGN, made_from
 from local_rag.store.sentences import count_unwritten
 
 GAIN = "contexts_gain"  # the name under which a library remembers the result of the last `eval contexts`
@@ -105,6 +106,8 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
         stale.append(Stale("the index is damaged", "local-rag repair", tuple(damage)))
     elif live is None:
         stale.append(Stale("no index is published", "local-rag index"))
+    elif not made_from(store, live):
+        stale.append(Stale(FOREIGN, "local-rag index"))
     if live:
         fingerprint = live.manifest["fingerprint"]
         if embed_model:

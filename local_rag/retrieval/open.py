@@ -17,6 +17,7 @@ from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.search import Searcher
 from local_rag.settings import REMEMBERED, Settings
 from local_rag.store.database import Store
+from local_rag.store.published import require_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ def open_searcher(
         is_overtaken = lambda: False  # noqa: E731
         if passages is None:
             passages = store = stack.enter_context(closing(Store(folder)))
+            require_own(store, index)
             is_overtaken = lambda: store.is_overtaken  # noqa: E731
         rerank_model = find(used, "rerank") if "rerank" in chosen(used) else None
         searcher = Searcher(
