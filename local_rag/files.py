@@ -5,6 +5,7 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ SCRAPE_STATE = ".scrape.json"
 GONE = frozenset({errno.ENOENT, errno.ENOTDIR})  # the errors by which the system says that there is no such file
 # The ticks of the clocks of file systems: of one that counts whole seconds, at most (FAT), and of any other.
 _COARSE_NS, _FINE_NS = 2_000_000_000, 20_000_000
+_FULL_FLUSH = 51 if sys.platform == "darwin" else None  # F_FULLFSYNC: what fsync leaves in the cache of a disk on macOS
 _MOST = 2**63 - 1  # SQLite stores no larger number
 _RENUMBERING = ("vfat", "msdos", "exfat", "fuse", "cifs", "smb3", "9p")  # file systems; prefixes of their names
 
@@ -100,6 +102,20 @@ class LocalDisk:
 
 
 LOCAL_DISK = LocalDisk()
+
+
+def as_listed(path: Path, disk: Disk = LOCAL_DISK) -> Path:
+    """Return a path with its names as the folders list them: a disk that ignores case knows a file by several names."""
+    found = Path(path.anchor)
+    for name in path.parts[1:]:
+        listed = name
+        with contextlib.suppress(OSError):
+            if name not in (names := disk.names(str(found))):
+                there = disk.status(str(found / name))
+                alike = (one for one in names if one.casefold() == name.casefold())
+                listed = next((one for one in alike if os.path.samestat(there, disk.status(str(found / one)))), name)
+        found /= listed
+    return found
 
 
 @contextlib.contextmanager
@@ -187,10 +203,16 @@ def write_whole(path: Path, content: bytes | str, *, durable: bool = False) -> N
         flush(path.parent)
 
 
-def flush(path: Path) -> None:
+def flush(path: Path, command: int | None = _FULL_FLUSH) -> None:
     """Flush a file or folder to disk, so that it survives a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
+        if command is not None:
+            import fcntl
+
+            with contextlib.suppress(OSError):  # not every disk knows it
+                fcntl.fcntl(descriptor, command)
+                return
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -184,7 +184,8 @@ class Library:
         With `renew_contexts`, also recompute what distinguishes each document from the others.
         """
         with locked_store(self.folder, create=True) as store:
-            roots = roots_to_index(store, paths)  # before the models, so a mistyped path is reported first
+            # Before the models, so a mistyped path is reported first.
+            roots = roots_to_index(store, paths, self._parts.disk)
             self.settings = self._resolved(self._flags)  # perhaps another process has indexed with others
             indexer = self._indexer(store, progress)
             indexer.splitting()  # raises for invalid settings before they are remembered
@@ -232,7 +233,7 @@ class Library:
         With `erase` no trace of them stays in any file of the library, neither contexts nor vectors.
         """
         with locked_store(self.folder) as store:
-            removal = find_documents(store, paths, erase=erase)
+            removal = find_documents(store, paths, erase=erase, disk=self._parts.disk)
             if not dry_run:
                 remove(store, self._indexes, removal, erase=erase)
             return removal

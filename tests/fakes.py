@@ -186,6 +186,18 @@ class FaultyDisk(LocalDisk):
             raise OSError(self._error, os.strerror(self._error), path)
 
 
+class IgnoresCase(LocalDisk):
+    """A disk that finds a path under any spelling of its names."""
+
+    def status(self, path: str) -> os.stat_result:
+        found = Path(path).anchor
+        for part in Path(path).parts[1:]:
+            names = self.names(found)
+            alike = [one for one in names if one.casefold() == part.casefold()]
+            found = os.path.join(found, part if part in names or not alike else alike[0])  # noqa: PTH118
+        return super().status(found)
+
+
 class ReadsHere(LocalWorkers):
     """Workers that read in this process: starting another one takes longer than all else in most tests."""
 

@@ -1,5 +1,6 @@
 """Files: written whole or not at all, and read only where they are files."""
 
+import fcntl
 import hashlib
 import os
 from pathlib import Path
@@ -8,14 +9,17 @@ import pytest
 
 from local_rag.files import (
     FileStamp,
+    as_listed,
     document_sha256,
     file_sha256,
+    flush,
     folder_bytes,
     open_regular,
     read_stamped,
     stamp_of,
     write_whole,
 )
+from tests.fakes import IgnoresCase
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -130,3 +134,35 @@ def test_a_file_is_looked_at_once_for_its_content_and_its_stamp(tmp_path: Path) 
     status = path.stat()
     content, stamp = read_stamped(path, 4)
     assert (content, stamp[:2], stamp.changed_ns) == (b"a te", (6, status.st_mtime_ns), 0)
+
+
+def test_a_flush_empties_the_cache_of_the_disk_where_the_system_has_a_command_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = list[str]()
+    known = {51}
+
+    def command(_descriptor: int, number: int) -> None:
+        if number not in known:
+            raise OSError
+        done.append("full")
+
+    monkeypatch.setattr(fcntl, "fcntl", command)
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: done.append("plain"))
+    flush(tmp_path, 51)
+    known.clear()
+    flush(tmp_path, 51)
+    flush(tmp_path, None)
+    assert done == ["full", "plain", "plain"]
+
+
+def test_a_path_has_the_names_that_its_folders_list(tmp_path: Path) -> None:
+    (tmp_path / "Docs" / "STRASSE").mkdir(parents=True)
+    (tmp_path / "docs 2").mkdir()
+    disk = IgnoresCase()
+    assert as_listed(tmp_path / "dOCS" / "straße", disk) == tmp_path / "Docs" / "STRASSE"
+    assert as_listed(tmp_path / "docs 2", disk) == tmp_path / "docs 2"
+    assert as_listed(tmp_path / "missing" / "x", disk) == tmp_path / "missing" / "x"
+    (tmp_path / "docs").mkdir()
+    assert as_listed(tmp_path / "docs") == tmp_path / "docs", "another folder where case matters"
+    assert as_listed(tmp_path / "DOCS") == tmp_path / "DOCS", "there is none"

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from local_rag.errors import LibraryError
-from local_rag.files import GONE, LOCAL_DISK, Disk, is_utf8
+from local_rag.files import GONE, LOCAL_DISK, Disk, as_listed, is_utf8
 from local_rag.store.database import Store, StoredDocument
 
 _UNKNOWN = -1  # the device of a folder that the system did not let us look at
@@ -124,10 +124,10 @@ class Roots:
         return False
 
 
-def roots_to_index(store: Store, paths: Iterable[Path | str]) -> list[Path]:
+def roots_to_index(store: Store, paths: Iterable[Path | str], disk: Disk = LOCAL_DISK) -> list[Path]:
     """Return the roots to index: the given ones, which must exist or be known, or all known ones."""
     known = store.roots()
-    roots = [Path(path).expanduser().resolve() for path in paths]
+    roots = [as_listed(Path(path).expanduser().resolve(), disk) for path in paths]
     if not roots and not known:
         raise LibraryError("The library has no documents yet; name a folder: `local-rag index FOLDER`.")
     for path in roots:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local_rag.errors import LibraryError
-from local_rag.files import folder_bytes
+from local_rag.files import LOCAL_DISK, Disk, as_listed, folder_bytes
 from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Indexes
 from local_rag.maintenance.erase import (
@@ -71,7 +71,9 @@ class Cleaning:
     kept_caches: bool
 
 
-def find_documents(store: Store, paths: Iterable[Path | str], *, erase: bool = False) -> Removal:
+def find_documents(
+    store: Store, paths: Iterable[Path | str], *, erase: bool = False, disk: Disk = LOCAL_DISK
+) -> Removal:
     """Find the documents at or below each path, and the roots to forget; raise LibraryError if there are none.
 
     With `erase`, a path is enough that only the history, a recorded question or a removed document names.
@@ -82,7 +84,7 @@ def find_documents(store: Store, paths: Iterable[Path | str], *, erase: bool = F
     named = set[Path]()
     for given in paths:
         path = Path(os.path.abspath(Path(given).expanduser()))  # noqa: PTH100  a link is removed under its own path
-        both = {path, path.resolve()}
+        both = {path, as_listed(path.resolve(), disk)}
         below = [one for one in documents if any(Path(one.path).is_relative_to(base) for base in both)]
         below_roots = {root for root in roots if any(root.is_relative_to(base) for base in both)}
         known = erase and (traces(store, both) or any(is_erased(str(base)) for base in both))

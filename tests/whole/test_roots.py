@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from local_rag import Library
 from local_rag.errors import LibraryError
 from local_rag.indexing.indexer import IndexReport
 from tests.conftest import Run
-from tests.fakes import EMBEDS_QUICKLY
+from tests.fakes import EMBEDS_QUICKLY, IgnoresCase
 
 
 def index(*paths: Path) -> IndexReport:
@@ -193,3 +194,18 @@ def test_a_folder_of_documents_is_no_library(documents: Path, run: Run) -> None:
         assert result.exit_code == 1
         assert len(result.stderr.strip().splitlines()) == 1
     assert {path.name for path in documents.iterdir()} == {"boat.txt", "ireland.md", "norway"}
+
+
+def test_a_disk_that_ignores_case_holds_each_document_once(documents: Path) -> None:
+    def library() -> Library:
+        parts = replace(EMBEDS_QUICKLY, disk=IgnoresCase())
+        return Library("lib", parts=parts, profile="tiny", context="headings")
+
+    other = documents.with_name("DOCUMENTS")
+    with library() as opened:
+        assert opened.index([documents]).added == 3
+        report = opened.index([other, other / "BOAT.txt"])
+        assert (report.added, report.unchanged) == (0, 3)
+        assert {root.path for root in opened.roots()} == {documents, documents / "boat.txt"}
+        opened.remove([other / "Boat.TXT"])
+    assert names() == ALL - {"boat.txt"}
