@@ -33,7 +33,7 @@ from tests.fakes import EMBEDS_QUICKLY  # noqa: E402
 OUTPUT = ROOT / "docs" / "measurements" / "reliability-soak.json"
 _UNREADABLE = "\x00\x01"
 _FULL_RUN = 500
-_PATIENCE = 60.0  # seconds for a watcher to index a new file, or for another process to end
+_PATIENCE = 600.0  # seconds for a watcher to index a new file, or for another process to end
 
 
 class DifferenceError(Exception):

@@ -7,8 +7,8 @@ The documents are varied copies of the pages in corpus/: some words of each copy
 chunk. Their vectors are those of the original paragraphs by all-minilm-l6-v2, with noise added. The embedder takes no
 time, so only local-rag itself is measured. The contexts are those of the default mode that no model writes (`--context
 terms`); the first `index` is also timed with `--context headings`, right before. Each step is a process of its own; its
-time and peak memory are reported. The processor's time includes the processes that read files. Run it on an idle
-machine.
+time, processor time and peak memory are reported. Processor time is that of all threads and of the processes that read
+files. Run it on an idle machine, or with `--busy`, which reports no other times.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.files import folder_bytes
 from local_rag.index.generations import Generations
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.library import Library, Parts
@@ -45,7 +46,8 @@ _EXCHANGED = 0.25  # of the words of a copy
 _JITTER = 0.6  # length of the noise added to a vector
 _QUESTIONS, _TOP = 100, 50
 _EMBEDDER = "all-minilm-l6-v2"
-RATIOS = ("filtered", "other_filter", "half")  # questions with a filter, against those without
+FILTERED = ("filtered", "other_filter", "half")  # questions with a filter, compared with those without
+_BUSY = "Made on a busy machine, so all times are those of the processor."
 _MARK = re.compile(r"Section (\d+)\.\d+")
 
 
@@ -105,7 +107,7 @@ def document(number: int, revision: int, sections: int, bases: Sequence[str], wo
 
 
 def in_child(step: str, *arguments: Path | str, bases: Path) -> dict[str, Any]:
-    """Run a step in a process of its own; return its report, its seconds and its peak memory."""
+    """Run a step in a process of its own; return its report with its seconds and its peak memory."""
     command = [sys.executable, "-P", "-m", "scripts.benchmarks", "grow", "--step", step, *map(str, arguments)]
     environment = os.environ | {"GROW_BASES": str(bases), "PYTHONPATH": str(ROOT)}
     started = time.monotonic()
@@ -119,7 +121,7 @@ def in_child(step: str, *arguments: Path | str, bases: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(output)
     processor = usage.ru_utime + usage.ru_stime
     seconds = time.monotonic() - started
-    return {"seconds": seconds, "processor_seconds": processor, "peak_mb": usage.ru_maxrss / 1024, **found}
+    return {"seconds": seconds, "processor_seconds": processor, **found}
 
 
 def open_library(folder: Path, context: ContextMode = "terms") -> Library:
@@ -155,21 +157,30 @@ def search(folder: Path, documents: Path) -> dict[str, Any]:
         os.close(descriptor)
     asked = questions(documents)
     with open_library(folder) as library:
-        started = time.perf_counter()
+        started, computed = time.perf_counter(), time.process_time()
         library.load()
-        opened = time.perf_counter() - started
+        opened = {
+            "open_seconds": time.perf_counter() - started,
+            "open_processor_seconds": time.process_time() - computed,
+        }
         times = dict[str, list[float]]()
         for round_ in (0, 1):
             for number, question in enumerate(asked):
                 for name, filters in filters_of(documents, number).items():
-                    took = time.perf_counter()
-                    seconds = library.trace(question, top=10, rerank=False, filters=filters).seconds
+                    started, computed = time.perf_counter(), time.process_time()
+                    library.trace(question, top=10, rerank=False, filters=filters)
                     if round_:
-                        times.setdefault(name, []).append(1000 * (time.perf_counter() - took - seconds["embed"]))
-    resident = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert resident is not None
-    found = {f"{name}_ms": median(some) for name, some in times.items()}
-    return {"open_seconds": opened, **found, "resident_mb": int(resident[1]) / 1024}
+                        times.setdefault(f"{name}_ms", []).append(1000 * (time.perf_counter() - started))
+                        times.setdefault(f"{name}_processor_ms", []).append(1000 * (time.process_time() - computed))
+    found = {name: median(some) for name, some in times.items()}
+    return {**opened, **found, "resident_mb": own_memory("VmRSS")}
+
+
+def own_memory(name: str) -> float:
+    """Return what Linux says of the memory of this process, in MB: VmRSS now, VmHWM at most."""
+    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) / 1024
 
 
 def filters_of(documents: Path, number: int) -> dict[str, Filters]:
@@ -235,6 +246,7 @@ def measure(chunks: int, work: Path, report: Callable[[dict[str, Any]], None]) -
         "chunks": first["chunks"],
         "context": "terms",
         "index_seconds": first["seconds"],
+        "index_processor_seconds": first["processor_seconds"],
         "headings_ratio": first["seconds"] / headings["seconds"],
         "headings_processor_ratio": first["processor_seconds"] / headings["processor_seconds"],
         "index_peak_mb": first["peak_mb"],
@@ -244,10 +256,19 @@ def measure(chunks: int, work: Path, report: Callable[[dict[str, Any]], None]) -
         "one_change_seconds": changed["seconds"],
         "one_change_processor_seconds": changed["processor_seconds"],
         "one_removal_seconds": removed["seconds"],
+        "one_removal_processor_seconds": removed["processor_seconds"],
         "open_seconds": searched["open_seconds"],
+        "open_processor_seconds": searched["open_processor_seconds"],
         "search_ms": searched["search_ms"],
-        **{f"{name}_ratio": searched[f"{name}_ms"] / searched["search_ms"] for name in RATIOS},
+        "search_processor_ms": searched["search_processor_ms"],
+        **{f"{name}_ratio": searched[f"{name}_ms"] / searched["search_ms"] for name in FILTERED},
+        **{
+            f"{name}_processor_ratio": searched[f"{name}_processor_ms"] / searched["search_processor_ms"]
+            for name in FILTERED
+        },
         "resident_mb": searched["resident_mb"],
+        "store_mb": sum(path.stat().st_size for path in library.glob("library.sqlite3*")) / 1e6,
+        "library_mb": folder_bytes(library) / 1e6,
         "same_order": None,
     }
     report(figures)
@@ -257,6 +278,11 @@ def measure(chunks: int, work: Path, report: Callable[[dict[str, Any]], None]) -
     rebuilt = step("order", fresh)["order"]
     same = sum(one == other for one, other in zip(grown, rebuilt, strict=True))
     report(figures | {"same_order": same / len(grown)})
+
+
+def is_spoilt_by_others(figure: str) -> bool:
+    """Say whether a figure depends on what other programs do meanwhile."""
+    return figure.endswith(("_seconds", "_ms", "_ratio")) and "processor" not in figure
 
 
 def plot(files: Sequence[Path], to: Path) -> None:
@@ -282,13 +308,15 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=10_000, help="how many chunks the library has (default 10000)")
     parser.add_argument("--json", type=Path, help="file for the figures")
     parser.add_argument("--work", type=Path, help="folder to work in, which is kept (default: a temporary one)")
+    parser.add_argument("--busy", action="store_true", help="leave out the times that other programs would spoil")
     parser.add_argument("--plot", action="store_true", help="plot the figures of the given files instead")
     parser.add_argument("--to", type=Path, default=Path("grow.png"), help="file for the plot")
     parser.add_argument("--step", choices=sorted(STEPS), help=argparse.SUPPRESS)
     parser.add_argument("paths", nargs="*", type=Path, help="files to plot")
     arguments = parser.parse_args()
     if arguments.step:
-        print(json.dumps(STEPS[arguments.step](*arguments.paths)))
+        # Not from the parent's usage of this process, which counts the memory of the parent too.
+        print(json.dumps({**STEPS[arguments.step](*arguments.paths), "peak_mb": own_memory("VmHWM")}))
         return
     if arguments.plot:
         plot(arguments.paths, arguments.to)
@@ -298,6 +326,9 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
         def report(figures: dict[str, Any]) -> None:
+            if arguments.busy:
+                figures = {name: one for name, one in figures.items() if not is_spoilt_by_others(name)}
+                figures["note"] = _BUSY
             print(json.dumps(figures, indent=1), file=sys.stderr if figures["same_order"] is None else sys.stdout)
             if arguments.json:
                 arguments.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")

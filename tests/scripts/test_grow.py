@@ -39,3 +39,9 @@ def test_vectors_are_near_those_of_the_paragraph_that_is_copied(
     assert (vectors @ bases.T).argmax(axis=1).tolist() == [2, 2]
     assert not np.array_equal(*vectors)
     assert np.array_equal(vectors[0], embedder.embed_query("Page 1 > Section 2.17\nWords."))
+
+
+def test_a_busy_machine_spoils_times_but_not_those_of_the_processor() -> None:
+    spoilt = {"index_seconds", "headings_ratio", "search_ms", "filtered_ratio"}
+    sound = {"chunks", "index_processor_seconds", "headings_processor_ratio", "search_processor_ms", "index_peak_mb"}
+    assert {one for one in spoilt | sound if grow.is_spoilt_by_others(one)} == spoilt
