@@ -31,6 +31,7 @@ from local_rag.indexing.roots import roots_to_index
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.indexing.writing import OpenVocabulary
 from local_rag.llama.generator import Vocabulary, never
+from local_rag.llama.load import load_embedder, load_reranker
 from local_rag.llama.open import open_answer_engine, open_engine, open_vocabulary
 from local_rag.maintenance.clean import Cleaning, Removal, clean, find_documents, remove
 from local_rag.maintenance.contents import (
@@ -54,7 +55,6 @@ from local_rag.maintenance.status import Status, collect_status
 from local_rag.models.choice import calibration_of, chosen, context_model_to_pull, find, find_for_index, identity_of
 from local_rag.models.embedder import Embedder
 from local_rag.models.engines import open_engine_relay
-from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.reranker import Reranker
 from local_rag.offline import close, set_switches
 from local_rag.reading.ocr import engine as ocr_engine

@@ -474,7 +474,8 @@ class ModelUse:
     context_length: int  # in tokens
     query_prefix: str = ""
     passage_prefix: str = ""
-    pooling: Literal["mean", "cls"] | None = None  # None: the model folder's own configuration decides
+    # Named as in sentence-transformers; None: the model's own configuration decides.
+    pooling: Literal["mean", "cls", "lasttoken"] | None = None
     calibration: Calibration | None = None  # of an answer model
     int8: bool = False  # finds as much with int8 weights
     fused_weight: float = 0.0  # of the fused rank beside a reranker's own; 0: only the reranker's order counts

@@ -14,8 +14,7 @@ from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
 from local_rag.library import Parts
 from local_rag.llama.model import LlamaModel
-from local_rag.models.embedder import TOKENIZER_FILE
-from local_rag.models.registry import resolve
+from local_rag.models.registry import TOKENIZER_FILE, resolve
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel
 from tests.fakes import EMBEDS_QUICKLY

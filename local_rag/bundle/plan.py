@@ -10,9 +10,8 @@ from local_rag.bundle.archive import BundleError
 from local_rag.files import file_sha256
 from local_rag.keys import key_of
 from local_rag.models.choice import find
-from local_rag.models.onnx import COPY_FILE, copy_folder, find_copy
+from local_rag.models.onnx import COPY_FILE, copy_folder, find_copy, needs_copy
 from local_rag.models.registry import ModelEntry, Registry, load_registry, verify
-from local_rag.models.reranker import ONNX_FILE
 from local_rag.records import Role
 from local_rag.settings import Settings
 
@@ -74,7 +73,7 @@ def model_items(entry: ModelEntry, models: Path) -> Iterator[Item]:
 def copy_items(settings: Settings, role: Role) -> list[Item] | None:
     """Return the ONNX copy of a role's model, an empty list if it needs none, or None if there is no copy."""
     model = find(settings, role)
-    if role == "rerank" and (model.path / ONNX_FILE).is_file():
+    if not needs_copy(model):
         return []
     if (copy := find_copy(model)) is None:
         return None

@@ -21,7 +21,7 @@ from local_rag.indexing.vectors import default_chunk_tokens
 from local_rag.indexing.work import OpenEngine
 from local_rag.llama.generator import Generator, Request
 from local_rag.llama.open import open_answer_engine, open_engine
-from local_rag.models.embedder import TOKENIZER_FILE
+from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.split import Splitting
 from local_rag.reading.walk import Walk

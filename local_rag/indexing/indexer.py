@@ -30,7 +30,8 @@ from local_rag.indexing.vectors import chunk_tokens, embedder_identity
 from local_rag.indexing.work import Workers
 from local_rag.indexing.writing import OpenVocabulary, SentenceWriter
 from local_rag.keys import key_of
-from local_rag.models.embedder import TOKENIZER_FILE, input_tokens
+from local_rag.models.embedder import input_tokens
+from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.ocr import engine
 from local_rag.reading.split import READING_VERSION, Splitting

@@ -27,13 +27,13 @@ from local_rag.indexing.contextualize import ContextJob, context_room, write_con
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.llama.engine import EngineSettings
 from local_rag.llama.generator import Counts, Generator, never
+from local_rag.llama.load import load_embedder
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.open import open_engine
 from local_rag.llama.optimize import fastest_file, file_for_many
 from local_rag.llama.tuning import stored_settings, tune
 from local_rag.machine import Neighbours, physical_cores
 from local_rag.models.embedder import Embedder
-from local_rag.models.load import load_embedder
 from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.read import skipped
 from local_rag.reading.split import Splitting

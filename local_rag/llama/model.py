@@ -78,22 +78,29 @@ def _without_thoughts(tail: str) -> str:
     return tail
 
 
+def load_weights(path: Path, *, vocabulary_only: bool = False, gpu_layers: int = ALL_LAYERS) -> Any:
+    """Return the handle of a loaded GGUF file; raise ModelError if llama.cpp cannot load it."""
+    llama = native()
+    parameters = llama.llama_model_default_params()
+    parameters.vocab_only = vocabulary_only
+    parameters.n_gpu_layers = gpu_layers
+    # The AMX kernels crash in the first decode (ggml-org/llama.cpp#20824) and are not used without extra buffers.
+    if b"AMX_INT8 = 1" in llama.llama_print_system_info():
+        parameters.use_extra_bufts = False
+    handle = llama.llama_model_load_from_file(str(path).encode(), parameters)
+    if not handle:
+        reason = next((text for text in reversed(_native_messages) if "error" in text), "not a valid GGUF file")
+        raise ModelError(f"llama.cpp cannot load {path} ({reason}); pull it again with `local-rag models pull`.")
+    return handle
+
+
 class LlamaModel:
     """Hold the weights and vocabulary of one GGUF file, or only the vocabulary, which loads at once."""
 
     def __init__(self, path: Path, *, vocabulary_only: bool = False, gpu_layers: int = ALL_LAYERS) -> None:
         llama = native()
-        parameters = llama.llama_model_default_params()
-        parameters.vocab_only = vocabulary_only
-        parameters.n_gpu_layers = gpu_layers
-        # The AMX kernels crash in the first decode (ggml-org/llama.cpp#20824) and are not used without extra buffers.
-        if b"AMX_INT8 = 1" in llama.llama_print_system_info():
-            parameters.use_extra_bufts = False
         self.path, self.gpu_layers = path, gpu_layers
-        self.handle = llama.llama_model_load_from_file(str(path).encode(), parameters)
-        if not self.handle:
-            reason = next((text for text in reversed(_native_messages) if "error" in text), "not a valid GGUF file")
-            raise ModelError(f"llama.cpp cannot load {path} ({reason}); pull it again with `local-rag models pull`.")
+        self.handle = load_weights(path, vocabulary_only=vocabulary_only, gpu_layers=gpu_layers)
         self._vocabulary = llama.llama_model_get_vocab(self.handle)
         self.vocabulary_size: int = llama.llama_vocab_n_tokens(self._vocabulary)
         # Read the file's own fields: llama.cpp copies them into the model only along with the weights.

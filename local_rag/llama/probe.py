@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from local_rag.errors import ModelError
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
@@ -22,23 +23,25 @@ _SECONDS = 180.0
 _TIMED_TOKENS = 256
 
 
-def probe_model(path: Path, program: Sequence[str] = PROGRAM, gpu_layers: int = ALL_LAYERS) -> str | None:
+def probe_model(
+    path: Path, program: Sequence[str] = PROGRAM, gpu_layers: int = ALL_LAYERS, *, encodes: bool = False
+) -> str | None:
     """Return one sentence about why llama.cpp cannot decode with a model on this machine, or None if it can.
 
-    Only success is stored, so a fix takes effect at once.
+    A model that `encodes` is an embedder or reranker. Only success is stored, so a fix takes effect at once.
     """
     build = llama_build() if gpu_layers == ALL_LAYERS else f"{llama_build()} {gpu_layers}"
     if load_measurement("probes", path, build):
         return None
-    problem = run_probe(path, program=program, gpu_layers=gpu_layers)[1]
+    problem = run_probe(path, program=program, gpu_layers=gpu_layers, task="encode" if encodes else "")[1]
     if problem is None:
         store_measurement("probes", path, True, build)
     return problem
 
 
-def require_working(path: Path, gpu_layers: int = ALL_LAYERS) -> None:
+def require_working(path: Path, gpu_layers: int = ALL_LAYERS, *, encodes: bool = False) -> None:
     """Raise ModelError if llama.cpp cannot decode with a model on this machine."""
-    if problem := probe_model(path, gpu_layers=gpu_layers):
+    if problem := probe_model(path, gpu_layers=gpu_layers, encodes=encodes):
         raise ModelError(problem)
 
 
@@ -48,14 +51,14 @@ def run_probe(
     seconds: float = _SECONDS,
     program: Sequence[str] = PROGRAM,
     gpu_layers: int = ALL_LAYERS,
-    speed: bool = False,
+    task: Literal["", "speed", "encode"] = "",
 ) -> tuple[str, str | None]:
     """Run the probe in another process; return its output, and the problem as a sentence or None.
 
     With `speed`, the last line says what computes and how many tokens per second it reads and writes.
     """
     step = f"decoding with {path}" if path else "loading"
-    command = [*program, *([str(path), str(gpu_layers), *(["speed"] if speed else [])] if path else [])]
+    command = [*program, *([str(path), str(gpu_layers), *filter(None, [task])] if path else [])]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
@@ -72,7 +75,11 @@ def run_probe(
 
 def _main() -> None:
     print(native().llama_print_system_info().decode().strip())
-    if len(sys.argv) > 1:
+    if "encode" in sys.argv[3:]:
+        from local_rag.llama.encoder import LlamaEncoder
+
+        LlamaEncoder(Path(sys.argv[1]), context_length=0, pooling="mean").run([[0, 1, 2]] * 2)
+    elif len(sys.argv) > 1:
         model = LlamaModel(Path(sys.argv[1]), gpu_layers=int(sys.argv[2]))
         engine = SharedPrefixEngine(model, context_tokens=512)
         prompt = model.tokenize("The boat leaves the harbour at seven and carries")

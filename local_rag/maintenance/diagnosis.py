@@ -82,7 +82,7 @@ def _check_model(
     if not damage:
         installed |= dict.fromkeys(roles, model)
         if model.path.is_file():
-            printed, problem = run_probe(model.path, gpu_layers=gpu_layers, speed=True)
+            printed, problem = run_probe(model.path, gpu_layers=gpu_layers, task="speed")
             yield checks.check_decoding(name, problem, printed.splitlines()[-1] if printed else "")
 
 

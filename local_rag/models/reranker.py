@@ -14,7 +14,6 @@ from local_rag.models.measurements import TIMED_TEXT, load_measurement, store_me
 from local_rag.models.onnx import OnnxSession
 from local_rag.records import InstalledModel, Passage
 
-ONNX_FILE = "model.onnx"
 _TEXT = TIMED_TEXT * 8
 _PAIRS = 16
 
@@ -32,18 +31,19 @@ class Reranker(Protocol):
         """Return one score per text; higher fits the question better."""
 
 
-def pairs_per_second(path: Path, score: Callable[[str, list[str]], list[float]]) -> float:
-    """Return how many pairs this machine scores per second; measure it the first time a model is used.
+def pairs_per_second(path: Path, score: Callable[[str, list[str]], list[float]], build: str | None = None) -> float:
+    """Return how many pairs this machine scores per second; measure it the first time a model is used with a build.
 
     CPU time is measured, because other programs do not change it: the same question is always reranked the same way.
     """
-    if isinstance(known := load_measurement("reranking", path, version("onnxruntime")), float) and known > 0:
+    build = build or version("onnxruntime")
+    if isinstance(known := load_measurement("reranking", path, build), float) and known > 0:
         return known
     score(_TEXT, [_TEXT])
     started = time.process_time()
     score(_TEXT, [_TEXT] * _PAIRS)
     found = _PAIRS * physical_cores() / (time.process_time() - started)
-    store_measurement("reranking", path, found, version("onnxruntime"))
+    store_measurement("reranking", path, found, build)
     return found
 
 

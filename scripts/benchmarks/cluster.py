@@ -28,7 +28,7 @@ from local_rag.indexing.work import LocalWorkers
 from local_rag.llama.generator import Counts, Request, Vocabulary
 from local_rag.llama.open import open_vocabulary
 from local_rag.models.choice import find_for_index
-from local_rag.models.embedder import TOKENIZER_FILE
+from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel

@@ -15,9 +15,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from local_rag.llama.load import load_reranker
 from local_rag.machine import physical_cores
 from local_rag.models.embedder import tokenizer_of
-from local_rag.models.load import load_reranker
 from local_rag.models.registry import resolve
 from local_rag.records import InstalledModel
 from local_rag.settings import Settings

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from transformers import AutoModelForSequenceClassification
 
+from local_rag.models.onnx import ONNX_FILE
 from local_rag.models.onnx_copy import quantize_but_narrowing
 from local_rag.models.registry import default_models_directory
-from local_rag.models.reranker import ONNX_FILE, OnnxReranker
+from local_rag.models.reranker import OnnxReranker
 from local_rag.records import InstalledModel
 
 LENGTH = 256

@@ -237,7 +237,7 @@ def test_layers_on_a_gpu_change_nothing_where_there_is_none(gpu_layers: int, tmp
     with open_engine(path, context_tokens=lambda *_: 256) as engine:
         assert next(engine.complete([request]))[1] == tokens
     assert devices()[-1].startswith("CPU (")
-    printed, problem = run_probe(path, gpu_layers=gpu_layers, speed=True)
+    printed, problem = run_probe(path, gpu_layers=gpu_layers, task="speed")
     assert problem is None
     expected = "the CPU, since gpu_layers is 0" if gpu_layers == 0 else r".*CPU \(.+\)"
     assert re.fullmatch(rf"{expected}: \d+ tokens per second read, \d+ written", printed.splitlines()[-1])

@@ -47,7 +47,7 @@ def test_two_cores_get_a_model_that_answers_in_half_a_minute() -> None:
 
 def test_without_the_hub_only_what_is_here_or_on_the_index_is_chosen() -> None:
     assert choose(offers(hub=False), memory=32 * GB, multilingual=False).profile == "starter"
-    assert choose(offers(hub=False), memory=32 * GB, multilingual=True).profile == "starter"
+    assert choose(offers(hub=False), memory=32 * GB, multilingual=True).profile == "starter-multilingual"
     here = tuple(REGISTRY.profiles["5gb"].values())
     assert choose(offers(hub=False, here=here), memory=32 * GB, multilingual=False).profile == "5gb"
     missing = next(offer for offer in offers(hub=False) if offer.profile == "laptop")

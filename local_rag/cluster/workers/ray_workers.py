@@ -22,9 +22,9 @@ from local_rag.files import FileStamp
 from local_rag.indexing.contextualize import ContextJob
 from local_rag.indexing.work import EmbeddingJob, OnNote, OpenEngine, Workers, WrittenContext
 from local_rag.llama.generator import Counts, never
+from local_rag.llama.load import load_embedder
 from local_rag.llama.open import open_engine
 from local_rag.models.embedder import Embedder
-from local_rag.models.load import load_embedder
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.read import read_file, skipped
 from local_rag.reading.split import Splitting

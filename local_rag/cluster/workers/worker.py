@@ -20,8 +20,8 @@ from local_rag.indexing.contextualize import ContextJob, write_contexts
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.indexing.work import EmbeddingJob, OpenEngine, open_writer
 from local_rag.llama.generator import Counts, Generator
-from local_rag.models.embedder import TOKENIZER_FILE, Embedder
-from local_rag.models.registry import load_registry, resolve
+from local_rag.models.embedder import Embedder
+from local_rag.models.registry import TOKENIZER_FILE, load_registry, resolve
 from local_rag.offline import Cluster, close
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.read import skipped
