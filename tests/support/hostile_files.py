@@ -187,6 +187,16 @@ def _trees() -> Iterator[tuple[str, bytes]]:
     yield "bold.html", b"<b>" * 5000 + b"<h1>x</h1>" * 5000
     yield "key.txt", b"Bag Attributes\n" * 200_000
     yield "calendar.eml", b"Subject: x\nContent-Type: text/calendar\n\n" + b"SUMMARY;" * 200_000
+    yield "quotes.eml", b"To: " + b'"' * 20_000 + b"\nCc: " + b"a@b," * 5000 + b"\n\ntext\n"
+    yield "parameters.eml", b"Subject: x\nContent-Type: text/plain; " + b"x*0*=;" * 3000 + b"\n\ntext\n"
+    yield "parentheses.js", b"(" * 100_000 + b"1" + b")" * 100_000
+    yield "templates.cpp", b"a<" * 100_000
+    yield "strings.php", b'<?php "' + b"{$a" * 100_000
+    yield "functions.go", b"package a\n" + b"func f() {\n" * 50_000
+    yield "lines.rs", b"fn a() {}\n" * 150_000
+    yield "numbers.bin.txt", b"\x00\x01" * 50_000
+    yield "rows.rtf", b"{\\rtf1 " + b"\\trowd\\cellx1 a\\cell\\row " * 30_000 + b"}"
+    yield "cells.rtf", b"{\\rtf1 \\trowd " + b"\\clvmrg\\cellx1 " * 20_000 + b"a\\cell " * 20_000 + b"\\row}"
     yield "charset.eml", b"Subject: x\nContent-Type: text/plain; charset=punycode\n\n" + b"a-" * 300_000
     yield "alternatives.eml", _alternatives()
     yield "loop.msg", _looping_ole()

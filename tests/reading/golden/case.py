@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from local_rag.reading.converters.pdf import Recognize
 from local_rag.reading.read import parse
 from local_rag.records import Document
 
@@ -25,7 +26,8 @@ class Case:
     """A file, and what a reader must find in it.
 
     `sentences` maps each sentence to the heading that it stands under, `""` for none. What may be left out is in
-    `noted`, mapped to words of the note that says so. `absent` is no text of the document.
+    `noted`, mapped to words of the note that says so. `absent` is no text of the document. `recognize` is what stands
+    for OCR.
     """
 
     name: str
@@ -34,11 +36,12 @@ class Case:
     cells: tuple[Cell, ...] = ()
     noted: Mapping[str, str] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
+    recognize: Recognize | None = None
 
 
 def problems(case: Case) -> list[str]:
     """Return what the reader has lost, invented or filed under a wrong header."""
-    document = parse(Path(case.name), case.build())
+    document = parse(Path(case.name), case.build(), recognize=case.recognize)
     text = _flat(document.text)
     found = [f"lost: {one}" for one in case.sentences if _flat(one) not in text]
     found += [f"not noted: {said}" for said in case.noted.values() if not any(said in note for note in document.notes)]
@@ -65,20 +68,28 @@ def _heading_above(document: Document, sentence: str) -> str:
 
 
 def _is_under(document: Document, cell: Cell) -> bool:
-    """Say whether a cell stands under its header: in a line that names it, or in a column of pipes below it."""
+    """Say whether a cell stands under its header: in a line that names it, or in a column of pipes below it.
+
+    A table that goes on on the next page has its header there only as a field of the document.
+    """
     header: list[str] = []
-    before = ""
+    before, start = "", 0
     for line in document.text.split("\n"):
+        table = next((one for one in document.tables if one.rows <= start < one.end), None)
         if _RULE.fullmatch(line):
             header = _columns(before)
         elif not line.lstrip().startswith("|"):
             if f"{cell.column}: {cell.value}" in line and cell.row in line:
                 return True
             header = []
-        elif header and cell.value in _columns(line) and cell.row in line:
+        elif (
+            cell.value in _columns(line)
+            and cell.row in line
+            and (names := header or list(table.columns if table else ()))
+        ):
             places = [place for place, value in enumerate(_columns(line)) if value == cell.value]
-            return any(place < len(header) and header[place] == cell.column for place in places)
-        before = line
+            return any(place < len(names) and names[place] == cell.column for place in places)
+        before, start = line, start + len(line) + 1
     return False
 
 

@@ -4,6 +4,7 @@ import base64
 import quopri
 
 from tests.reading.golden.case import Case, Cell
+from tests.reading.test_ocr import read_as, scan
 
 HEAD = "From: Ada <ada@x.org>\nTo: bo@x.org\nSubject: Lamp\nMIME-Version: 1.0\n"
 FACT, MORE, LAST = "The lamp costs 500 euros.", "It is delivered on 3 May.", "Payment is due in June."
@@ -122,6 +123,17 @@ CASES = [
             )
         ),
         {FACT: "", f"Event: {LAST}": "", "Start: 2024-05-03 10:00 UTC": ""},
+    ),
+    Case(
+        "scanned-letter.eml",
+        lambda: mail(multipart("mixed", part("text/plain", FACT), file("letter.pdf", scan("x")))),
+        {FACT: "", MORE: "Attachment: letter.pdf"},
+        recognize=lambda _page, _number: read_as(MORE),
+    ),
+    Case(
+        "many-recipients.eml",
+        lambda: mail(part("text/plain", FACT), f"To: {', '.join(f'ada{n}@example.org' for n in range(400))}\n{HEAD}"),
+        {FACT: "", "ada399@example.org": ""},
     ),
     Case(
         "saved.mht",

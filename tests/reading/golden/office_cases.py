@@ -219,6 +219,25 @@ CASES = [
         {FACT: "Leave", LAST: "Notes:"},
     ),
     Case(
+        "styles.rtf",
+        lambda: rtf(
+            r"{\stylesheet{\s1 heading 1;}}\pard\s1 Leave\par\pard "
+            + FACT
+            + r"\par\pard\outlinelevel1 Managers\par\pard "
+            + MORE
+        ),
+        {FACT: "Leave", MORE: "Managers"},
+    ),
+    Case(
+        "merged.rtf",
+        lambda: rtf(
+            r"\trowd\cellx1\cellx2 Country\cell Days\cell\row\trowd\clvmgf\cellx1\cellx2 Norway\cell 25\cell\row"
+            r"\trowd\clvmrg\cellx1\cellx2 \cell 30\cell\row\pard " + LAST
+        ),
+        {LAST: ""},
+        (Cell("25", "Days", "Norway"), Cell("30", "Days", "Norway"), Cell("Norway", "Country")),
+    ),
+    Case(
         "escaped.rtf",
         lambda: rtf(r"Za\'bf\'f3\'b3\'e6 g\u281?\'9cl\u261?. \par " + FACT),
         {"Zażółć gęślą.": "", FACT: ""},

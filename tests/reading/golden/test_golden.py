@@ -16,6 +16,21 @@ CASES: list[Case] = [
 ]
 
 
+FORMATS = {
+    "documents": "docx odt rtf",
+    "mail": "eml mht",
+    "pages": "htm html xhtml",
+    "PDF": "pdf",
+    "sheets": "csv ods xlsx",
+    "texts": "adoc markdown md org rst srt tex txt vtt",
+}
+
+
+@pytest.mark.parametrize("suffixes", FORMATS.values(), ids=FORMATS)
+def test_there_are_ten_kinds_of_damage_for_each_format(suffixes: str) -> None:
+    assert sum(case.name.rpartition(".")[2] in suffixes.split() for case in CASES) >= 10
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_sentence_and_cell_is_in_the_document_or_in_a_note(case: Case) -> None:
     assert problems(case) == []
