@@ -28,11 +28,15 @@ FindKind = Literal["count", "documents", "list"]
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading; `start` is its character offset in the document's text."""
+    """A heading; `start` is its character offset in the document's text.
+
+    `end` is where a class or function of code ends; None if the section ends with the next heading of its level.
+    """
 
     level: int
     title: str
     start: int
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,7 +206,7 @@ def _find_headings(path: Path, text: str, kind: DocumentKind, language: str | No
     if kind == "markdown":
         return find_headings(text)
     if kind == "code":
-        return find_definitions(text) if language == "python" else ()
+        return find_definitions(text, language)
     return find_outline(text, path.suffix.lower())
 
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from itertools import accumulate
 
+from local_rag.reading.syntax_trees import outline_of
 from local_rag.records import Heading
 
 _DEEPEST = 40  # bounds the recursion over odd indentation
@@ -17,24 +18,31 @@ def line_starts(text: str) -> list[int]:
     return [0, *accumulate(len(line) + 1 for line in text.split("\n"))][:-1]
 
 
-def find_definitions(text: str) -> tuple[Heading, ...]:
-    """Return Python classes and functions as headings, which put a chunk under `class Foo > def bar`."""
-    headings = []
+def find_definitions(text: str, language: str | None) -> tuple[Heading, ...]:
+    """Return classes and functions as headings, which put a chunk under `class Foo > def bar`."""
+    if language != "python":
+        outline = outline_of(text, language)
+        return outline.definitions if outline else ()
+    headings, lines = [], line_starts(text)
     for node, start, _, level in _statements(text):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             kind = "class" if isinstance(node, ast.ClassDef) else "def"
-            headings.append(Heading(level=level + 1, title=f"{kind} {node.name}", start=start))
+            end = lines[node.end_lineno] if node.end_lineno and node.end_lineno < len(lines) else len(text)
+            headings.append(Heading(level=level + 1, title=f"{kind} {node.name}", start=start, end=end))
     return tuple(headings)
 
 
 def find_boundaries(text: str, language: str | None) -> list[tuple[int, int]]:
     """Return the offsets of code units with their depths; outer units are cut before inner ones.
 
-    In Python, the units are statements. In other languages, and in invalid Python, a unit starts after a blank line and
-    its depth is its indentation.
+    In Python, the units are statements. In a language with a grammar, they are definitions and statements. In other
+    languages, and in invalid Python, a unit starts after a blank line and its depth is its indentation.
     """
-    statements = _statements(text) if language == "python" else ()
-    boundaries = sorted((start, depth) for _, start, depth, _ in statements)
+    if language == "python":
+        boundaries = sorted((start, depth) for _, start, depth, _ in _statements(text))
+    else:
+        outline = outline_of(text, language)
+        boundaries = list(outline.boundaries) if outline else []
     return boundaries or [
         (found.start("indent"), min(len(found["indent"].expandtabs()), _DEEPEST))
         for found in _AFTER_BLANK_LINE.finditer(text)

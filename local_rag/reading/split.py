@@ -42,7 +42,7 @@ _HEADING_ALONE = re.compile(r".+|(?:([!-/:-@\[-`{-~])\1+\n)?.+\n[ ]{0,3}([!-/:-@
 
 
 # Increase it whenever the reader or the splitter would return another document or other chunks for the same file.
-READING_VERSION = 11
+READING_VERSION = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,11 +313,7 @@ def _titles_above(document: Document, outline: Sequence[tuple[Heading, ...]], st
     """Return the titles of the headings above a chunk, outermost first."""
     index = bisect_right(document.headings, start, key=_start_of)
     path = outline[index - 1] if index else ()
-    if document.kind == "code":
-        # A definition ends where its indentation does.
-        line = document.text.rfind("\n", 0, start) + 1
-        indent = _indent(document.text, line)
-        path = tuple(above for above in path if above.start >= line or _indent(document.text, above.start) < indent)
+    path = tuple(above for above in path if above.end is None or start < above.end)
     innermost = [heading.title for heading in reversed(path)][:_PATH_HEADINGS]
     kept = sum(length <= _PATH_CHARACTERS for length in accumulate(map(len, innermost)))
     return tuple(innermost[:kept][::-1])
@@ -326,11 +322,6 @@ def _titles_above(document: Document, outline: Sequence[tuple[Heading, ...]], st
 def _confidence(spans: Sequence[tuple[int, int, float]], start: int, end: int) -> float | None:
     """Return the least confidence with which OCR has read a part of a chunk; None if it has read nothing of it."""
     return min((confidence for first, last, confidence in spans if first < end and start < last), default=None)
-
-
-def _indent(text: str, line: int) -> int:
-    blank = re.compile(r"[^\S\n]*").match(text, line)
-    return len(blank[0].expandtabs()) if blank else 0
 
 
 def _start_of(heading: Heading) -> int:

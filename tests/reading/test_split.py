@@ -60,7 +60,7 @@ def count(text: str, tokenizer: Tokenizer = WORDS) -> int:
 
 
 def make(text: str, kind: DocumentKind = "markdown", pages: tuple[int, ...] = (), language: str = "python") -> Document:
-    headings = find_headings(text) if kind == "markdown" else find_definitions(text) if kind == "code" else ()
+    headings = find_headings(text) if kind == "markdown" else find_definitions(text, language) if kind == "code" else ()
     return Document(
         path=Path("x"),
         title="x",
@@ -210,9 +210,15 @@ def test_python_is_cut_between_its_definitions() -> None:
     assert ("class Pump", "def start") in [chunk.headings for chunk in small]
 
 
+def test_what_follows_a_definition_does_not_stand_below_it() -> None:
+    code = "def one():\n    return 1\n\n\nif one():\n    print('two')\n    print('three')\n"
+    chunks = split(make(code, "code"), tokenizer=WORDS, max_tokens=10)
+    assert {chunk.headings for chunk in chunks if "print" in chunk.text} == {()}
+
+
 def test_other_code_is_cut_at_blank_lines_of_the_outermost_indentation() -> None:
     code = "package x\n\nfunc A() {\n\ta := 1\n\n\tb := 2\n}\n\n// B.\nfunc B() {\n\tc := 3\n\n\td := 4\n}\n"
-    chunks = split(make(code, "code", language="go"), tokenizer=WORDS, max_tokens=18)
+    chunks = split(make(code, "code", language="swift"), tokenizer=WORDS, max_tokens=18)
     assert [chunk.text.split("\n")[0] for chunk in chunks] == ["package x", "// B."]
 
 

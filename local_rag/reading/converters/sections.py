@@ -37,7 +37,10 @@ class Sections:
         if kind == "markdown":
             headings = find_headings(text) if headings is None else headings
             tables = find_tables(text) if tables is None else tables
-        self._headings += [replace(heading, start=heading.start + start) for heading in headings or ()]
+        self._headings += [
+            replace(one, start=one.start + start, end=None if one.end is None else one.end + start)
+            for one in headings or ()
+        ]
         self._tables += [
             replace(table, start=table.start + start, rows=table.rows + start, end=table.end + start)
             for table in tables or ()
