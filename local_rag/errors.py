@@ -42,6 +42,10 @@ class QuestionError(LocalRagError):
     """Report a question that cannot be asked."""
 
 
+class ForbiddenError(LocalRagError):
+    """Report what this person may not do."""
+
+
 class BusyError(LocalRagError):
     """Report that too many questions are already waiting."""
 

@@ -51,7 +51,8 @@ from local_rag.maintenance.erase import finish_erasing, forget_missing
 from local_rag.maintenance.file_states import FileStates
 from local_rag.maintenance.repair import repair_index, repair_store
 from local_rag.maintenance.roots import Root, list_roots, move_root
-from local_rag.maintenance.status import Status, collect_status
+from local_rag.maintenance.status import Status, collect_status, visible_status
+from local_rag.maintenance.visible import visible_ids, visible_paths, visible_roots
 from local_rag.models.choice import calibration_of, chosen, context_model_to_pull, find, find_for_index, identity_of
 from local_rag.models.embedder import Embedder
 from local_rag.models.engines import open_engine_relay
@@ -71,6 +72,7 @@ from local_rag.records import (
     Shown,
     Turn,
 )
+from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.find import find_meaning, find_words
 from local_rag.retrieval.keyword_search import search_keywords
 from local_rag.retrieval.open import OpenSearcher, live_index, open_searcher
@@ -252,9 +254,14 @@ class Library:
                 store.remember(settings)
                 return done + repair_index(store, self._indexes, self._indexer(store, progress))
 
-    def status(self) -> Status:
-        """Return what the library contains, how it was built, and what is stale and why."""
+    def status(self, *, filters: Filters = EVERYTHING) -> Status:
+        """Return what the library contains, how it was built, and what is stale and why.
+
+        With filters, return only what may be known of the documents that pass.
+        """
         with self.reading() as store:
+            if filters:
+                return visible_status(store, self.settings, filters)
             return collect_status(store, self._indexes, self.settings, self._parts.disk)
 
     def documents(
@@ -267,42 +274,49 @@ class Library:
         with self.reading() as store:
             return list_documents(store, self._indexes, filters, after=after, most=most)
 
-    def document(self, document_id: int, *, with_text: bool = True) -> WholeDocument:
-        """Return a document as it was indexed, or without its text and passages what is known of its file."""
-        with self.reading() as store:
-            return whole_document(store, document_id, self._files, with_text=with_text)
+    def document(self, document_id: int, *, with_text: bool = True, filters: Filters = EVERYTHING) -> WholeDocument:
+        """Return a document as it was indexed, or without its text and passages what is known of its file.
 
-    def passage(self, chunk_id: int) -> Passage:
-        """Return the passage with this number; raise LibraryError if there is none any more."""
+        Raise MissingError if there is none, or if it does not pass the filters.
+        """
         with self.reading() as store:
-            return find_passage(store, chunk_id)
+            return whole_document(store, document_id, self._files, with_text=with_text, filters=filters)
+
+    def passage(self, chunk_id: int, *, filters: Filters = EVERYTHING) -> Passage:
+        """Return the passage with this number; raise MissingError if no document that passes the filters holds it."""
+        with self.reading() as store:
+            return find_passage(store, chunk_id, filters)
 
     @property
     def questions_file(self) -> Path:
         """Return the file to which `record_question` adds."""
         return self.folder / QUESTIONS_FILE
 
-    def record_question(self, question: str, chunk_id: int) -> None:
+    def record_question(self, question: str, chunk_id: int, *, filters: Filters = EVERYTHING) -> None:
         """Add a question and the passage that answers it to the library's own evaluation dataset."""
         if not self.settings.retention.conversations:
             raise LibraryError("The setting history is off, so no question is written to a file; turn it on first.")
-        add_question(self.folder, question, self.passage(chunk_id))
+        add_question(self.folder, question, self.passage(chunk_id, filters=filters))
 
-    def locate(self, passages: Sequence[Passage]) -> list[Location]:
-        """Return the document that each passage leads to, and whether its file has changed."""
+    def locate(self, passages: Sequence[Passage], *, filters: Filters = EVERYTHING) -> list[Location]:
+        """Return the document that each passage leads to, if it passes, and whether its file has changed."""
         if not self._has_store:
             return [Location() for _ in passages]
         with self.reading() as store:
-            return locate(store, passages, self._files)
+            return locate(store, passages, self._files, filters)
 
-    def contents(self) -> Contents:
-        """Return the paths of the documents with their ids, and the roots."""
+    def contents(self, *, filters: Filters = EVERYTHING) -> Contents:
+        """Return the paths of the documents that pass the filters with their ids, and the roots that hold any."""
         if self._has_store:
             with self.reading() as store:
-                return Contents({one.path: one.id for one in store.documents()}, tuple(store.roots()))
+                visible = visible_ids(store, filters)
+                documents = {one.path: one.id for one in store.documents() if visible is None or one.id in visible}
+                return Contents(documents, tuple(visible_roots(store, filters, documents.keys())))
         passages = live_index(self._indexes, self.settings, self.folder).passages()
         assert passages is not None, "without a store, the search engine holds the passages"
-        return Contents({one.path: one.id for one in passages.facts()}, tuple(passages.roots()))
+        passes = document_filter(filters, passages.roots())
+        documents = {one.path: one.id for one in passages.facts() if passes(one)}
+        return Contents(documents, () if filters else tuple(passages.roots()))
 
     def place_names(self) -> Name:
         """Return a function that names places from their indexed folder on, for programs on other machines."""
@@ -311,17 +325,24 @@ class Library:
         with self.reading() as store:
             return names_below(store.roots())
 
-    def indexed_documents(self, *, start: int, count: int) -> tuple[list[IndexedDocument], list[tuple[str, str]]]:
-        """Return how far `count` documents from `start` on are indexed, and as many unreadable files with reasons."""
+    def indexed_documents(
+        self, *, start: int, count: int, filters: Filters = EVERYTHING
+    ) -> tuple[list[IndexedDocument], list[tuple[str, str]]]:
+        """Return how far `count` documents from `start` on are indexed, and as many unreadable files with reasons.
+
+        Both are of those that pass the filters.
+        """
         with self.reading() as store:
-            skipped = [(path, one.reason) for path, one in list(store.unread().items())[:count]]
-            found = indexed_documents(store, self._files, self.settings.context, start=start, count=count)
+            unread = store.unread()
+            skipped = [(path, unread[path].reason) for path in visible_paths(store, filters, unread)[:count]]
+            context = self.settings.context
+            found = indexed_documents(store, self._files, context, start=start, count=count, filters=filters)
             return found, skipped
 
-    def index_progress(self) -> IndexProgress:
-        """Return how far the library is indexed, perhaps by another process."""
+    def index_progress(self, *, filters: Filters = EVERYTHING) -> IndexProgress:
+        """Return how far the documents that pass the filters are indexed, perhaps by another process."""
         with self.reading() as store:
-            return index_progress(store, self.settings.context)
+            return index_progress(store, self.settings.context, filters)
 
     def search_keywords(self, question: str, *, top: int, filters: Filters = EVERYTHING) -> list[Passage]:
         """Return the best passages for the words of a question; no model is loaded, and any thread may call it."""
@@ -497,11 +518,20 @@ class Library:
         with kept_history(self.folder) as history:
             return history.counts() if history else KeptOfQuestions()
 
-    def forget_questions(self) -> None:
-        """Delete all conversations, cached answers and counts of questions, leaving nothing of them in the file."""
+    def forget_questions(self, person: str = "") -> int:
+        """Delete conversations, cached answers and counts of questions, leaving nothing of them in the file.
+
+        They are those of everybody, or only the conversations of the person with this id. Return how many conversations
+        there were.
+        """
         with kept_history(self.folder) as history:
-            if history:
-                history.forget_all()
+            if history is None:
+                return 0
+            if person:
+                return history.of(person).forget_person()
+            kept = history.counts().conversations
+            history.forget_all()
+            return kept
 
     def live_stamp(self) -> str:
         """Return a value that changes with every publish."""

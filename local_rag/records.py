@@ -1,7 +1,7 @@
 """The frozen records that pass from stage to stage."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Literal
@@ -173,7 +173,8 @@ class Filters:
 
     `within` holds globs as in a .gitignore, below any root, or absolute paths; a folder includes everything below it.
     `types` holds suffixes such as `pdf`. At least one of each must match, and all of `tags`. The date of a document is
-    its own or else that of its file; it must be on or after `since` and earlier than `before`.
+    its own or else that of its file; it must be on or after `since` and earlier than `before`. A document must pass the
+    `limits` too: what a person may see of a library, whatever that person asks for.
     """
 
     within: tuple[str, ...] = ()
@@ -181,10 +182,17 @@ class Filters:
     since: date | None = None
     before: date | None = None
     tags: tuple[str, ...] = ()
+    limits: "Filters | None" = None
 
     def __bool__(self) -> bool:
         """Return whether any limit is set."""
-        return bool(self.within or self.types or self.since or self.before or self.tags)
+        return bool(self.within or self.types or self.since or self.before or self.tags or self.limits)
+
+    def limited_to(self, limits: "Filters") -> "Filters":
+        """Return filters that let pass only what passes these and the `limits`."""
+        if not limits:
+            return self
+        return replace(self, limits=self.limits.limited_to(limits) if self.limits else limits)
 
     @classmethod
     def parse(
@@ -214,6 +222,30 @@ def _day(name: str, text: str | None) -> date | None:
 
 
 EVERYTHING = Filters()
+
+PersonRole = Literal["reader", "editor", "owner"]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Someone who may use a served library: what of it, and what this person may do.
+
+    A `reader` asks and reads; an `editor` adds documents and questions for evaluation too; an `owner` may do all. The
+    `id` is never used twice; it is empty for who holds the server's own token, or is this machine's user.
+    """
+
+    id: str
+    name: str
+    role: PersonRole
+    limits: Filters = EVERYTHING
+
+    def may(self, role: PersonRole) -> bool:
+        """Return whether this person has a role, or one that may do more."""
+        return PERSON_ROLES.index(self.role) >= PERSON_ROLES.index(role)
+
+
+PERSON_ROLES: tuple[PersonRole, ...] = ("reader", "editor", "owner")
+HOST = Person("", "", "owner")  # who serves the library
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

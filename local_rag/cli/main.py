@@ -29,6 +29,7 @@ COMMANDS = {
     "index": "Index folders and files; run it again after they change.",
     "mcp": "Serve the library to editors, assistants and other MCP hosts.",
     "models": "List, pull and verify the models.",
+    "people": "Say who may use the library when it is served, and what of it each may see.",
     "remove": "Remove documents from the library.",
     "repair": "Check the library and rebuild what is damaged.",
     "roots": "List the indexed folders, or record that one has moved.",

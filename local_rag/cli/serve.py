@@ -80,8 +80,8 @@ def command(
     """
     given, parts = _given_token(), current_parts()
     beyond = not is_loopback(host)
-    if no_token and (beyond or public_url):
-        raise click.UsageError("A server that can be reached from other machines needs a token; leave out --no-token.")
+    if no_token:
+        _require_no_others(library, beyond=beyond or bool(public_url))
     if beyond and not (allow_host or public_url):
         raise click.UsageError(
             f"{host} can be reached from other machines; name it as they address it with --allow-host or --public-url."
@@ -140,6 +140,16 @@ def command(
             tls=tls,
             interfaces=interfaces,
         )
+
+
+def _require_no_others(library: Path, *, beyond: bool) -> None:
+    """Refuse to do without a token where others than this machine's users may come."""
+    from local_rag.store.people import read_people
+
+    if beyond:
+        raise click.UsageError("A server that can be reached from other machines needs a token; leave out --no-token.")
+    if read_people(library.resolve()):
+        raise click.UsageError("This library has people, who come in with their tokens; leave out --no-token.")
 
 
 def _given_token() -> tuple[str, str] | None:

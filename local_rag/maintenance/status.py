@@ -15,8 +15,9 @@ from local_rag.indexing.changes import Comparison, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN
 from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.indexing.writing import plan_of
+from local_rag.maintenance.visible import visible_ids, visible_roots
 from local_rag.models.choice import calibration_of, chosen, find
-from local_rag.records import BY_MODEL, SITUATED, ContextMode, InstalledModel, Note, Role
+from local_rag.records import BY_MODEL, SITUATED, ContextMode, Filters, InstalledModel, Note, Role
 from local_rag.settings import Settings
 from local_rag.store.caches import Usage, usage_of
 from local_rag.store.connect import STORE_FILE, remembered_settings
@@ -154,6 +155,34 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
         unreadable=_unreadable(found, unread),
         notes=tuple(store.notes()),
         stale=tuple(stale),
+    )
+
+
+def visible_status(store: Store, settings: Settings, filters: Filters) -> Status:
+    """Return what a person may know of a library: its documents that pass, counted, and nothing of files or disks."""
+    visible, mode = visible_ids(store, filters) or set(), settings.context
+    rows = count_rows(store, visible)
+    paths = [document.path for document in store.documents() if document.id in visible]
+    return Status(
+        library=store.folder.name,
+        roots=tuple(map(str, visible_roots(store, filters, paths))),
+        documents=rows["documents"],
+        chunks=rows["chunks"],
+        contexts=_contexts(count_contexts(store, visible), mode) | {"unwritten": 0, "missing": 0},
+        vectors=rows["chunks_with_vectors"],
+        cached={},
+        models=chosen(settings),
+        fingerprint={},
+        generations={},
+        live_generation="",
+        answered_from=None,
+        contexts_gain={},
+        usage=Usage(),
+        disk={},
+        unreachable=(),
+        unreadable=(),
+        notes=(),
+        stale=(),
     )
 
 

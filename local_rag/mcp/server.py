@@ -6,7 +6,8 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import mcp_types as types
@@ -18,13 +19,15 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from local_rag.errors import LocalRagError
-from local_rag.library import Library
 from local_rag.mcp.instructions import RULES, write_instructions
 from local_rag.mcp.shapes import SHAPES, Arguments, listed_tools
 from local_rag.mcp.token_budget import as_text
 from local_rag.mcp.tools import HANDLERS
+from local_rag.records import HOST
+from local_rag.serving.http import caller_of, person_of
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import LibraryService
+from local_rag.serving.visible import VisibleLibrary
 
 NAME = "local-rag"
 _ROUTE = "/mcp"
@@ -47,7 +50,7 @@ def make_server(service: LibraryService, instructions: str, *, with_ask: bool = 
         service.wake()
         try:
             arguments = SHAPES[asked.name].arguments.model_validate(asked.arguments or {})
-            result = await HANDLERS[asked.name](service, arguments, Caller(_client_of(context), _ROUTE))
+            result = await HANDLERS[asked.name](service, arguments, _caller_of(context))
         except ValidationError as error:
             return _failed(_refusal(asked.name, error))
         except LocalRagError as error:
@@ -77,25 +80,35 @@ def http_interface(
     The web server checks hosts, origins, the token and sizes. No session is kept: each request stands alone, and an
     answer that takes long is a stream of events. What a host is told of the library is at most `fresh_seconds` old.
     """
-    server = make_server(service, RULES, with_ask=with_ask)
+    server, other = (make_server(service, RULES, with_ask=with_ask) for _ in range(2))
     manager = StreamableHTTPSessionManager(server, stateless=True)
+    # Who may not see the whole library is told nothing of it.
+    of_others = StreamableHTTPSessionManager(other, stateless=True)
     told = -fresh_seconds
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        async with manager.run(), of_others.run():
+            yield
 
     class Endpoint:
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
             nonlocal told
+            if person_of(scope).limits:
+                await of_others.handle_request(scope, receive, send)
+                return
             if time.monotonic() - told >= fresh_seconds:  # each request may begin a conversation
                 server.instructions, told = (
-                    await service.aside(lambda: instructions_of(service.library)),
+                    await service.aside(lambda: instructions_of(service.library_for(HOST))),
                     time.monotonic(),
                 )
             await manager.handle_request(scope, receive, send)
 
     # Nothing is ever sent but answers, so there is no stream to GET and no session to DELETE.
-    return [Route(_ROUTE, Endpoint(), methods=["POST"])], manager.run
+    return [Route(_ROUTE, Endpoint(), methods=["POST"])], running
 
 
-def instructions_of(library: Library) -> str:
+def instructions_of(library: VisibleLibrary) -> str:
     """Return the instructions for a host; if the library cannot be read, only the rules."""
     try:
         contents = library.contents()
@@ -121,7 +134,7 @@ def _refusal(name: str, error: ValidationError) -> str:
     return f"{name} cannot take this {field} ({first['msg']}); it takes {', '.join(takes)}."
 
 
-def _client_of(context: Any) -> str:
-    """Return the address of the client, empty if the request came through a pipe."""
-    client = getattr(getattr(context, "request", None), "client", None)
-    return str(client.host) if client else ""
+def _caller_of(context: Any) -> Caller:
+    """Return who calls a tool: over HTTP whom the web server knows, through a pipe the user of this machine."""
+    request = getattr(context, "request", None)
+    return caller_of(request.scope, _ROUTE) if request is not None else Caller("", _ROUTE)

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from local_rag.display import one_line, printable
 from local_rag.errors import MissingError, ModelError, QuestionError
-from local_rag.library import Library
 from local_rag.maintenance.contents import Location, WholeDocument
 from local_rag.mcp.shapes import (
     Answered,
@@ -38,6 +37,7 @@ from local_rag.retrieval.search import Trace
 from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest
 from local_rag.serving.service import LibraryService
+from local_rag.serving.visible import VisibleLibrary
 
 _PAGE = 25  # documents
 _MOST_STALE, _MOST_FOLDERS, _LONGEST = 10, 20, 300
@@ -70,7 +70,7 @@ async def search(service: LibraryService, asked: SearchArguments, caller: Caller
             passages = trace.passages
     except ModelError as error:
         dense, note = "unavailable", one_line(f"Found by keywords alone: {error}")
-    library = service.library
+    library = service.library_for(caller.person)
     if dense != "ready":
         passages = await service.aside(lambda: library.search_keywords(asked.query, top=asked.limit, filters=filters))
     return await service.aside(lambda: _results(library, passages, dense, note))
@@ -88,7 +88,7 @@ async def _patiently(service: LibraryService, job: Job[Trace]) -> Trace | None:
         outcome.cancel()
 
 
-def _results(library: Library, passages: Sequence[Passage], dense: Dense, note: str | None) -> SearchResults:
+def _results(library: VisibleLibrary, passages: Sequence[Passage], dense: Dense, note: str | None) -> SearchResults:
     found = [
         FoundPassage(
             id=_document_id(location) if passage.kind == "document" else f"passage-{passage.chunk_id}",
@@ -111,12 +111,12 @@ def _document_id(location: Location) -> str:
     return f"document-{location.document}" if location.document is not None else ""
 
 
-async def fetch(service: LibraryService, asked: FetchArguments, _caller: Caller) -> Fetched:
+async def fetch(service: LibraryService, asked: FetchArguments, caller: Caller) -> Fetched:
     """Return as much of a text, from an offset on, as fits into a result."""
-    return await service.aside(lambda: _fetch(service.library, asked))
+    return await service.aside(lambda: _fetch(service.library_for(caller.person), asked))
 
 
-def _fetch(library: Library, asked: FetchArguments) -> Fetched:
+def _fetch(library: VisibleLibrary, asked: FetchArguments) -> Fetched:
     document, passages = _named(library, asked)
     first = passages[0] if passages else None
     begin, end = (first.start, max(one.end for one in passages)) if first else (0, len(document.text))
@@ -146,7 +146,7 @@ def _fetch(library: Library, asked: FetchArguments) -> Fetched:
     return begun(fit_text(whole.text, begun, MAX_FETCH))
 
 
-def _named(library: Library, asked: FetchArguments) -> tuple[WholeDocument, Sequence[Passage]]:
+def _named(library: VisibleLibrary, asked: FetchArguments) -> tuple[WholeDocument, Sequence[Passage]]:
     """Return the document that an id names, or the document and passages around the passage that it names."""
     named = _ID.fullmatch(asked.id)
     if named is None:
@@ -167,12 +167,12 @@ def _named(library: Library, asked: FetchArguments) -> tuple[WholeDocument, Sequ
     return document, document.passages[max(0, position - asked.around) : position + asked.around + 1]
 
 
-async def list_documents(service: LibraryService, asked: ListArguments, _caller: Caller) -> DocumentPage:
+async def list_documents(service: LibraryService, asked: ListArguments, caller: Caller) -> DocumentPage:
     """Return a page of the documents, by path."""
-    return await service.aside(lambda: _list(service.library, asked))
+    return await service.aside(lambda: _list(service.library_for(caller.person), asked))
 
 
-def _list(library: Library, asked: ListArguments) -> DocumentPage:
+def _list(library: VisibleLibrary, asked: ListArguments) -> DocumentPage:
     filters = Filters.parse(within=_several(asked.within))
     listed = library.documents(filters=filters, after=_path_of(asked.cursor), most=_PAGE + 1)
     ids = library.contents().documents
@@ -198,9 +198,9 @@ def _list(library: Library, asked: ListArguments) -> DocumentPage:
         shown -= 1
 
 
-async def status(service: LibraryService, _asked: StatusArguments, _caller: Caller) -> LibraryStatus:
+async def status(service: LibraryService, _asked: StatusArguments, caller: Caller) -> LibraryStatus:
     """Return what the library holds and what is out of date."""
-    found = await service.aside(service.library.status)
+    found = await service.aside(service.library_for(caller.person).status)
     loading, problem = await service.aside(lambda: (service.loading, service.problem))
     return LibraryStatus(
         library=one_line(found.library),

@@ -13,13 +13,11 @@ from starlette.routing import BaseRoute, Route
 from local_rag.conversation import reply_to_greeting
 from local_rag.display import Name, one_line, passage_as_dict, printable_json
 from local_rag.errors import LocalRagError, MissingError, QuestionError
-from local_rag.files import DEFAULT_FOLDER
-from local_rag.library import Library
 from local_rag.openai.client_tasks import reply_to_client_task
 from local_rag.openai.markdown import answer_as_markdown
 from local_rag.openai.requests import ChatRequest, read_request
 from local_rag.records import Answer
-from local_rag.serving.http import EventStream, client_of, status_of, unless_gone
+from local_rag.serving.http import EventStream, caller_of, status_of, unless_gone
 from local_rag.serving.job import Failure, Job, Ping, Result, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import LibraryService
@@ -41,10 +39,10 @@ def chat_interface(
     started = int(time.time())
 
     def model() -> dict[str, Any]:
-        return {"id": model_name(service.library), "object": "model", "created": started, "owned_by": "local-rag"}
+        return {"id": service.name, "object": "model", "created": started, "owned_by": "local-rag"}
 
     def require(name: str) -> None:
-        if name != (own := model_name(service.library)):
+        if name != (own := service.name):
             raise UnknownModelError(f"There is no model {name[:60]!r} here; the library is {own!r}.")
 
     async def models(_request: Request) -> Response:
@@ -59,8 +57,9 @@ def chat_interface(
         asked = await service.aside(lambda: read_request(body))
         if asked.model:
             require(asked.model)
-        name = await service.aside(service.library.place_names)
-        completion = Completion(service, asked, Caller(client_of(request.scope), _COMPLETIONS), name)
+        caller = caller_of(request.scope, _COMPLETIONS)
+        name = await service.aside(service.library_for(caller.person).place_names)
+        completion = Completion(service, asked, caller, name)
         headers = {IGNORED_HEADER: ", ".join(asked.ignored)} if asked.ignored else {}
         if asked.stream:
             return completion.stream(headers)
@@ -90,18 +89,12 @@ def _reported(handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Re
     return handle
 
 
-def model_name(library: Library) -> str:
-    """Return the name of a library as a model: its folder, or the parent of a folder with the usual name."""
-    folder = library.folder.parent if library.folder.name == DEFAULT_FOLDER.name else library.folder
-    return one_line(folder.name) or "library"
-
-
 class Completion:
     """Answer one request, whole or as a stream of events."""
 
     def __init__(self, service: LibraryService, asked: ChatRequest, caller: Caller, name: Name = str) -> None:
         self._service, self._asked, self._caller, self._name = service, asked, caller, name
-        self._model = model_name(service.library)
+        self._model = service.name
         self._id, self._created = f"chatcmpl-{secrets.token_hex(12)}", int(time.time())
         if not asked.question.strip():
             raise QuestionError("The question is empty.")

@@ -48,8 +48,11 @@ def document_filter(filters: Filters, roots: Sequence[Path]) -> Callable[[Docume
     tags = {tag.casefold() for tag in filters.tags}
     since = filters.since.isoformat() if filters.since else None
     before = filters.before.isoformat() if filters.before else None
+    within_limits = document_filter(filters.limits, roots) if filters.limits else None
 
     def passes(facts: DocumentFacts) -> bool:
+        if within_limits and not within_limits(facts):
+            return False
         if path_filters and not any(fits(facts.path) for fits in path_filters):
             return False
         if suffixes and not facts.path.lower().endswith(suffixes):

@@ -16,6 +16,8 @@ def audit(library: Library, question: str, caller: Caller) -> None:
         return
     time, client = datetime.now(UTC).isoformat(timespec="seconds"), caller.address or "command line"
     line = {"time": time, "client": client, "route": caller.route, "question": question}
+    if caller.person.name:
+        line["person"] = caller.person.name
     path = library.folder / AUDIT_FILE
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

@@ -7,7 +7,7 @@ from local_rag.errors import LibraryError
 from local_rag.library import Library
 from local_rag.store.history import History, KeptOfQuestions, KeptTurn
 
-__all__ = ["Conversations", "History", "KeptTurn"]
+__all__ = ["Conversations", "History", "KeptOfQuestions", "KeptTurn"]
 
 
 class Conversations:
@@ -19,22 +19,22 @@ class Conversations:
         self._stamp = ""  # of the index whose documents the history in memory may quote
 
     @contextmanager
-    def __call__(self) -> Iterator[History]:
-        """Yield the history."""
+    def __call__(self, person: str = "") -> Iterator[History]:
+        """Yield the history as the person with this id may see it."""
         library, kept = self._library(), None
         if library.settings.retention.conversations:
             with suppress(LibraryError):  # a damaged history must not keep the library from answering
                 kept = History(library.folder)
         if kept and kept.kept:
             with closing(kept):
-                yield kept
+                yield kept.of(person)
             return
         if kept:
             kept.close()
         stamp = library.live_stamp()
         if stamp != self._stamp:
             self._forget_what_is_gone(library, stamp)
-        yield self._in_memory
+        yield self._in_memory.of(person)
         if stamp != (now := library.live_stamp()):
             self._forget_what_is_gone(library, now)
 
@@ -48,6 +48,11 @@ class Conversations:
         with suppress(LibraryError):
             return self._library().kept_of_questions()
         return KeptOfQuestions()
+
+    def forget_person(self, person: str) -> None:
+        """Delete the conversations of a person, in memory and in the file."""
+        self._in_memory.of(person).forget_person()
+        self._library().forget_questions(person)
 
     def forget_all(self) -> None:
         """Delete all that is kept, in memory and in the file, also if nothing is written to it any more."""

@@ -1,7 +1,7 @@
 """What the interfaces over HTTP share: streams of events, the status of an error, and who has gone."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeAlias, TypeVar
 
@@ -9,11 +9,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
-from local_rag.errors import BusyError, LocalRagError, MissingError, QuestionError, StoppedError
+from local_rag.errors import BusyError, ForbiddenError, LocalRagError, MissingError, QuestionError, StoppedError
+from local_rag.records import Person, PersonRole
 from local_rag.serving.job import Job
+from local_rag.serving.requests import Caller
 from local_rag.serving.service import LibraryService
 
 T = TypeVar("T")
+_PERSON = "local_rag.person"  # in the scope of a request
 # An interface beside the page: its routes, and what is entered while they are served.
 Interface: TypeAlias = Callable[
     [LibraryService], tuple[Sequence[BaseRoute], Callable[[], AbstractAsyncContextManager[None]]]
@@ -30,6 +33,7 @@ class TooLargeError(LocalRagError):
 
 _STATUSES: tuple[tuple[type[LocalRagError], int], ...] = (
     (QuestionError, 400),
+    (ForbiddenError, 403),
     (MissingError, 404),
     (LateBodyError, 408),
     (TooLargeError, 413),
@@ -40,6 +44,29 @@ _STATUSES: tuple[tuple[type[LocalRagError], int], ...] = (
 def status_of(error: BaseException) -> int:
     """Return the status of a response that reports an error: 503 for what may be better the next time."""
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 503)
+
+
+def caller_of(scope: Mapping[str, Any], route: str) -> Caller:
+    """Return who asks through a route, as the checks before every route have found out."""
+    return Caller(client_of(scope), route, person_of(scope))
+
+
+def person_of(scope: Mapping[str, Any]) -> Person:
+    """Return the person who asks."""
+    person: Person = scope[_PERSON]  # who skips the checks may read nothing
+    return person
+
+
+def set_person(scope: MutableMapping[str, Any], person: Person) -> None:
+    """Note who asks."""
+    scope[_PERSON] = person
+
+
+def require_role(scope: Mapping[str, Any], role: PersonRole) -> None:
+    """Raise ForbiddenError unless the person who asks may do what this role may do."""
+    if not person_of(scope).may(role):
+        article = "an" if role[0] in "aeiou" else "a"
+        raise ForbiddenError(f"This needs the role of {article} {role}; ask who serves this library.")
 
 
 def client_of(scope: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ import ipaddress
 from dataclasses import dataclass, field
 
 from local_rag.errors import QuestionError
-from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Turn
+from local_rag.records import DEFAULT_OPTIONS, HOST, Answer, AskOptions, Person, Turn
 
 MAX_QUESTION = 4000  # characters
 MAX_TOP = 1000
@@ -13,10 +13,19 @@ _RECALLED, _RECALLED_ANSWER = 500, 2000  # characters of each earlier question a
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, by address, and through which route; no address names this machine's user on the command line."""
+    """Who asks, from which address, and through which route.
+
+    No address names this machine's user on the command line.
+    """
 
     address: str
     route: str
+    person: Person = HOST
+
+    @property
+    def key(self) -> str:
+        """Return what limits count this client by: the person if it is known, else the address."""
+        return f"person {self.person.id}" if self.person.id else client_key(self.address)
 
 
 def client_key(address: str) -> str:

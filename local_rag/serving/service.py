@@ -1,18 +1,23 @@
 """A library that stays open, as the interfaces ask it: in a worker of this process, or through a running server."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
+from local_rag.display import one_line
+from local_rag.files import DEFAULT_FOLDER
 from local_rag.library import Library
-from local_rag.records import Answer, Passage
+from local_rag.records import Answer, Passage, Person
 from local_rag.retrieval.search import Trace
 from local_rag.serialization import from_plain
 from local_rag.serving.answers import answer
 from local_rag.serving.audit import audit
 from local_rag.serving.history import Conversations
 from local_rag.serving.job import Job
-from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, SearchRequest, ServedAnswer, client_key
+from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, SearchRequest, ServedAnswer
 from local_rag.serving.threads import Threads
+from local_rag.serving.visible import VisibleLibrary
 from local_rag.serving.worker import LibraryWorker
 
 # Sends a request to a running server of the library and returns its reply, None if there is none; gets each event, and
@@ -26,8 +31,11 @@ class LibraryService(Protocol):
     aside: Threads  # for all that reads the library, a disk or much text
 
     @property
-    def library(self) -> Library:
-        """Return the library; only what opens its own store may be called."""
+    def name(self) -> str:
+        """Return the name of the library."""
+
+    def library_for(self, person: Person) -> VisibleLibrary:
+        """Return the library as a person may see it."""
 
     @property
     def loading(self) -> bool:
@@ -66,8 +74,18 @@ class WorkerService:
 
     @property
     def library(self) -> Library:
-        """Return the library."""
+        """Return the whole library, for what no person reads; only what opens its own store may be called."""
         return self.worker.library
+
+    @property
+    def name(self) -> str:
+        """Return the name of the library: that of its folder, or of the parent of a folder with the usual name."""
+        folder = self.library.folder
+        return one_line((folder.parent if folder.name == DEFAULT_FOLDER.name else folder).name) or "library"
+
+    def library_for(self, person: Person) -> VisibleLibrary:
+        """Return the library as a person may see it."""
+        return VisibleLibrary(self.worker.library, person)
 
     @property
     def loading(self) -> bool:
@@ -99,6 +117,8 @@ class WorkerService:
         return self.worker.submit(self._ask_job(request, caller))
 
     def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
+        filters = request.options.filters.limited_to(caller.person.limits)
+
         def work(library: Library, job: Job[Trace]) -> Trace:
             self._audit(library, request.question, caller)
             usual = library.settings.all_candidates if request.every else library.settings.passages
@@ -106,20 +126,24 @@ class WorkerService:
                 request.question,
                 top=min(request.top or usual, MAX_TOP),
                 rerank=request.options.rerank,
-                filters=request.options.filters,
+                filters=filters,
                 every=request.every,
                 min_score=request.min_score,
                 check=job.check,
             )
 
-        return Job(work, client_key(caller.address))
+        return Job(work, caller.key)
 
     def _ask_job(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
+        filters = request.options.filters.limited_to(caller.person.limits)
+        limited = replace(request, options=replace(request.options, filters=filters))
+        open_history = partial(self.history, caller.person.id)
+
         def work(library: Library, job: Job[ServedAnswer]) -> ServedAnswer:
             self._audit(library, request.question, caller)
-            return answer(library, job, request, self.history, cached=self.caches_answers)
+            return answer(library, job, limited, open_history, cached=self.caches_answers)
 
-        return Job(work, client_key(caller.address))
+        return Job(work, caller.key)
 
 
 class LocalService(WorkerService):

@@ -27,6 +27,8 @@ OWN_FILES = frozenset(
         SETTINGS_FILE,
         "history.sqlite3",
         "history.sqlite3-journal",
+        "people.sqlite3",
+        "people.sqlite3-journal",
         "evaluations.jsonl",
         f"{STORE_FILE}-journal",
     }

@@ -353,11 +353,13 @@ class Store:
     def _note_other_facts(self) -> None:
         self.connection.execute("UPDATE facts_version SET number = number + 1")
 
-    def facts(self) -> list[DocumentFacts]:
-        """Return the facts of all documents, superseded ones too: the live index may still name their chunks."""
+    def facts(self, documents: Collection[int] | None = None) -> list[DocumentFacts]:
+        """Return the facts of all documents, or of these, superseded ones too: the live index may name their chunks."""
+        among = "" if documents is None else "WHERE id IN (SELECT value FROM json_each(?))"
         rows = self.connection.execute(
-            "SELECT id, path, modified_ns, coalesce(date, ''), coalesce(tags, '[]') "
-            "FROM documents LEFT JOIN provenance ON document_id = id"
+            "SELECT id, path, modified_ns, coalesce(date, ''), coalesce(tags, '[]') "  # noqa: S608
+            f"FROM documents LEFT JOIN provenance ON document_id = id {among}",
+            () if documents is None else (json.dumps(list(documents)),),
         )
         return [
             DocumentFacts(key, path, modified_ns, day, () if tags == "[]" else tuple(json.loads(tags)))

@@ -6,10 +6,12 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from threading import RLock
+from typing import Self
 
 from local_rag.errors import MissingError
 from local_rag.records import Answer, Passage
@@ -59,15 +61,22 @@ class History:
     """The conversations of a library, held in a terminal or on the page, and the cached answers of `serve`.
 
     Unless they are to be `kept`, or if the folder may not be written, both last as long as this object and reach no
-    file. Threads may share it.
+    file. Threads may share it. A conversation belongs to the person who began it, and for others it is not there; what
+    is forgotten of documents is forgotten of everybody's.
     """
 
-    def __init__(self, folder: Path, *, kept: bool = True) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, kept: bool = True, person: str = "") -> None:
+        self._folder, self._person = folder, person
         self.kept = kept and is_writable(folder)
         self._one_at_a_time = RLock()
         with history_errors(folder):
             self._connection = open_history(folder) if self.kept else open_in_memory()
+
+    def of(self, person: str) -> Self:
+        """Return this history as a person may see it: with the conversations of this person alone."""
+        seen = copy(self)
+        seen._person = person
+        return seen
 
     def close(self) -> None:
         """Close the file."""
@@ -126,8 +135,8 @@ class History:
     def _begin(self) -> str:
         """Begin a conversation within a transaction; in memory, the oldest makes room for it."""
         identifier = secrets.token_hex(8)
-        query = "INSERT INTO conversations (id, started) VALUES (?, ?)"
-        number = self._connection.execute(query, (identifier, _now())).lastrowid or 0
+        query = "INSERT INTO conversations (id, started, person) VALUES (?, ?, ?)"
+        number = self._connection.execute(query, (identifier, _now(), self._person)).lastrowid or 0
         if not self.kept:
             self._connection.execute("DELETE FROM conversations WHERE number <= ?", (number - _MOST_IN_MEMORY,))
         return identifier
@@ -136,20 +145,23 @@ class History:
         """Say within a transaction whether an answer to a question of this epoch may be kept."""
         if self.epoch() != epoch:
             return False
-        known = "SELECT 1 FROM conversations WHERE id = ?"
-        return conversation is None or self._connection.execute(known, (conversation,)).fetchone() is not None
+        known = "SELECT 1 FROM conversations WHERE id = ? AND person = ?"
+        values = conversation, self._person
+        return conversation is None or self._connection.execute(known, values).fetchone() is not None
 
     def holds(self, conversation: str) -> bool:
         """Say whether there is such a conversation."""
-        return bool(self._rows("SELECT 1 FROM conversations WHERE id = ?", conversation))
+        known = "SELECT 1 FROM conversations WHERE id = ? AND person = ?"
+        return bool(self._rows(known, conversation, self._person))
 
     def conversations(self, *, count: int = -1, before: str | None = None) -> list[KeptConversation]:
         """Return the conversations, the latest first; `before` continues a listing after this one."""
         rows = self._rows(
             "SELECT conversations.id, started, question, count(*), min(turns.id) FROM conversations "
             "JOIN turns ON conversation_id = conversations.id "
-            "WHERE number < coalesce((SELECT number FROM conversations WHERE id = ?), 9e18) "
+            "WHERE person = ? AND number < coalesce((SELECT number FROM conversations WHERE id = ?), 9e18) "
             "GROUP BY conversations.id ORDER BY number DESC LIMIT ?",
+            self._person,
             before,
             count,
         )
@@ -157,8 +169,11 @@ class History:
 
     def turns(self, conversation: str) -> list[KeptTurn]:
         """Return the turns of a conversation; raise MissingError if there is none with this id."""
-        query = "SELECT id, asked, question, answer, whole, found, opens FROM turns WHERE conversation_id = ? "
-        rows = self._rows(f"{query} ORDER BY id", conversation)
+        query = (
+            "SELECT turns.id, asked, question, answer, whole, found, opens FROM turns "
+            "JOIN conversations ON conversations.id = conversation_id WHERE conversation_id = ? AND person = ? "
+        )
+        rows = self._rows(f"{query} ORDER BY turns.id", conversation, self._person)
         if not rows:
             raise MissingError(f"There is no conversation {conversation[:40]}; it may have been forgotten.")
         return [
@@ -167,8 +182,9 @@ class History:
         ]
 
     def questions(self) -> list[str]:
-        """Return all questions in the order in which they were asked."""
-        return [str(row[0]) for row in self._rows("SELECT question FROM turns ORDER BY id")]
+        """Return all questions of this person in the order in which they were asked."""
+        query = "SELECT question FROM turns JOIN conversations ON conversations.id = conversation_id WHERE person = ? "
+        return [str(row[0]) for row in self._rows(f"{query} ORDER BY turns.id", self._person)]
 
     def answer(self, key: str) -> Answer | None:
         """Return the answer cached under a key."""
@@ -190,7 +206,7 @@ class History:
         self._connection.execute("DELETE FROM cached WHERE kind = ? AND made_with <> ?", (_ANSWER, made_with))
 
     def counts(self) -> KeptOfQuestions:
-        """Count the conversations and the cached answers."""
+        """Count everybody's conversations and the cached answers."""
         ((conversations, answers),) = self._rows(
             "SELECT (SELECT count(*) FROM conversations), (SELECT count(*) FROM cached WHERE kind = ?)", _ANSWER
         )
@@ -199,13 +215,22 @@ class History:
     def forget(self, conversation: str) -> None:
         """Delete a conversation and all cached answers, leaving nothing of it; raise MissingError if there is none."""
         with self._transaction() as connection:
-            if not connection.execute("DELETE FROM conversations WHERE id = ?", (conversation,)).rowcount:
+            delete = "DELETE FROM conversations WHERE id = ? AND person = ?"
+            if not connection.execute(delete, (conversation, self._person)).rowcount:
                 raise MissingError(f"There is no conversation {conversation[:40]}; it may have been forgotten.")
             connection.execute("DELETE FROM cached")
         self._vacuum()
 
+    def forget_person(self) -> int:
+        """Delete the conversations of this person and all cached answers, leaving nothing of them; return how many."""
+        with self._transaction() as connection:
+            deleted = connection.execute("DELETE FROM conversations WHERE person = ?", (self._person,)).rowcount
+            connection.execute("DELETE FROM cached")
+        self._vacuum()
+        return deleted
+
     def forget_all(self) -> None:
-        """Delete all that was kept, leaving nothing of it."""
+        """Delete all that was kept, of everybody, leaving nothing of it."""
         with self._transaction() as connection:
             for table in ("conversations", "cached", "uses"):
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608

@@ -13,13 +13,14 @@ from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.store.storage_errors import storage_errors
 
 HISTORY_FILE = "history.sqlite3"
-_VERSION = 1  # of the tables
+_VERSION = 2  # of the tables
 _TABLES = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS conversations (
     number INTEGER PRIMARY KEY,         -- orders them
     id TEXT NOT NULL UNIQUE,            -- random: it cannot be guessed, and none is used twice
-    started TEXT NOT NULL
+    started TEXT NOT NULL,
+    person TEXT NOT NULL                -- id of whom it belongs to; empty: of who serves the library
 );
 CREATE TABLE IF NOT EXISTS turns (
     id INTEGER PRIMARY KEY,
@@ -50,7 +51,7 @@ CREATE TABLE IF NOT EXISTS uses (at REAL NOT NULL, answered INTEGER NOT NULL, se
 -- How often everything was forgotten or a document erased: what was asked before that is not kept after it.
 CREATE TABLE IF NOT EXISTS epoch (number INTEGER NOT NULL);
 INSERT INTO epoch SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM epoch);
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 COMMIT;
 """
 

@@ -12,12 +12,16 @@ from http.cookies import CookieError, SimpleCookie
 from starlette.responses import Response
 
 from local_rag.errors import LibraryError
+from local_rag.records import HOST, Person
+from local_rag.serving.people import hash_of
 
 FEWEST, MOST = 20, 1000  # characters of a token
 _MOST_SESSIONS, _MOST_CLIENTS, _MOST_WRONG = 1000, 10_000, 10_000
 _INVITATION_SECONDS = 300.0
 
 Headers = Mapping[str, list[str]]
+People = Mapping[str, Person]  # by the hashes of their tokens
+Entry = Person | HTTPStatus  # who comes in, or why nobody does
 
 
 class Buckets:
@@ -46,9 +50,10 @@ class Buckets:
 
 
 class Access:
-    """Check tokens and cookies; without a `token` all may come in.
+    """Check tokens and cookies; without a `token` and without people all may come in.
 
-    However a wrong token arrives, a client may try `tries` different ones a minute. `invitation` lets in once.
+    The `token` is that of who serves the library; each of the people, who are given by the hashes of their tokens, has
+    another. However a wrong token arrives, a client may try `tries` different ones a minute. `invitation` lets in once.
     """
 
     def __init__(
@@ -59,37 +64,45 @@ class Access:
         # Browsers send a cookie to every port of a host; with the prefix they keep it to this one over TLS.
         self.cookie = f"__Host-{cookie}" if secure else cookie
         self._invited, self._invited_until = "", time.monotonic() + _INVITATION_SECONDS
-        self._sessions: OrderedDict[str, None] = OrderedDict()
+        self._sessions: OrderedDict[str, str] = OrderedDict()  # with the id of the person
         self._wrong: OrderedDict[tuple[str, bytes], None] = OrderedDict()
         self._tries = Buckets(tries / 60, tries)
         self._key = hashlib.sha256(b"session" + token.encode("utf-8", "surrogatepass")).digest()
 
-    @property
-    def needed(self) -> bool:
-        """Whether a token is needed."""
-        return bool(self._token)
+    def needed(self, people: People) -> bool:
+        """Return whether a token is needed."""
+        return bool(self._token or people)
 
-    def entry(self, client: str, headers: Headers) -> HTTPStatus:
-        """Return OK where a request carries the cookie of a session or the token, and else why it may not come in."""
-        if not self._token:
-            return HTTPStatus.OK
+    def entry(self, client: str, headers: Headers, people: People) -> Entry:
+        """Return who sends a request with the cookie of a session or a token, or why it may not come in."""
+        if not self.needed(people):
+            return HOST
         session = self._session(headers)
-        if session and any(hmac.compare_digest(session, known) for known in self._sessions):
-            return HTTPStatus.OK
+        if person := self._of_session(session, people):
+            return person
         for value in headers.get("authorization", []):
             scheme, _, token = value.partition(" ")
             if scheme.lower() == "bearer":
-                return self._try(client, token.strip())
-        if session and not self._is_ours(session):
-            return self._try(client, session)
+                return self._try(client, token.strip(), people)
+        if session and session not in self._sessions and not self._is_ours(session):
+            return self._try(client, session, people)
         return HTTPStatus.UNAUTHORIZED
 
-    def log_in(self, client: str, token: str, response: Response) -> HTTPStatus:
+    def _of_session(self, session: str, people: People) -> Person | None:
+        """Return the person of a session; one of somebody who was removed is of nobody."""
+        known = [one for one in self._sessions if session and hmac.compare_digest(session, one)]
+        identifier = self._sessions[known[0]] if known else None
+        if identifier == HOST.id:
+            return HOST
+        return next((person for person in people.values() if person.id == identifier), None)
+
+    def log_in(self, client: str, token: str, response: Response, people: People) -> HTTPStatus:
         """Check a token from the form, and set the cookie of a new session."""
-        status = self._try(client, token) if self._token else HTTPStatus.UNAUTHORIZED
-        if status is HTTPStatus.OK:
-            self._begin(response)
-        return status
+        entry = self._try(client, token, people) if self.needed(people) else HTTPStatus.UNAUTHORIZED
+        if isinstance(entry, HTTPStatus):
+            return entry
+        self._begin(response, entry)
+        return HTTPStatus.OK
 
     def log_in_once(self, client: str, invitation: str, response: Response) -> HTTPStatus:
         """Begin a session with the invitation; where it comes a second time, end the session of the first.
@@ -97,12 +110,12 @@ class Access:
         Other users of the machine see the command line of a browser that is started with it.
         """
         if not self._invitation or not self._same(invitation, self._invitation):
-            self._try(client, invitation)
+            self._try(client, invitation, {})
             return HTTPStatus.UNAUTHORIZED
         if self._invited or time.monotonic() > self._invited_until:
             self._sessions.pop(self._invited, None)
             return HTTPStatus.UNAUTHORIZED
-        self._invited = self._begin(response)
+        self._invited = self._begin(response, HOST)
         return HTTPStatus.OK
 
     def log_out(self, headers: Headers, response: Response) -> None:
@@ -110,21 +123,23 @@ class Access:
         self._sessions.pop(self._session(headers), None)
         response.delete_cookie(self.cookie, path="/", secure=self._secure, httponly=True, samesite="strict")
 
-    def _begin(self, response: Response) -> str:
+    def _begin(self, response: Response, person: Person) -> str:
         name = secrets.token_urlsafe(32)
         session = f"{name}.{self._signed(name)}"
-        self._sessions[session] = None
+        self._sessions[session] = person.id
         if len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)
         response.set_cookie(self.cookie, session, httponly=True, samesite="strict", secure=self._secure, path="/")
         return session
 
-    def _try(self, client: str, token: str) -> HTTPStatus:
+    def _try(self, client: str, token: str, people: People) -> Entry:
         """Compare a token, unless the client has tried too many; the same wrong one again tells nobody anything."""
         if not self._tries.has(client):
             return HTTPStatus.TOO_MANY_REQUESTS
-        if self._same(token, self._token):
-            return HTTPStatus.OK
+        if self._token and self._same(token, self._token):
+            return HOST
+        if person := people.get(hash_of(token[: MOST + 1])):  # the time of the search tells of hashes, not of tokens
+            return person
         wrong = client, hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         if wrong not in self._wrong:
             self._tries.take(client)

@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from local_rag.errors import LocalRagError
 from local_rag.serving.http import Interface, status_of
+from local_rag.serving.people import People
 from local_rag.serving.service import WorkerService
 from local_rag.serving.threads import LateError
 from local_rag.serving.unix_socket import SocketServer
@@ -46,6 +47,7 @@ def make_app(
     health check.
     """
     service = WorkerService(worker)
+    people = People(lambda: worker.library.folder)
     added = [interface(service) for interface in interfaces]
 
     @asynccontextmanager
@@ -77,6 +79,7 @@ def make_app(
         hosts=hosts,
         origins={f"http://{host}" for host in hosts} if origins is None else origins,
         access=access or Access(),
+        people=lambda: service.aside(people.now),
         behind_proxy=behind_proxy,
         limits=limits,
     )

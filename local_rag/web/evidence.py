@@ -8,11 +8,11 @@ from pathlib import Path
 from markupsafe import Markup
 
 from local_rag.display import confidence, display_path, one_line
-from local_rag.library import Library
 from local_rag.maintenance.file_states import SeenState
 from local_rag.models.choice import chosen
 from local_rag.records import Answer, Outcome, Passage, heading_path
 from local_rag.retrieval.marking import Piece, mark
+from local_rag.serving.visible import VisibleLibrary
 from local_rag.web.markup import show_answer
 
 # What a page says of a document whose file is in this state.
@@ -127,12 +127,14 @@ def _notes(answer: Answer) -> list[tuple[int, Markup]]:
     return notes
 
 
-def cards(library: Library, question: str, passages: Sequence[Passage], *, answer: Answer | None = None) -> list[Card]:
+def cards(
+    library: VisibleLibrary, question: str, passages: Sequence[Passage], *, answer: Answer | None = None
+) -> list[Card]:
     """Make a card of each passage: first those that the answer read, by their numbers."""
     return link_cards(library, _cards(question, passages, answer))
 
 
-def link_cards(library: Library, made: Sequence[Card]) -> list[Card]:
+def link_cards(library: VisibleLibrary, made: Sequence[Card]) -> list[Card]:
     """Add to cards what the library knows: their document, whether its file has changed, who wrote the context."""
     writer = Path(chosen(library.settings).get("context", "")).name
     return [

@@ -13,10 +13,12 @@ from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
+from local_rag.errors import LocalRagError
 from local_rag.offline import is_loopback
-from local_rag.serving.http import LateBodyError, TooLargeError, client_of
+from local_rag.records import Filters, Person
+from local_rag.serving.http import LateBodyError, TooLargeError, client_of, set_person
 from local_rag.serving.requests import client_key
-from local_rag.web.access import Access, Buckets
+from local_rag.web.access import Access, Buckets, People
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -30,7 +32,8 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-_OPEN_TO_ALL = ("/healthz", "/login", "/static/")
+_FOR_ALL, _LOGIN = ("/healthz", "/static/"), "/login"
+NOBODY = Person("nobody", "", "reader", Filters(within=("/",)))  # who may only log in; no document matches
 _PROGRAMS = "/v1/"
 # Pages that only show something, to which pages of other sites may link.
 _LINKED = re.compile(r"/|/document/[0-9]{1,18}")
@@ -74,10 +77,11 @@ class Guard:
         hosts: Collection[str],
         origins: Collection[str],
         access: Access,
+        people: Callable[[], Awaitable[People]],
         behind_proxy: bool = False,
         limits: Limits = Limits(),
     ) -> None:
-        self._app, self._hosts, self._origins = app, frozenset(hosts), frozenset(origins)
+        self._app, self._hosts, self._origins, self._people = app, frozenset(hosts), frozenset(origins), people
         self._access, self._behind_proxy, self._limits = access, behind_proxy, limits
         self._requests = Buckets(limits.rate, limits.burst)
 
@@ -116,7 +120,9 @@ class Guard:
         if self._behind_proxy and is_loopback(client_of(scope)):
             scope["client"] = _forwarded(headers) or scope.get("client")
         scope["local_rag"] = Visit(self._access, client_key(client_of(scope)), headers)
-        await (self._refusal(scope, headers) or self._app)(scope, receiving, sending)
+        set_person(scope, NOBODY)
+        response = self._refusal(scope, headers) or await self._unknown(scope, headers)
+        await (response or self._app)(scope, receiving, sending)
 
     def _most(self, scope: Scope) -> int:
         """Return the most bytes that a body may have."""
@@ -130,10 +136,9 @@ class Guard:
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             reason = "This host is not served here; allow it with --allow-host, or name it with --public-url."
             return _refuse(scope, HTTPStatus.BAD_REQUEST, reason)
-        linked = _is_link(scope, headers)
-        if not linked and not self._same_site(headers):
+        if not _is_link(scope, headers) and not self._same_site(headers):
             return _refuse(scope, HTTPStatus.FORBIDDEN, "Pages of other sites may not ask here.")
-        return self._too_much(scope, headers) or self._unknown(scope, headers, linked=linked)
+        return self._too_much(scope, headers)
 
     def _too_much(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
         """Refuse a request whose address or declared body is too large."""
@@ -145,23 +150,35 @@ class Guard:
             return _refuse(scope, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
         return None
 
-    def _unknown(self, scope: Scope, headers: Mapping[str, list[str]], *, linked: bool) -> Response | None:
-        """Refuse a request without the token, except for the form to log in."""
-        if scope["path"].startswith(_OPEN_TO_ALL):
+    async def _unknown(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+        """Refuse a request of nobody known, except for the form to log in, and note who sends the others."""
+        if scope["path"].startswith(_FOR_ALL):
             return None
         visit: Visit = scope["local_rag"]
-        if (status := self._access.entry(visit.client, headers)) is HTTPStatus.OK:
+        try:
+            visit.people = await self._people()
+        except LocalRagError as error:  # who may come in is not known, so nobody does
+            return _refuse(scope, HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        entry = self._access.entry(visit.client, headers, visit.people)
+        if isinstance(entry, Person):
             visit.known = True
+            set_person(scope, entry)
             return None
+        return None if scope["path"] == _LOGIN else self._turned_away(scope, headers, entry)
+
+    @staticmethod
+    def _turned_away(scope: Scope, headers: Mapping[str, list[str]], status: HTTPStatus) -> Response | None:
+        """Refuse a request, or let it go on to the form to log in."""
+        visit: Visit = scope["local_rag"]
         query = scope.get("query_string", b"").decode("latin-1")
         wanted = quote(scope["path"]) + (f"?{query}" if query else "")
-        if linked and _LINK_FOLLOWED not in query:
+        if _is_link(scope, headers) and _LINK_FOLLOWED not in query:
             return _follow(wanted)
         if status is HTTPStatus.TOO_MANY_REQUESTS:
             return _refuse(scope, status, "Too many wrong tokens; wait a minute.")
         if scope["method"] == "GET" and "text/html" in "".join(headers.get("accept", [])):
             visit.status, visit.wanted = HTTPStatus.UNAUTHORIZED, wanted
-            scope["path"], scope["raw_path"], scope["query_string"] = "/login", b"/login", b""
+            scope["path"], scope["raw_path"], scope["query_string"] = _LOGIN, _LOGIN.encode(), b""
             return None
         return _refuse(scope, status, "A token is needed: log in, or send it as `Authorization: Bearer TOKEN`.")
 
@@ -180,16 +197,17 @@ class Visit:
 
     def __init__(self, access: Access, client: str, headers: Mapping[str, list[str]]) -> None:
         self._access, self.client, self._headers = access, client, headers
-        self.known, self.status, self.wanted = not access.needed, HTTPStatus.OK, "/"
+        self.known, self.status, self.wanted = False, HTTPStatus.OK, "/"
+        self.people: People = {}
 
     @property
     def can_log_out(self) -> bool:
         """Whether the client has logged in."""
-        return self.known and self._access.needed
+        return self.known and self._access.needed(self.people)
 
     def log_in(self, token: str, response: Response) -> HTTPStatus:
         """Check a token from the form, and set the cookie of a new session."""
-        return self._access.log_in(self.client, token, response)
+        return self._access.log_in(self.client, token, response, self.people)
 
     def log_in_once(self, invitation: str, response: Response) -> HTTPStatus:
         """Begin a session with an invitation."""

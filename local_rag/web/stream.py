@@ -9,45 +9,48 @@ documents and models was escaped.
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from starlette.requests import Request
+
 from local_rag.display import answer_as_dict, passage_as_dict, printable_json
 from local_rag.records import Passage
 from local_rag.serving.http import EventStream
 from local_rag.serving.job import Failure, Job, PassagesFound, Ping, QueuePosition, Result, TextWritten, failure
-from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
+from local_rag.serving.requests import AskRequest, ServedAnswer
 from local_rag.web.conversation import Thread, view_thread
 from local_rag.web.evidence import cards, view_answer
 from local_rag.web.filtering import as_fields
-from local_rag.web.pages.base import Site
+from local_rag.web.pages.base import caller_of, history_of, library_of, site_of
 
 _PING_SECONDS = 10.0
 
 
-def answer_stream(site: Site, asked: AskRequest, caller: Caller, *, shown: int = 0) -> EventStream:
+def answer_stream(request: Request, asked: AskRequest, *, shown: int = 0) -> EventStream:
     """Ask, and return the response that tells what happens; raise BusyError where too many wait.
 
     The page shows the first `shown` turns of the conversation already.
     """
-    job = site.service.ask(asked, caller)
-    return EventStream(job, _events(site, asked, job, shown))
+    job = site_of(request).service.ask(asked, caller_of(request))
+    return EventStream(job, _events(request, asked, job, shown))
 
 
-async def _events(site: Site, asked: AskRequest, job: Job[ServedAnswer], shown: int) -> AsyncGenerator[bytes]:
+async def _events(request: Request, asked: AskRequest, job: Job[ServedAnswer], shown: int) -> AsyncGenerator[bytes]:
+    site = site_of(request)
     try:
         if asked.conversation:
-            yield _event("earlier", {"html": await site.aside(lambda: _earlier(site, asked, shown)), "after": shown})
+            yield _event("earlier", {"html": await site.aside(lambda: _earlier(request, asked, shown)), "after": shown})
         async with aclosing(job.events(_PING_SECONDS)) as events:
             async for event in events:
                 match event:
                     case QueuePosition(ahead):
                         yield _event("queue", {"ahead": ahead})
                     case PassagesFound(passages):
-                        yield _event("passages", await site.aside(lambda: _passages(site, asked, passages)))
+                        yield _event("passages", await site.aside(lambda: _passages(request, asked, passages)))
                     case TextWritten(text):
                         yield _event("token", {"text": text})
                     case Ping():
                         yield _event("ping", {})
                     case Result(answered):
-                        yield _event("done", await site.aside(lambda: _done(site, asked, answered)))
+                        yield _event("done", await site.aside(lambda: _done(request, asked, answered)))
                     case Failure():
                         yield _event("error", {"message": event.message})
     except Exception as error:  # noqa: BLE001  the conversation was forgotten, or rendering failed
@@ -58,32 +61,34 @@ def _event(name: str, data: object) -> bytes:
     return f"event: {name}\ndata: {printable_json(data)}\n\n".encode()
 
 
-def _earlier(site: Site, asked: AskRequest, shown: int) -> str:
-    with site.service.history() as history:
+def _earlier(request: Request, asked: AskRequest, shown: int) -> str:
+    with history_of(request) as history:
         # A question that is answered anyway replaces the last turn, which was the same question.
         apart = asked.question if asked.options.anyway else ""
         known = asked.conversation and history.holds(asked.conversation)
         thread = (
-            view_thread(history, site.library, asked.conversation or "", apart=apart, start=shown)
+            view_thread(history, library_of(request), asked.conversation or "", apart=apart, start=shown)
             if known
             else Thread()
         )
-        return site.fragment("thread.html", thread=thread, goes_on=bool(shown))
+        return site_of(request).fragment("thread.html", thread=thread, goes_on=bool(shown))
 
 
-def _passages(site: Site, asked: AskRequest, found: Sequence[Passage]) -> dict[str, object]:
-    name = site.library.place_names()
-    html = site.fragment("cards.html", cards=cards(site.library, asked.question, found), question=asked.question)
+def _passages(request: Request, asked: AskRequest, found: Sequence[Passage]) -> dict[str, object]:
+    site, library = site_of(request), library_of(request)
+    name = library.place_names()
+    html = site.fragment("cards.html", cards=cards(library, asked.question, found), question=asked.question)
     return {"count": len(found), "passages": [passage_as_dict(passage, name) for passage in found], "html": html}
 
 
-def _done(site: Site, asked: AskRequest, found: ServedAnswer) -> dict[str, object]:
-    shown = cards(site.library, asked.question, found.answer.passages, answer=found.answer)
+def _done(request: Request, asked: AskRequest, found: ServedAnswer) -> dict[str, object]:
+    site, library = site_of(request), library_of(request)
+    shown = cards(library, asked.question, found.answer.passages, answer=found.answer)
     view = view_answer(found.answer, again=found.again, notice=found.notice)
     filters = as_fields(asked.options.filters)
     said = {"question": asked.question, "filters": filters, "conversation": found.conversation}
     return {
-        "answer": answer_as_dict(found.answer, site.library.place_names()),
+        "answer": answer_as_dict(found.answer, library.place_names()),
         "again": found.again,
         "conversation": found.conversation,
         "notice": found.notice,

@@ -9,6 +9,7 @@ from mcp import Client
 
 from local_rag.library import Library, Parts
 from local_rag.mcp.server import instructions_of, make_server
+from local_rag.records import HOST
 from local_rag.serving.service import AskServer, LocalService
 from local_rag.serving.worker import LibraryWorker
 from tests.support import served
@@ -45,7 +46,7 @@ def talk(
     """Do something as a client of a server of this service."""
 
     async def run() -> Any:
-        server = make_server(service, instructions_of(service.library), with_ask=with_ask)
+        server = make_server(service, instructions_of(service.library_for(HOST)), with_ask=with_ask)
         async with Client(server, mode=era) as client:
             return await work(client)
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from local_rag.errors import LibraryError
+from local_rag.records import HOST
 from local_rag.web.access import FEWEST, Access, require_good
 from local_rag.web.app import make_app
 from local_rag.web.guard import Limits
@@ -89,10 +90,10 @@ def test_an_invitation_counts_once() -> None:
     first, second = Response(), Response()
     assert access.log_in_once("1", "i" * 32, first) == 200
     cookie = first.headers["set-cookie"].partition(";")[0]
-    assert access.entry("1", {"cookie": [cookie]}) == 200
+    assert access.entry("1", {"cookie": [cookie]}, {}) == HOST
     assert access.log_in_once("2", "i" * 32, second) == 401
     assert "set-cookie" not in second.headers
-    assert access.entry("1", {"cookie": [cookie]}) == 401, "one of the two was a stranger"
+    assert access.entry("1", {"cookie": [cookie]}, {}) == 401, "one of the two was a stranger"
 
 
 def test_the_link_of_open_leads_to_the_page(folder: Path) -> None:

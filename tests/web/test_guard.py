@@ -101,7 +101,7 @@ def test_the_form_sets_a_cookie_that_stands_for_the_token(folder: Path) -> None:
 
 def test_a_cookie_over_tls_is_never_sent_without() -> None:
     response = Response()
-    Access(SECRET, secure=True).log_in("1.2.3.4", SECRET, response)
+    Access(SECRET, secure=True).log_in("1.2.3.4", SECRET, response, {})
     assert "Secure" in response.headers["set-cookie"]
     assert response.headers["set-cookie"].startswith("__Host-")
 

@@ -18,10 +18,11 @@ from local_rag.web.filtering import as_fields, filters_of
 from local_rag.web.pages.base import (
     THEME_COOKIE,
     THEMES,
-    Site,
     caller_of,
     form_of,
+    history_of,
     json_response,
+    library_of,
     local_address,
     number_field,
     site_of,
@@ -40,7 +41,7 @@ async def home(request: Request) -> Response:
     site.service.wake()
     question, thread = request.query_params.get("q", ""), Thread()
     if conversation := request.query_params.get("conversation", ""):
-        thread = await site.aside(lambda: _thread(site, conversation))
+        thread = await site.aside(lambda: _thread(request, conversation))
     if last := thread.last:
         shown = {"view": last.view, "cards": last.cards}
         return await site.aside(lambda: _page(request, last.kept.question, EVERYTHING, thread, **shown))
@@ -64,18 +65,18 @@ async def ask(request: Request) -> Response:
     )
     if "text/event-stream" in request.headers.get("accept", ""):
         turns = number_field(fields, "shown", _MOST_TURNS) or 0
-        return answer_stream(site, asked, caller_of(request), shown=turns)
+        return answer_stream(request, asked, shown=turns)
     found = await unless_gone(request.receive, site.service.ask(asked, caller_of(request)).outcome())
     if wants_json(request):
         more = {"again": found.again, "conversation": found.conversation, "notice": found.notice}
-        name = await site.aside(site.library.place_names)
+        name = await site.aside(library_of(request).place_names)
         return json_response(answer_as_dict(found.answer, name) | more)
 
     def shown() -> Response:
-        said = cards(site.library, asked.question, found.answer.passages, answer=found.answer)
+        said = cards(library_of(request), asked.question, found.answer.passages, answer=found.answer)
         view, thread = view_answer(found.answer, again=found.again, notice=found.notice), Thread()
         if found.conversation is not None:
-            thread = _thread(site, found.conversation, asked.question)
+            thread = _thread(request, found.conversation, asked.question)
         return _page(request, asked.question, asked.options.filters, thread, view=view, cards=said)
 
     return await site.aside(shown)
@@ -94,12 +95,13 @@ async def search(request: Request) -> Response:
     trace = await unless_gone(request.receive, site.service.search(asked, caller_of(request)).outcome())
 
     def shown() -> Response:
+        library = library_of(request)
         if wants_json(request):
-            reranked = site.library.reranks and asked.options.rerank
-            name = site.library.place_names()
+            reranked = library.reranks and asked.options.rerank
+            name = library.place_names()
             passages = [passage_as_dict(passage, name) for passage in trace.passages]
             return json_response({"question": asked.question, "reranked": reranked, "passages": passages})
-        found = cards(site.library, asked.question, trace.passages)
+        found = cards(library, asked.question, trace.passages)
         return _page(request, asked.question, asked.options.filters, Thread(), cards=found, searched=True)
 
     return await site.aside(shown)
@@ -161,6 +163,6 @@ def _page(request: Request, question: str, filters: Filters, thread: Thread, **s
     return site_of(request).page(request, "ask.html", **said)
 
 
-def _thread(site: Site, conversation: str, asked: str | None = None) -> Thread:
-    with site.service.history() as history:
-        return view_thread(history, site.library, conversation, apart=asked)
+def _thread(request: Request, conversation: str, asked: str | None = None) -> Thread:
+    with history_of(request) as history:
+        return view_thread(history, library_of(request), conversation, apart=asked)

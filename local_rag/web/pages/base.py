@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -17,11 +18,14 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from local_rag.display import display_path, one_line, printable_json
 from local_rag.errors import QuestionError
-from local_rag.library import Library
 from local_rag.offline import can_filter, left_open, open_ways
-from local_rag.serving.http import client_of
+from local_rag.records import Person
+from local_rag.serving.history import History
+from local_rag.serving.http import caller_of as caller
+from local_rag.serving.http import person_of as person
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import WorkerService
+from local_rag.serving.visible import VisibleLibrary
 from local_rag.web.own_files import style
 
 T = TypeVar("T")
@@ -72,11 +76,6 @@ class Site:
         )
         self._templates.filters |= {"one_line": one_line, "short_path": display_path, "number": "{:,}".format}
 
-    @property
-    def library(self) -> Library:
-        """Return the library."""
-        return self.service.library
-
     def fragment(self, template: str, **values: Any) -> str:
         """Render a part of a page; text from documents and models is escaped."""
         return self._templates.get_template(template).render(**values)
@@ -96,7 +95,7 @@ class Site:
             "here": request.url.path,
             "back": f"{request.url.path}?{request.url.query}".rstrip("?") if request.method == "GET" else "/",
             "logged_in": visit.can_log_out,
-            "library_name": self.library.folder.parent.name or "library",
+            "person": person_of(request),
         }
         return HTMLResponse(self.fragment(template, **shared | values), status)
 
@@ -126,7 +125,22 @@ def aside(handler: Callable[[Request], Response]) -> Callable[[Request], Awaitab
 
 def caller_of(request: Request) -> Caller:
     """Return who asks, and through which route."""
-    return Caller(client_of(request.scope), request.url.path)
+    return caller(request.scope, request.url.path)
+
+
+def person_of(request: Request) -> Person:
+    """Return the person who asks."""
+    return person(request.scope)
+
+
+def library_of(request: Request) -> VisibleLibrary:
+    """Return the library as the person who asks may see it."""
+    return site_of(request).service.library_for(person_of(request))
+
+
+def history_of(request: Request) -> AbstractContextManager[History]:
+    """Open the history of the person who asks."""
+    return site_of(request).service.history(person_of(request).id)
 
 
 def wants_json(request: Request) -> bool:

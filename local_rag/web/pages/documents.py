@@ -16,10 +16,9 @@ from local_rag.reading.page_image import draw_page
 from local_rag.reading.read import read_bytes
 from local_rag.web.document import view_document
 from local_rag.web.evidence import STATES
-from local_rag.web.pages.base import Site, parse_number, site_of
+from local_rag.web.pages.base import library_of, parse_number, site_of
 
 _BLOCK = 256 * 1024
-_MOVED = "The file was moved or deleted after indexing; its text is in the library."
 _MOVED = "The file was moved or deleted after indexing; its text is in the library."
 DRAWN_AT_ONCE = 2
 
@@ -46,7 +45,7 @@ async def document_list(_request: Request) -> Response:
 
 def document(request: Request) -> Response:
     """Show a part of a document."""
-    library, chunk = site_of(request).library, known(request, "chunk")
+    library, chunk = library_of(request), known(request, "chunk")
     found = library.document(request.path_params["document"])
     # The passage that stands for a whole document is none of its chunks.
     if chunk and not any(one.chunk_id == chunk for one in found.passages) and library.passage(chunk).path != found.path:
@@ -59,7 +58,7 @@ def document(request: Request) -> Response:
 async def page_image(request: Request) -> Response:
     """Draw a page of a PDF with the words of a passage marked."""
     site = site_of(request)
-    path, passage = await site.aside(lambda: _page_of(site, request))
+    path, passage = await site.aside(lambda: _page_of(request))
     async with request.app.state.drawing:
         try:
             image = await asyncio.to_thread(draw_page, path, request.path_params["page"], passage)
@@ -70,7 +69,7 @@ async def page_image(request: Request) -> Response:
 
 def original(request: Request) -> Response:
     """Return the file itself, to be saved."""
-    path = Path(site_of(request).library.document(request.path_params["document"], with_text=False).path)
+    path = Path(library_of(request).document(request.path_params["document"], with_text=False).path)
     name = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in path.name)
     headers = {"content-disposition": f'attachment; filename="{name}"', "content-security-policy": "sandbox"}
     if mailbox_of(path) is not None and not path.parent.is_dir():
@@ -101,9 +100,10 @@ def _blocks(path: Path, size: int) -> Iterator[bytes]:
             yield block
 
 
-def _page_of(site: Site, request: Request) -> tuple[Path, str]:
+def _page_of(request: Request) -> tuple[Path, str]:
     """Return the file of a PDF and the text of the passage to mark, empty if none is named."""
-    found, chunk = site.library.document(request.path_params["document"], with_text=False), known(request, "chunk")
+    library = library_of(request)
+    found, chunk = library.document(request.path_params["document"], with_text=False), known(request, "chunk")
     if not found.path.lower().endswith(".pdf"):
         raise MissingError("Only pages of a PDF are drawn.")
     try:
@@ -112,7 +112,7 @@ def _page_of(site: Site, request: Request) -> tuple[Path, str]:
     except OSError:
         raise MissingError(_MOVED) from None
     try:
-        passage = site.library.passage(chunk)
+        passage = library.passage(chunk)
     except MissingError:
         return Path(found.path), ""
     return Path(found.path), passage.text if passage.path == found.path else ""

@@ -5,8 +5,18 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from local_rag.errors import QuestionError
+from local_rag.serving.history import KeptOfQuestions
 from local_rag.web.conversation import view_turn
-from local_rag.web.pages.base import Site, form_of, json_response, site_of, text_field, wants_json
+from local_rag.web.pages.base import (
+    form_of,
+    history_of,
+    json_response,
+    library_of,
+    person_of,
+    site_of,
+    text_field,
+    wants_json,
+)
 
 _SHOWN = 50
 _ALL = "all"
@@ -15,19 +25,19 @@ _ALL = "all"
 def history(request: Request) -> Response:
     """List conversations, the latest first."""
     site, before = site_of(request), request.query_params.get("before")
-    with site.service.history() as kept:
+    with history_of(request) as kept:
         conversations, lasting = kept.conversations(count=_SHOWN, before=before), kept.kept
     if wants_json(request):
         return json_response({"kept": lasting, "conversations": conversations})
     more = conversations[-1].id if len(conversations) == _SHOWN else None
-    left, switched_off = site.service.history.in_file(), not site.library.settings.retention.conversations
+    switched_off = not library_of(request).settings.retention.conversations
     return site.page(
         request,
         "history.html",
         conversations=conversations,
         more=more,
         kept=lasting,
-        left=left,
+        left=_left(request),
         switched_off=switched_off,
     )
 
@@ -35,7 +45,7 @@ def history(request: Request) -> Response:
 def export(request: Request) -> Response:
     """Return a conversation as one file."""
     site, conversation = site_of(request), request.path_params["conversation"]
-    with site.service.history() as kept:
+    with history_of(request) as kept:
         turns = [view_turn(turn) for turn in kept.turns(conversation)]
     text = site.fragment("export.html", turns=turns, style=site.style())
     headers = {
@@ -53,17 +63,29 @@ async def forget(request: Request) -> Response:
     if not named:
         raise QuestionError("No conversation was named; choose one of the history.")
     if named == _ALL and not fields.get("confirmed"):
-        return await site.aside(lambda: site.page(request, "forget.html", left=site.service.history.in_file()))
-    await site.aside(lambda: _forget(site, named))
+        return await site.aside(lambda: site.page(request, "forget.html", left=_left(request)))
+    await site.aside(lambda: _forget(request, named))
     return RedirectResponse("/history", 303)
 
 
-def _forget(site: Site, conversation: str) -> None:
-    if conversation == _ALL:
-        site.service.history.forget_all()
-        return
-    with site.service.history() as kept:
-        kept.forget(conversation)
+def _forget(request: Request, conversation: str) -> None:
+    person, history = person_of(request), site_of(request).service.history
+    if conversation != _ALL:
+        with history(person.id) as kept:
+            kept.forget(conversation)
+    elif person.id:
+        history.forget_person(person.id)
+    else:
+        history.forget_all()
+
+
+def _left(request: Request) -> KeptOfQuestions:
+    """Return what is left in the file of what this person can have forgotten."""
+    history, person = site_of(request).service.history, person_of(request)
+    if not person.id:
+        return history.in_file()
+    with history(person.id) as kept:
+        return KeptOfQuestions(len(kept.conversations()))
 
 
 ROUTES = (

@@ -11,12 +11,21 @@ from starlette.routing import Route
 
 from local_rag.display import display_path, one_line, passage_as_dict
 from local_rag.errors import QuestionError
-from local_rag.library import Library
 from local_rag.records import Passage
 from local_rag.retrieval.search import Trace
-from local_rag.serving.http import unless_gone
+from local_rag.serving.http import require_role, unless_gone
 from local_rag.serving.requests import SearchRequest, require_question
-from local_rag.web.pages.base import caller_of, form_of, json_response, parse_number, site_of, wants_json
+from local_rag.serving.visible import VisibleLibrary
+from local_rag.web.pages.base import (
+    caller_of,
+    form_of,
+    json_response,
+    library_of,
+    parse_number,
+    person_of,
+    site_of,
+    wants_json,
+)
 
 VIEWS = ("all", "dense", "keyword", "lost")
 _ROWS = 150
@@ -53,16 +62,16 @@ async def inspect(request: Request) -> Response:
     empty["records"] = False
     if not text.strip():
         return await site.show(request, "inspect.html", **shared | empty)
-    asked = SearchRequest(question=text, top=max(_ROWS, site.library.settings.passages))
+    asked = SearchRequest(question=text, top=max(_ROWS, library_of(request).settings.passages))
     trace = await unless_gone(request.receive, site.service.search(asked, caller_of(request)).outcome())
     return await site.aside(lambda: _found(request, trace, shared))
 
 
 def _found(request: Request, trace: Trace, shared: Mapping[str, Any]) -> Response:
-    site, text, path = site_of(request), shared["question"], shared["path"]
-    kept = site.library.settings.passages
-    located = zip(trace.passages, site.library.locate(trace.passages), strict=True)
-    missing = why_missing(site.library, trace, path) if path.strip() else []
+    site, library, text, path = site_of(request), library_of(request), shared["question"], shared["path"]
+    kept = library.settings.passages
+    located = zip(trace.passages, library.locate(trace.passages), strict=True)
+    missing = why_missing(library, trace, path) if path.strip() else []
     rows = [
         Row(
             passage,
@@ -74,7 +83,7 @@ def _found(request: Request, trace: Trace, shared: Mapping[str, Any]) -> Respons
         for number, (passage, location) in enumerate(located, start=1)
     ]
     if wants_json(request):
-        name = site.library.place_names()
+        name = library.place_names()
         passages = [passage_as_dict(row.passage, name) | {"kept": row.kept} for row in rows]
         return json_response({"question": text, "seconds": trace.seconds, "passages": passages, "missing": missing})
     return site.page(
@@ -85,20 +94,21 @@ def _found(request: Request, trace: Trace, shared: Mapping[str, Any]) -> Respons
         seconds=trace.seconds,
         missing=missing,
         counts={view: sum(is_shown(row, view, kept) for row in rows) for view in VIEWS},
-        written=site.library.questions_file if "written" in request.query_params else "",
-        records=site.library.settings.retention.conversations,
+        written=library.questions_file if "written" in request.query_params else "",
+        records=library.settings.retention.conversations and person_of(request).may("editor"),
         stages=[name for name in ("dense", "keyword", "fused", "rerank") if any(name in row.hits for row in rows)],
     )
 
 
 async def keep(request: Request) -> Response:
     """Add a question and the passage that answers it to the library's own dataset."""
+    require_role(request.scope, "editor")
     fields = await form_of(request)
     question, chunk = str(fields.get("question", "")), parse_number(str(fields.get("chunk", "")))
     require_question(question)
     if chunk is None:
         raise QuestionError("No passage was named; choose the one that answers the question.")
-    library = site_of(request).library
+    library = library_of(request)
     await site_of(request).aside(lambda: library.record_question(question, chunk))
     return RedirectResponse(f"/inspect?{urlencode({'q': question, 'written': 1})}", 303)
 
@@ -117,7 +127,7 @@ def is_shown(row: Row, view: str, kept: int) -> bool:
     return True
 
 
-def why_missing(library: Library, trace: Trace, path: str) -> list[Missing]:
+def why_missing(library: VisibleLibrary, trace: Trace, path: str) -> list[Missing]:
     """Return the best rank in every stage of any chunk of each document whose path contains this text."""
     wanted = path.strip().casefold()
     documents = [number for name, number in library.contents().documents.items() if wanted in name.casefold()]

@@ -13,13 +13,14 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from local_rag.errors import ModelError
-from local_rag.library import Library
 from local_rag.maintenance.contents import IndexedDocument, IndexProgress
 from local_rag.maintenance.status import Status
 from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
+from local_rag.serving.http import require_role
+from local_rag.serving.visible import VisibleLibrary
 from local_rag.web.evidence import STATES
-from local_rag.web.pages.base import json_response, site_of, wants_json
+from local_rag.web.pages.base import json_response, library_of, site_of, wants_json
 from local_rag.web.pages.documents import offset
 
 _LISTED = 200  # documents on a page
@@ -92,11 +93,12 @@ class LibraryView:
     start: int
     before: int | None
     after: int | None
+    whole: bool
 
 
 def library(request: Request) -> Response:
     """Show the library."""
-    view = view_library(site_of(request).library, request.app.state.pace, start=offset(request, "from"))
+    view = view_library(library_of(request), request.app.state.pace, start=offset(request, "from"))
     if wants_json(request):
         return json_response(view)
     return site_of(request).page(request, "library.html", view=view, checkup=request.app.state.checkup.view)
@@ -105,18 +107,21 @@ def library(request: Request) -> Response:
 def progress(request: Request) -> Response:
     """Return the part of the page that shows a running index; a header says whether one is running."""
     site = site_of(request)
-    running = view_progress(site.library.index_progress(), request.app.state.pace)
+    library = library_of(request)
+    running = view_progress(library.index_progress(), request.app.state.pace if library.is_whole else None)
     return _part(site.fragment("progress.html", progress=running), running=running.running)
 
 
 async def doctor(request: Request) -> Response:
     """Begin to check machine, models and library."""
-    request.app.state.checkup.start(site_of(request).library)
+    require_role(request.scope, "owner")
+    request.app.state.checkup.start(site_of(request).service.library)
     return RedirectResponse("/library#doctor", 303)
 
 
 def doctor_findings(request: Request) -> Response:
     """Return the part of the page that shows what a check has found so far."""
+    require_role(request.scope, "owner")
     checkup = request.app.state.checkup.view
     return _part(site_of(request).fragment("checkup.html", checkup=checkup), running=bool(checkup and checkup.running))
 
@@ -144,28 +149,32 @@ ROUTES = (
 )
 
 
-def view_library(library: Library, pace: Pace, *, start: int = 0) -> LibraryView:
+def view_library(library: VisibleLibrary, pace: Pace, *, start: int = 0) -> LibraryView:
     """Gather what the page shows, with the documents from `start` on."""
     status, indexing = library.status(), library.index_progress()
     documents, skipped = library.indexed_documents(start=start, count=_LISTED)
     return LibraryView(
         status=status,
-        progress=view_progress(indexing, pace),
+        progress=view_progress(indexing, pace if library.is_whole else None),
         documents=tuple(_view_document(one, situated=indexing.situated) for one in documents),
         skipped=tuple(skipped),
         models=tuple(_models(library)),
         start=start,
         before=max(0, start - _LISTED) if start else None,
         after=start + _LISTED if start + _LISTED < status.documents else None,
+        whole=library.is_whole,
     )
 
 
-def view_progress(indexing: IndexProgress, pace: Pace) -> ProgressView:
-    """Return how far an index is: chunks are embedded first, then those that are situated wait for contexts."""
+def view_progress(indexing: IndexProgress, pace: Pace | None) -> ProgressView:
+    """Return how far an index is: chunks are embedded first, then those that are situated wait for contexts.
+
+    Without a pace, which only who sees the whole library may see, neither rate nor time left are given.
+    """
     total, stage, done = indexing.chunks, "Embedding", indexing.vectors
     if indexing.situated and done >= total:
         stage, done = "Writing contexts", indexing.contexts
-    rate = pace.rate(done) if indexing.running else None
+    rate = pace.rate(done) if indexing.running and pace else None
     return ProgressView(indexing.running, stage, done, total, rate, (total - done) / rate if rate else None)
 
 
@@ -182,7 +191,7 @@ def _view_document(one: IndexedDocument, *, situated: bool) -> DocumentView:
     return DocumentView(one.id, one.path, one.title, one.chunks, state, one.notes)
 
 
-def _models(library: Library) -> list[ModelView]:
+def _models(library: VisibleLibrary) -> list[ModelView]:
     known, found = load_registry().models, []
     for role, name in chosen(library.settings).items():
         entry: Any = known.get(name)
