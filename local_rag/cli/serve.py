@@ -54,6 +54,12 @@ class ListeningCommand(Command):
     metavar="URL",
     help="The address at which a proxy on this machine serves it, as https://notes.example.",
 )
+@click.option(
+    "--may-add",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="Let editors add documents from below this folder; they may always upload files.",
+)
 @click.option("--openai", is_flag=True, help="Answer under /v1 too, as programs for OpenAI's models expect it.")
 @click.option("--with-ask", is_flag=True, help="Let hosts of MCP have answers written, as `local-rag mcp` does.")
 @click.option("--tls-cert", type=click.Path(dir_okay=False, path_type=Path), help="Certificate, in a PEM file.")
@@ -66,6 +72,7 @@ def command(
     no_token: bool,
     allow_host: tuple[str, ...],
     public_url: str | None,
+    may_add: tuple[Path, ...],
     openai: bool,
     with_ask: bool,
     tls_cert: Path | None,
@@ -139,6 +146,7 @@ def command(
             public=public,
             tls=tls,
             interfaces=interfaces,
+            may_add=may_add,
         )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from local_rag.errors import LocalRagError
@@ -10,12 +11,15 @@ from local_rag.library import Library
 from local_rag.serving.requests import Caller
 
 
-def audit(library: Library, question: str, caller: Caller) -> None:
-    """Add a line to the audit log if the setting asks for one; raise LocalRagError if the file cannot be written."""
+def audit(library: Library, said: Mapping[str, object], caller: Caller) -> None:
+    """Add a line with what was `said` to the audit log if the setting asks for one.
+
+    Raise LocalRagError if the file cannot be written.
+    """
     if not library.settings.retention.audit:
         return
     time, client = datetime.now(UTC).isoformat(timespec="seconds"), caller.address or "command line"
-    line = {"time": time, "client": client, "route": caller.route, "question": question}
+    line = {"time": time, "client": client, "route": caller.route, **said}
     if caller.person.name:
         line["person"] = caller.person.name
     path = library.folder / AUDIT_FILE
@@ -27,6 +31,6 @@ def audit(library: Library, question: str, caller: Caller) -> None:
             os.close(descriptor)
     except OSError as error:
         raise LocalRagError(
-            f"The audit log {path} cannot be written ({error.strerror}), so no question is answered; make it writable "
+            f"The audit log {path} cannot be written ({error.strerror}), so nothing is done; make it writable "
             "or turn off the setting audit_log."
         ) from None

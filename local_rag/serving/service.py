@@ -1,8 +1,9 @@
 """A library that stays open, as the interfaces ask it: in a worker of this process, or through a running server."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 from local_rag.display import one_line
@@ -103,10 +104,14 @@ class WorkerService:
 
     def record(self, question: str, caller: Caller) -> None:
         """Write a question into the audit log if the setting asks for it."""
-        self._audit(self.worker.current_library(), question, caller)
+        self._audit(self.worker.current_library(), {"question": question}, caller)
 
-    def _audit(self, library: Library, question: str, caller: Caller) -> None:
-        audit(library, question, caller)
+    def record_change(self, change: str, paths: Sequence[Path], caller: Caller) -> None:
+        """Write who changes which documents into the audit log if the setting asks for it."""
+        self._audit(self.worker.current_library(), {"change": change, "paths": [str(path) for path in paths]}, caller)
+
+    def _audit(self, library: Library, said: Mapping[str, object], caller: Caller) -> None:
+        audit(library, said, caller)
 
     def search(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
         """Queue a search."""
@@ -120,7 +125,7 @@ class WorkerService:
         filters = request.options.filters.limited_to(caller.person.limits)
 
         def work(library: Library, job: Job[Trace]) -> Trace:
-            self._audit(library, request.question, caller)
+            self._audit(library, {"question": request.question}, caller)
             usual = library.settings.all_candidates if request.every else library.settings.passages
             return library.trace(
                 request.question,
@@ -140,7 +145,7 @@ class WorkerService:
         open_history = partial(self.history, caller.person.id)
 
         def work(library: Library, job: Job[ServedAnswer]) -> ServedAnswer:
-            self._audit(library, request.question, caller)
+            self._audit(library, {"question": request.question}, caller)
             return answer(library, job, limited, open_history, cached=self.caches_answers)
 
         return Job(work, caller.key)
@@ -173,7 +178,7 @@ class LocalService(WorkerService):
         if self.loading:
             super().wake()
 
-    def _audit(self, library: Library, question: str, caller: Caller) -> None:
+    def _audit(self, library: Library, said: Mapping[str, object], caller: Caller) -> None:
         """Write nothing: the user of this machine asks."""
 
     def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:

@@ -5,6 +5,7 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,9 +14,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from local_rag.errors import LocalRagError
+from local_rag.serving.additions import MayAdd
 from local_rag.serving.http import Interface, status_of
 from local_rag.serving.people import People
 from local_rag.serving.service import WorkerService
+from local_rag.serving.tasks import COMMAND, Tasks
 from local_rag.serving.threads import LateError
 from local_rag.serving.unix_socket import SocketServer
 from local_rag.serving.worker import LibraryWorker
@@ -23,7 +26,7 @@ from local_rag.web import own_files
 from local_rag.web.access import Access
 from local_rag.web.checkup import Check, Checkup, check_as_served
 from local_rag.web.guard import Guard, Limits
-from local_rag.web.pages import ask, documents, history, inspect, library
+from local_rag.web.pages import add, ask, documents, history, inspect, library
 from local_rag.web.pages.base import Site, aside, json_response, site_of, wants_json
 
 
@@ -39,14 +42,17 @@ def make_app(
     limits: Limits = Limits(),  # noqa: B008
     interfaces: Sequence[Interface] = (),
     check: Check = check_as_served,
+    may_add: Sequence[Path] = (),
+    maintain: Sequence[str] = COMMAND,
 ) -> Guard:
     """Return the whole application; it starts the worker and closes it at the end.
 
     `origins` are those of its pages, by default over HTTP at the `hosts`. Without `access` everyone may come in.
     `with_socket` answers the command line of the same user, `interfaces` are those beside the page, and `check` is the
-    health check.
+    health check. Documents may be added from below the folders `may_add`, by the process that `maintain` starts.
     """
     service = WorkerService(worker)
+    tasks = Tasks(worker.library.folder, maintain)
     people = People(lambda: worker.library.folder)
     added = [interface(service) for interface in interfaces]
 
@@ -63,9 +69,10 @@ def make_app(
             yield
         if socket:
             await socket.close()
+        await asyncio.to_thread(tasks.close)
         await asyncio.to_thread(worker.close)
 
-    pages = (_waiting(route) for page in (ask, documents, library, inspect, history) for route in page.ROUTES)
+    pages = (_waiting(route) for page in (ask, documents, add, library, inspect, history) for route in page.ROUTES)
     others = (route for routes, _ in added for route in routes)
     app = Starlette(
         routes=[*pages, *others, *own_files.ROUTES],
@@ -73,6 +80,7 @@ def make_app(
         lifespan=life,
     )
     app.state.site, app.state.pace, app.state.checkup = Site(service, port=port), library.Pace(), Checkup(check)
+    app.state.changes = add.Changes(tasks, MayAdd(may_add))
     app.state.drawing = asyncio.Semaphore(documents.DRAWN_AT_ONCE)
     return Guard(
         app,

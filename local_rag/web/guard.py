@@ -18,6 +18,7 @@ from local_rag.offline import is_loopback
 from local_rag.records import Filters, Person
 from local_rag.serving.http import LateBodyError, TooLargeError, client_of, set_person
 from local_rag.serving.requests import client_key
+from local_rag.serving.uploads import MOST_BYTES
 from local_rag.web.access import Access, Buckets, People
 
 POLICY = (
@@ -50,8 +51,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 class Limits:
     """How much one client may send: bytes of a body, requests per second and at once.
 
-    The body of a chat completion, which holds the whole `conversation`, may be longer. A body must arrive within
-    `body_seconds`.
+    The body of a chat completion, which holds the whole `conversation`, may be longer, and so may an `upload` of files.
+    A body must arrive within `body_seconds`, an upload within `upload_seconds`.
     """
 
     body: int = 64 * 1024
@@ -60,6 +61,8 @@ class Limits:
     rate: float = 100.0
     burst: float = 300.0
     body_seconds: float = 20.0
+    upload: int = MOST_BYTES
+    upload_seconds: float = 900.0
 
 
 class Guard:
@@ -101,8 +104,9 @@ class Guard:
                 message["headers"] = kept + [(name, value) for name, value in added if name not in present]
             await send(message)
 
-        received, most, whole, ends = 0, self._most(scope), False, asyncio.get_running_loop().time()
-        ends += self._limits.body_seconds
+        headers = _headers(scope)
+        received, most, whole, ends = 0, self._most(scope, headers), False, asyncio.get_running_loop().time()
+        ends += self._limits.upload_seconds if _is_upload(scope, headers) else self._limits.body_seconds
 
         async def receiving() -> Message:
             nonlocal received, whole
@@ -116,7 +120,6 @@ class Guard:
                 raise TooLargeError(f"The request is larger than {most:,} bytes.")
             return message
 
-        headers = _headers(scope)
         if self._behind_proxy and is_loopback(client_of(scope)):
             scope["client"] = _forwarded(headers) or scope.get("client")
         scope["local_rag"] = Visit(self._access, client_key(client_of(scope)), headers)
@@ -124,8 +127,10 @@ class Guard:
         response = self._refusal(scope, headers) or await self._unknown(scope, headers)
         await (response or self._app)(scope, receiving, sending)
 
-    def _most(self, scope: Scope) -> int:
+    def _most(self, scope: Scope, headers: Mapping[str, list[str]]) -> int:
         """Return the most bytes that a body may have."""
+        if _is_upload(scope, headers):
+            return self._limits.upload
         return self._limits.conversation if scope["path"].startswith(_PROGRAMS) else self._limits.body
 
     def _refusal(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
@@ -144,7 +149,7 @@ class Guard:
         """Refuse a request whose address or declared body is too large."""
         if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > self._limits.target:
             return _refuse(scope, HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
-        lengths, most = headers.get("content-length", ["0"]), self._most(scope)
+        lengths, most = headers.get("content-length", ["0"]), self._most(scope, headers)
         if not lengths[0].isascii() or not lengths[0].isdigit() or int(lengths[0][:20]) > most:
             reason = f"The request is larger than {most:,} bytes."
             return _refuse(scope, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
@@ -216,6 +221,12 @@ class Visit:
     def log_out(self, response: Response) -> None:
         """End the session of the client."""
         self._access.log_out(self._headers, response)
+
+
+def _is_upload(scope: Scope, headers: Mapping[str, list[str]]) -> bool:
+    """Return whether a request sends files; whoever may not add any is refused before its body is read."""
+    is_form = headers.get("content-type", [""])[0].startswith("multipart/form-data")
+    return is_form and scope["path"] == "/library/add"
 
 
 def _is_link(scope: Scope, headers: Mapping[str, list[str]]) -> bool:

@@ -89,10 +89,12 @@ def serve(
     public: PublicUrl | None = None,
     tls: Tls | None = None,
     interfaces: Sequence[Interface] = (),
+    may_add: Sequence[Path] = (),
 ) -> None:
     """Answer on a listening socket until Ctrl-C; `interfaces` are those beside the page.
 
-    With an `invitation` one browser comes in without the token. `public` is the address of a proxy.
+    With an `invitation` one browser comes in without the token. `public` is the address of a proxy. Documents may be
+    added from below the folders `may_add`.
     """
     port = int(listener.getsockname()[1])
     hosts, scheme = allowed_hosts(host, port, allowed), "https" if tls else "http"
@@ -107,6 +109,7 @@ def serve(
         port=port,
         with_socket=True,
         interfaces=interfaces,
+        may_add=may_add,
     )
     options: dict[str, Any] = {"ssl_certfile": tls.certificate, "ssl_keyfile": tls.key} if tls else {}
     config = server_config(app, Connections(most=most_connections()), **options)

@@ -16,6 +16,7 @@ from local_rag.library import Library, Parts
 from local_rag.llama.generator import Request, Token
 from local_rag.serving.http import Interface
 from local_rag.serving.question_vectors import open_library
+from local_rag.serving.tasks import COMMAND
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web.access import Access
 from local_rag.web.app import make_app
@@ -83,6 +84,8 @@ def client(
     token: str = "",
     limits: Limits | None = None,
     interfaces: Sequence[Interface] = (),
+    may_add: Sequence[Path] = (),
+    maintain: Sequence[str] = COMMAND,
     **settings: Any,
 ) -> Iterator[TestClient]:
     """Start the application over ASGI, wait until it is ready, and yield a client for it."""
@@ -92,6 +95,8 @@ def client(
         access=Access(token),
         limits=limits or Limits(),
         interfaces=interfaces,
+        may_add=may_add,
+        maintain=maintain,
     )
     with TestClient(app, base_url=ADDRESS, follow_redirects=False) as opened:
         wait_until(lambda: opened.get("/healthz").json()["ready"])

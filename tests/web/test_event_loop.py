@@ -26,7 +26,7 @@ from local_rag.openai.endpoint import chat_interface
 from local_rag.store.database import StoredDocument
 from local_rag.web import own_files
 from local_rag.web.app import make_app
-from local_rag.web.pages import ask, history, inspect, library
+from local_rag.web.pages import add, ask, history, inspect, library
 from local_rag.web.pages import documents as documents_page
 from tests.support import served
 from tests.support.served import QUESTION
@@ -88,6 +88,8 @@ def serving(folder: Path, **parts: object) -> Iterator[tuple[str, int]]:
         hosts=allowed,
         interfaces=[partial(http_interface, with_ask=True), chat_interface],
         check=check,
+        may_add=[folder.parent],
+        maintain=[sys.executable, "-c", ""],
     )
     before = set(threading.enumerate())
     with served.server(app) as address:
@@ -136,6 +138,13 @@ REQUESTS: list[tuple[str, str, str, dict[str, str]]] = [
     ("GET", "/library/progress", "", {}),
     ("POST", "/library/doctor", "", FORM),
     ("GET", "/library/doctor", "", {}),
+    ("GET", "/library/add", "", {}),
+    ("POST", "/library/add", "path=/nowhere", FORM),
+    ("POST", "/library/index", "", FORM),
+    ("GET", "/library/task", "", {}),
+    ("POST", "/library/watch", "on=1", FORM),
+    ("POST", "/library/stop", "", FORM),
+    ("POST", "/library/remove", "document=1&confirmed=1", FORM),
     ("GET", "/healthz", "", {}),
     ("GET", "/inspect?q=boat&path=boat", "", {}),
     ("POST", "/inspect/question", urlencode({"question": "When?", "chunk": 1}), FORM),
@@ -208,7 +217,7 @@ def test_no_route_does_anything_in_the_event_loop_but_wait(
     assert max(slow, default=0.0) < SLEEP / 2, caplog.text
     assert waited < SLEEP / 2
     reached = {(method, target.partition("?")[0]) for method, target, _, _ in asked}
-    for page in (ask, documents_page, library, inspect, history, own_files):
+    for page in (add, ask, documents_page, library, inspect, history, own_files):
         for route in page.ROUTES:
             matching = [
                 one for one in reached if route.path_regex.fullmatch(one[1]) and one[0] in (route.methods or ())

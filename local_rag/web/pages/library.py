@@ -20,6 +20,7 @@ from local_rag.models.registry import load_registry, resolve
 from local_rag.serving.http import require_role
 from local_rag.serving.visible import VisibleLibrary
 from local_rag.web.evidence import STATES
+from local_rag.web.pages.add import may_change, task_of
 from local_rag.web.pages.base import json_response, library_of, site_of, wants_json
 from local_rag.web.pages.documents import offset
 
@@ -101,7 +102,8 @@ def library(request: Request) -> Response:
     view = view_library(library_of(request), request.app.state.pace, start=offset(request, "from"))
     if wants_json(request):
         return json_response(view)
-    return site_of(request).page(request, "library.html", view=view, checkup=request.app.state.checkup.view)
+    changing = {"may_change": may_change(request), "task": task_of(request)}
+    return site_of(request).page(request, "library.html", view=view, checkup=request.app.state.checkup.view, **changing)
 
 
 def progress(request: Request) -> Response:

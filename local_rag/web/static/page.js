@@ -176,8 +176,22 @@ async function watch(section, address, idle) {
   }
 }
 
+// Files that are dropped anywhere on the form are chosen; the button still sends them.
+function watchDrop(form, files) {
+  for (const name of ["dragover", "dragleave", "drop"]) {
+    form.addEventListener(name, (event) => {
+      event.preventDefault();
+      form.classList.toggle("over", name === "dragover");
+      if (name === "drop" && event.dataTransfer.files.length) files.files = event.dataTransfer.files;
+    });
+  }
+}
+
 if (at("ask")) watchForm(at("ask"));
 watchCitations();
+const task = document.querySelector("section.task"), upload = at("upload");
+if (task) watch(task, "/library/task", false);
+if (upload) watchDrop(upload, at("files"));
 const progress = document.querySelector("section.progress"), checkup = document.querySelector("section.checkup");
 if (progress) watch(progress, "/library/progress", true);
 if (checkup) watch(checkup, "/library/doctor", false);
