@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+import signal
 import socket
 import stat
 import subprocess
@@ -61,6 +62,7 @@ class ListeningCommand(Command):
     help="Let editors add documents from below this folder; they may always upload files.",
 )
 @click.option("--openai", is_flag=True, help="Answer under /v1 too, as programs for OpenAI's models expect it.")
+@click.option("--log-requests", is_flag=True, help="Print a line of JSON for each request to stderr.")
 @click.option("--with-ask", is_flag=True, help="Let hosts of MCP have answers written, as `local-rag mcp` does.")
 @click.option("--tls-cert", type=click.Path(dir_okay=False, path_type=Path), help="Certificate, in a PEM file.")
 @click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its key, in a PEM file.")
@@ -74,6 +76,7 @@ def command(
     public_url: str | None,
     may_add: tuple[Path, ...],
     openai: bool,
+    log_requests: bool,
     with_ask: bool,
     tls_cert: Path | None,
     tls_key: Path | None,
@@ -129,6 +132,7 @@ def command(
             browser = [sys.executable, "-m", "webbrowser", page]
             subprocess.Popen(browser, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         if has_own_process(click.get_current_context()):
+            signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))  # once the server has ended
             close(allowed_network(library))
         click.echo(f"Answering on {address}")
         if token and not given:
@@ -147,7 +151,12 @@ def command(
             tls=tls,
             interfaces=interfaces,
             may_add=may_add,
+            log=_print_line if log_requests else None,
         )
+
+
+def _print_line(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _require_no_others(library: Path, *, beyond: bool) -> None:

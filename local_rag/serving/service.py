@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from local_rag.display import one_line
 from local_rag.files import DEFAULT_FOLDER
@@ -16,10 +16,13 @@ from local_rag.serving.answers import answer
 from local_rag.serving.audit import audit
 from local_rag.serving.history import Conversations
 from local_rag.serving.job import Job
+from local_rag.serving.metrics import Metrics
 from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, SearchRequest, ServedAnswer
 from local_rag.serving.threads import Threads
 from local_rag.serving.visible import VisibleLibrary
 from local_rag.serving.worker import LibraryWorker
+
+T = TypeVar("T")
 
 # Sends a request to a running server of the library and returns its reply, None if there is none; gets each event, and
 # leaves the server once the last function says so.
@@ -70,7 +73,7 @@ class WorkerService:
     patience = 10.0
 
     def __init__(self, worker: LibraryWorker) -> None:
-        self.worker, self.aside = worker, Threads()
+        self.worker, self.aside, self.metrics = worker, Threads(), Metrics()
         self.history = Conversations(lambda: worker.library)
 
     @property
@@ -115,11 +118,16 @@ class WorkerService:
 
     def search(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
         """Queue a search."""
-        return self.worker.submit(self._search_job(request, caller))
+        return self._submit(self._search_job(request, caller))
 
     def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
         """Queue a question."""
-        return self.worker.submit(self._ask_job(request, caller))
+        return self._submit(self._ask_job(request, caller))
+
+    def _submit(self, job: Job[T]) -> Job[T]:
+        self.worker.submit(job)
+        self.metrics.watch(job)
+        return job
 
     def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
         filters = request.options.filters.limited_to(caller.person.limits)

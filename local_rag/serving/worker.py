@@ -54,6 +54,11 @@ class LibraryWorker:
         return self._library if self._settings_stamp() == self._stamp else self._open_library()
 
     @property
+    def waiting(self) -> int:
+        """How many jobs wait."""
+        return len(self._waiting)
+
+    @property
     def loading(self) -> bool:
         """Whether a job would wait for models that are still to be loaded."""
         return (self._loading or not self.loaded) and not self.problem

@@ -24,10 +24,14 @@ from local_rag.serving.unix_socket import SocketServer
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web import own_files
 from local_rag.web.access import Access
+from local_rag.web.access_log import Log, as_line
 from local_rag.web.checkup import Check, Checkup, check_as_served
-from local_rag.web.guard import Guard, Limits
-from local_rag.web.pages import add, ask, documents, history, inspect, library
+from local_rag.web.guard import Guard, Limits, Scope
+from local_rag.web.pages import add, ask, documents, history, inspect, library, operations
 from local_rag.web.pages.base import Site, aside, json_response, site_of, wants_json
+
+_PAGES = (ask, documents, add, operations, library, inspect, history)
+_METHODS = ("GET", "HEAD", "POST")
 
 
 def make_app(
@@ -44,17 +48,25 @@ def make_app(
     check: Check = check_as_served,
     may_add: Sequence[Path] = (),
     maintain: Sequence[str] = COMMAND,
+    log: Log | None = None,
 ) -> Guard:
     """Return the whole application; it starts the worker and closes it at the end.
 
     `origins` are those of its pages, by default over HTTP at the `hosts`. Without `access` everyone may come in.
     `with_socket` answers the command line of the same user, `interfaces` are those beside the page, and `check` is the
-    health check. Documents may be added from below the folders `may_add`, by the process that `maintain` starts.
+    health check. Documents may be added from below the folders `may_add`, by the process that `maintain` starts. Each
+    request is a line of the `log`.
     """
     service = WorkerService(worker)
     tasks = Tasks(worker.library.folder, maintain)
     people = People(lambda: worker.library.folder)
     added = [interface(service) for interface in interfaces]
+
+    def told(scope: Scope, status: int, seconds: float) -> None:
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        service.metrics.count("local_rag_requests_total", method=method, status=str(status))
+        if log:
+            log(as_line(scope, status, seconds))
 
     @asynccontextmanager
     async def life(_app: Starlette) -> AsyncIterator[None]:
@@ -72,7 +84,11 @@ def make_app(
         await asyncio.to_thread(tasks.close)
         await asyncio.to_thread(worker.close)
 
-    pages = (_waiting(route) for page in (ask, documents, add, library, inspect, history) for route in page.ROUTES)
+    pages = (
+        _waiting(route)
+        for page in (ask, documents, add, operations, library, inspect, history)
+        for route in page.ROUTES
+    )
     others = (route for routes, _ in added for route in routes)
     app = Starlette(
         routes=[*pages, *others, *own_files.ROUTES],
@@ -90,6 +106,7 @@ def make_app(
         people=lambda: service.aside(people.now),
         behind_proxy=behind_proxy,
         limits=limits,
+        told=told,
     )
 
 

@@ -5,6 +5,7 @@ import html
 import ipaddress
 import json
 import re
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -45,6 +46,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Told = Callable[[Scope, int, float], None]  # of a request: its scope, the status, and the seconds until then
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Guard:
 
     `hosts` are the values of the header Host that are allowed, in lower case with their ports. A browser names the site
     of the page that sends a request as Origin, which must be one of `origins`; every route refuses other sites. With
-    `behind_proxy`, a proxy on this machine tells the address of the client.
+    `behind_proxy`, a proxy on this machine tells the address of the client. Each response is `told`.
     """
 
     def __init__(
@@ -83,7 +85,9 @@ class Guard:
         people: Callable[[], Awaitable[People]],
         behind_proxy: bool = False,
         limits: Limits = Limits(),
+        told: Told = lambda _scope, _status, _seconds: None,
     ) -> None:
+        self._told = told
         self._app, self._hosts, self._origins, self._people = app, frozenset(hosts), frozenset(origins), people
         self._access, self._behind_proxy, self._limits = access, behind_proxy, limits
         self._requests = Buckets(limits.rate, limits.burst)
@@ -96,8 +100,11 @@ class Guard:
         if scope["type"] != "http":
             return
 
+        began = time.monotonic()
+
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
+                self._told(scope, message["status"], time.monotonic() - began)
                 kept = [(name, value) for name, value in message.get("headers", ())]
                 present = {name.lower() for name, _ in kept}
                 added = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]

@@ -17,6 +17,7 @@ from local_rag.offline import is_loopback
 from local_rag.serving.http import Interface
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web.access import Access
+from local_rag.web.access_log import Log
 from local_rag.web.app import make_app
 from local_rag.web.connections import Connection, Connections, most_connections
 
@@ -90,11 +91,12 @@ def serve(
     tls: Tls | None = None,
     interfaces: Sequence[Interface] = (),
     may_add: Sequence[Path] = (),
+    log: Log | None = None,
 ) -> None:
     """Answer on a listening socket until Ctrl-C; `interfaces` are those beside the page.
 
     With an `invitation` one browser comes in without the token. `public` is the address of a proxy. Documents may be
-    added from below the folders `may_add`.
+    added from below the folders `may_add`. Each request is a line of the `log`.
     """
     port = int(listener.getsockname()[1])
     hosts, scheme = allowed_hosts(host, port, allowed), "https" if tls else "http"
@@ -110,6 +112,7 @@ def serve(
         with_socket=True,
         interfaces=interfaces,
         may_add=may_add,
+        log=log,
     )
     options: dict[str, Any] = {"ssl_certfile": tls.certificate, "ssl_keyfile": tls.key} if tls else {}
     config = server_config(app, Connections(most=most_connections()), **options)

@@ -86,6 +86,19 @@ def test_it_answers_sealed_and_ends_with_ctrl_c(documents: Path, tmp_path: Path)
         assert "Traceback" not in process.stderr.read()
 
 
+@pytest.mark.slow
+def test_a_service_manager_ends_it_cleanly(documents: Path, tmp_path: Path) -> None:
+    index(documents, tmp_path / "lib")
+    with serving(tmp_path / "lib", "--log-requests", XDG_RUNTIME_DIR=str(tmp_path)) as (address, process):
+        wait_until(lambda: answers(address), 120)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        told = process.stderr.read()
+        assert "Traceback" not in told
+        assert '"path": "/healthz", "status": 200' in told
+
+
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
     """A certificate of this test's own making for this machine, and its key."""

@@ -102,8 +102,14 @@ def library(request: Request) -> Response:
     view = view_library(library_of(request), request.app.state.pace, start=offset(request, "from"))
     if wants_json(request):
         return json_response(view)
-    changing = {"may_change": may_change(request), "task": task_of(request)}
-    return site_of(request).page(request, "library.html", view=view, checkup=request.app.state.checkup.view, **changing)
+    return site_of(request).page(
+        request,
+        "library.html",
+        view=view,
+        checkup=request.app.state.checkup.view,
+        may_change=may_change(request),
+        task=task_of(request),
+    )
 
 
 def progress(request: Request) -> Response:
