@@ -13,10 +13,13 @@ import pytest
 from markdown_it import MarkdownIt
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
 
 from local_rag.errors import BusyError
 from local_rag.library import Library
 from local_rag.openai.endpoint import IGNORED_HEADER, chat_interface
+from local_rag.records import HOST
+from local_rag.serving.http import set_person
 from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import WorkerService
@@ -167,7 +170,13 @@ def test_where_too_many_wait_a_client_is_told_to_come_again(folder: Path, stream
             raise BusyError("Too many questions are waiting.")
 
     service = BusyService(LibraryWorker(lambda: Library(folder)))
-    with TestClient(Starlette(routes=chat_interface(service)[0])) as busy:
+    app = Starlette(routes=chat_interface(service)[0])
+
+    async def known(scope: Scope, receive: Receive, send: Send) -> None:
+        set_person(scope, HOST)
+        await app(scope, receive, send)
+
+    with TestClient(known) as busy:
         refused = ask(busy, USER, stream=streams)
     assert (refused.status_code, refused.json()["error"]["message"]) == (429, "Too many questions are waiting.")
 
