@@ -22,6 +22,7 @@ from local_rag.models.registry import resolve
 from local_rag.records import Progress, Role
 from local_rag.store.database import Store
 from local_rag.store.inspection import count_rows
+from local_rag.store.published import note_publish
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeEmbedder
 
@@ -170,7 +171,10 @@ def made_with(name: str, value: object) -> None:
     live = Generations(Path("lib")).live()
     assert live
     fingerprint = {**live.manifest["fingerprint"], name: value}
-    write_manifest(live.folder, {**live.manifest, "fingerprint": fingerprint, "content": f"with {name} {value}"})
+    manifest = {**live.manifest, "fingerprint": fingerprint, "content": f"with {name} {value}"}
+    with closing(Store(Path("lib"), write=True)) as store:
+        note_publish(store, Generations(Path("lib")), manifest)
+    write_manifest(live.folder, manifest)
 
 
 # Which questions are refused.
