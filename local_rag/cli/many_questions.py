@@ -33,6 +33,8 @@ def ask_questions(
     questions = read_questions(path)
     answers: AnswerFile | PrintedAnswers = AnswerFile(output) if output else PrintedAnswers(as_json=as_json)
     waiting = [question for question in questions if question not in answers.outcomes]
+    if answered := len(questions) - len(waiting):
+        click.echo(f"{answered} of {len(questions)} questions are answered already.", err=True)
     failed = dict[str, str]()
     try:
         _answer_all(waiting, answers, failed, library, options, settings)
@@ -70,7 +72,8 @@ def _answer_all(
                 answers.add(replace(ask(question), question=question))
             except QuestionError as error:
                 failed[question] = str(error)
-        progress(Progress("answer", len(waiting), len(waiting)))
+        if waiting:
+            progress(Progress("answer", len(waiting), len(waiting)))
 
 
 def _asker(

@@ -162,11 +162,13 @@ def test_ctrl_c_keeps_what_is_done_and_the_next_run_goes_on(written: str, indexe
     again = run("ask", "--questions", str(questions), "--output", written, parts=parts)
     assert again.stdout.startswith("3 questions: 1 answered, 1 quoted, 1 refused.")
     assert not any(BOAT in prompt or LEAVE in prompt for prompt in generator.prompts), "asked again"
+    assert "2 of 3 questions are answered already." in again.stderr
     after = read_answers(Path(written))
     assert after[:2] == before
     assert after[2]["question"] == ZEBRAS
     content = Path(written).read_bytes()
-    run("ask", "--questions", str(questions), "--output", written, parts=parts)
+    last = run("ask", "--questions", str(questions), "--output", written, parts=parts)
+    assert last.stderr == "3 of 3 questions are answered already.\n"
     assert Path(written).read_bytes() == content, "nothing was left to answer"
 
 
