@@ -360,8 +360,8 @@ def _answering(name: str, counts: Mapping[str, Any]) -> str:
     return (
         f"{name}: of {counts['answerable']} questions that the documents answer, {counts['right']} were answered "
         f"right, {counts['wrong']} wrong, for {counts['quoted']} the documents were quoted (with the answer in "
-        f"{counts['quoted_right']}); of {counts['unanswerable']} that they do not answer, "
-        f"{counts['stated_unanswerable']} were answered"
+        f"{counts['quoted_right']}); answers were given to {counts['stated_unanswerable']} of "
+        f"{counts['unanswerable']} that they do not answer"
     )
 
 
