@@ -20,7 +20,8 @@ from typing import Any
 from local_rag.display import printable
 from local_rag.errors import ReadError
 from local_rag.indexing.vectors import default_chunk_tokens
-from local_rag.models.registry import TOKENIZER_FILE, resolve
+from local_rag.models.embedder import TOKENIZER_FILE
+from local_rag.models.registry import resolve
 from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.read import read
 from local_rag.reading.split import Splitting
@@ -86,8 +87,8 @@ def split_again(found: ReadFile, splitting: Splitting) -> tuple[float, str]:
     chunks = splitting.split(found.document)
     seconds = time.process_time() - started
     wrong = any(chunk.text != found.document.text[chunk.start : chunk.end] for chunk in chunks)
-    # The document comes without its headings and tables, at which chunks are cut.
-    shaped = any(chunk.headings or chunk.table_header for chunk in found.chunks)
+    # The document comes without its headings and tables, at which chunks are cut: those of sheets show in no chunk.
+    shaped = not found.document.is_source or any(chunk.headings or chunk.table_header for chunk in found.chunks)
     places = [[(chunk.start, chunk.end) for chunk in some] for some in (chunks, found.chunks)]
     differs = not shaped and places[0] != places[1]
     return seconds, "wrong chunks" if wrong else "different chunks the second time" if differs else ""

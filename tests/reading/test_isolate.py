@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import ReadError
+from local_rag.offline import can_filter
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.split import Splitting
 
@@ -114,3 +115,15 @@ def test_a_reader_that_stops_without_computing_is_ended_and_the_next_file_is_rea
         with pytest.raises(ReadError, match="stops for 5 seconds while it is read"):
             reader.read(tmp_path / "good.txt")
         assert len(reader.read(tmp_path / "good.txt").chunks) == 1
+
+
+@pytest.mark.skipif(not can_filter(), reason="needs Linux's filter of system calls")
+def test_the_reader_has_no_network_and_no_keys(
+    tmp_path: Path, splitting: Splitting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RAG_QDRANT_KEY", "secret")
+    (tmp_path / "good.txt").write_text("text")
+    with IsolatedReader(splitting) as reader:
+        reader.read(tmp_path / "good.txt")
+        assert "Seccomp:\t2" in Path(f"/proc/{reader.pid}/status").read_text()
+        assert b"secret" not in Path(f"/proc/{reader.pid}/environ").read_bytes()
