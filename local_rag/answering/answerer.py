@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.gate import Signals, probability
+from local_rag.answering.phrases import translated
 from local_rag.answering.prompt import (
     MAX_ANSWER_TOKENS,
     MOST_SENTENCES,
@@ -185,10 +186,12 @@ class Answerer:
         sources = draft.sources if draft else ()
         quotes: Sequence[Quote] = ()
         support: tuple[SentenceSupport, ...] = ()
-        text = REFUSAL
+        text = translated(REFUSAL, question)
         if draft and outcome == "quoted":
             quotes = quote_best(draft.sentences, sources)
-            text = "\n".join([NOT_SURE, *(f"- {unwrapped(one.text)} [{one.citation}]" for one in quotes)])
+            text = "\n".join(
+                [translated(NOT_SURE, question), *(f"- {unwrapped(one.text)} [{one.citation}]" for one in quotes)]
+            )
         elif draft and outcome == "answered":
             supported = [one for one in draft.sentences if one.is_supported] or draft.sentences
             given = [one for one in supported if not one.missing] or supported

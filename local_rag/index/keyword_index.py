@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.index.languages import ENGLISH, FUNCTION_WORDS, language_of
 from local_rag.index.postings import Inverted, Postings
 from local_rag.index.ranking import best_rows, contenders
 from local_rag.index.scoring import (
@@ -24,7 +25,7 @@ from local_rag.index.scoring import (
 )
 
 # Part of the key of every index: raise it when the code below makes other tokens of the same text.
-TOKENS_VERSION = 4
+TOKENS_VERSION = 5
 
 # `getUserName` -> get User Name, `HTTPServer2` -> HTTP Server 2, `snake_case` -> snake case
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
@@ -40,19 +41,43 @@ _STOP_WORDS = frozenset(
 
 
 @functools.cache
-def _stemmer() -> Any:
+def _stemmer(language: str) -> Any:
     import Stemmer
 
-    return Stemmer.Stemmer("english")
+    return Stemmer.Stemmer(language if language in Stemmer.algorithms() else ENGLISH)
 
 
-def keyword_tokens(text: str) -> list[str]:
+def keyword_tokens(text: str, language: str = ENGLISH) -> list[str]:
     """Return the tokens of a text: stems, identifiers and their parts, and bigrams of scripts without spaces."""
+    stems: list[str] = _stemmer(language).stemWords(_content_words(text, language))
+    return stems
+
+
+def document_tokens(texts: Sequence[str]) -> list[list[str]]:
+    """Return the tokens of each text of a document, stemmed in the language of all of them."""
+    language = language_of("\n".join(texts))
+    return [keyword_tokens(text, language) for text in texts]
+
+
+def question_terms(question: str) -> list[str]:
+    """Return the tokens of a question; one in another language than English is also stemmed as English.
+
+    So it finds documents of its language, and names in all others.
+    """
+    language = language_of(question)
+    terms = keyword_tokens(question, language)
+    if language == ENGLISH:
+        return terms
+    also = dict.fromkeys(_stemmer(ENGLISH).stemWords(_content_words(question, language)))
+    return terms + [term for term in also if term not in set(terms)]
+
+
+def _content_words(text: str, language: str) -> list[str]:
+    """Return the words of a text without stop words."""
     # Joiners and non-joiners change the appearance of a word only.
     text = unicodedata.normalize("NFKC", text).replace("\u200c", "").replace("\u200d", "")
-    words = [token for token in _words(text) if token not in _STOP_WORDS]
-    stems: list[str] = _stemmer().stemWords(words)
-    return stems
+    stop_words = _STOP_WORDS if language == ENGLISH else FUNCTION_WORDS.get(language, frozenset())
+    return [token for token in _words(text) if token not in stop_words]
 
 
 @functools.cache

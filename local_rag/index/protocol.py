@@ -125,7 +125,7 @@ class Index(Protocol):
         *,
         documents: bool = False,
     ) -> list[tuple[int, float]]:
-        """Return the best chunk ids with their BM25 scores for terms of `keyword_tokens`, only those `allowed`.
+        """Return the best chunk ids with their BM25 scores for terms of `question_terms`, only those `allowed`.
 
         A term counts as often as it occurs, times its weight if there are `weights`. With `documents`, rows that stand
         for whole documents are found too.

@@ -2,7 +2,6 @@
 
 import re
 
-from local_rag.answering.answerer import NOT_SURE
 from local_rag.display import Name, found_headline, one_line, printable, times
 from local_rag.records import Answer, Found, Passage
 
@@ -23,7 +22,7 @@ def answer_as_markdown(answer: Answer, name: Name = str) -> str:
             "\n".join(f"> {line}  " for line in f"{text} [{quote.citation}]".splitlines())
             for quote, text in zip(answer.quotes, quoted, strict=True)
         ]
-        text = "\n\n".join([NOT_SURE, *lines])
+        text = "\n\n".join([answer.text.partition("\n")[0], *lines])
     elif answer.found:
         text = _listed(answer.found)
     return text + _sources(answer, name)

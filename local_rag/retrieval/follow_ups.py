@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local_rag.index.keyword_index import keyword_tokens
+from local_rag.index.keyword_index import question_terms
 from local_rag.models.embedder import Embedder
 
 
@@ -36,13 +36,13 @@ def follow_up_query(
 
     Of the `earlier` questions, oldest first, the first and the last count. The weights are None if none counts.
     """
-    vector, terms = embedder.embed_query(question), keyword_tokens(question)
+    vector, terms = embedder.embed_query(question), question_terms(question)
     if not earlier:
         return vector, terms, None
     before = embedder.embed_query(earlier[-1])
     if float(vector @ before) < tuning.new_subject_below:
         return vector, terms, None
     vector = vector + tuning.vector * before
-    recalled = [term for text in dict.fromkeys((earlier[-1], earlier[0])) for term in keyword_tokens(text)]
+    recalled = [term for text in dict.fromkeys((earlier[-1], earlier[0])) for term in question_terms(text)]
     weights = [1.0] * len(terms) + [tuning.terms] * len(recalled)
     return vector / np.linalg.norm(vector), terms + recalled, weights

@@ -2,7 +2,7 @@
 
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
-from local_rag.index.keyword_index import keyword_tokens
+from local_rag.index.keyword_index import question_terms
 from local_rag.index.protocol import Index, PassageStore
 from local_rag.records import EVERYTHING, ContextMode, Filters, Hit, Passage
 from local_rag.retrieval.filters import Filtering
@@ -17,7 +17,7 @@ def search_keywords(
     if not is_utf8(question):
         raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
     mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "llm")
-    terms, allowed = keyword_tokens(question), Filtering(passages).allowed(filters)
+    terms, allowed = question_terms(question), Filtering(passages).allowed(filters)
     ranking = index.keywords(terms, top, allowed, documents=asks_for_documents(question))
     stored = passages.chunks_by_id([chunk for chunk, _ in ranking])
     return [

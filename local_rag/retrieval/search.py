@@ -5,8 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
+import numpy as np
+
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
+from local_rag.index.keyword_index import keyword_tokens
+from local_rag.index.languages import ENGLISH, language_of
 from local_rag.index.protocol import Allowed, Index, PassageStore
 from local_rag.models.embedder import Embedder
 from local_rag.models.reranker import Reranker, reranked_text
@@ -130,7 +134,10 @@ class Searcher:
         watch.lap("keyword")
         check()
         rankings = {name: [chunk for chunk, _ in ranking] for name, ranking in lists.items()}
-        weights = {"dense": settings.dense_weight, "keyword": settings.keyword_weight}
+        weights = {
+            "dense": settings.dense_weight,
+            "keyword": settings.keyword_weight * self._share_known(question, allowed),
+        }
         lists["fused"] = reciprocal_rank_fusion(rankings, k=settings.rrf_k, weights=weights)
         watch.lap("fuse")
         rankings["fused"] = [chunk for chunk, _ in lists["fused"]]
@@ -165,6 +172,17 @@ class Searcher:
         assert self.reranker is not None, "there is a reranker where relevant_from is known"
         found = (found_passage(chunk, 0.0, (), self._mode) for chunk in chunks)
         return self.reranker.score(question, [self._reranked_text(passage) for passage in found])
+
+    def _share_known(self, question: str, allowed: np.ndarray | None) -> float:
+        """Return the share of a question's words that the documents have, 1 for a question in English.
+
+        Asked in another language than theirs, keywords find little but names, and only vectors find the rest.
+        """
+        if (language := language_of(question)) == ENGLISH:
+            return 1.0
+        terms = set(keyword_tokens(question, language))
+        known = sum(bool(self.index.keywords([term], 1, allowed)) for term in terms)
+        return known / len(terms) if terms else 1.0
 
     def _reranked_text(self, passage: Passage) -> str:
         """Return what the reranker reads of a passage: with `auto`, not the sentence, which only vectors know."""

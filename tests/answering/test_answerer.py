@@ -99,6 +99,13 @@ def test_where_no_source_has_a_word_of_the_question_it_is_refused() -> None:
     assert answer.closest == answer.read[:3]
 
 
+def test_a_refusal_and_a_doubt_are_told_in_the_language_of_the_question() -> None:
+    refused = ask(says("Erfunden."), "Rye.", question="Wie lang ist ein Kamel?")
+    assert refused.text == "Die Dokumente beantworten diese Frage nicht."
+    quoted = ask(says("It leaves at seven.", right=False), BOAT, question="Wann fährt the boat ab, und wie oft?")
+    assert quoted.text.startswith("Nicht sicher. Das sagen die Dokumente:\n- The boat")
+
+
 def test_without_sources_the_model_is_not_asked() -> None:
     generator = says("Invented.")
     answer = ask(generator)

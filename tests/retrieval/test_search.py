@@ -248,3 +248,21 @@ def test_a_reranker_reads_title_context_and_text() -> None:
     (found,) = searcher((3,), ()).trace("when", top=1).passages
     assert reranked_text(found) == "Title\nTerms 3.\nContext 3.\nxxx"
     assert reranked_text(passages("alone")[0]) == "alone"
+
+
+class KnowsSome(FakeIndex):
+    """An index whose documents have only one of the words of a question."""
+
+    def keywords(self, terms: Sequence[str], top: int, *rest: Any, **options: Any) -> list[tuple[int, float]]:
+        return super().keywords(terms, top, *rest, **options) if len(terms) > 1 or terms == ["x"] else []
+
+
+def test_keywords_count_less_where_a_foreign_question_has_words_that_no_document_has() -> None:
+    index, store = KnowsSome((7, 8), (9, 8)), cast(Store, FakeStore())
+    settings = SETTINGS.model_copy(update={"dense_weight": 0.9})
+
+    def first(question: str) -> int:
+        return Searcher(index, store, settings, EMBEDDER, None, None).trace(question, top=3).rankings["fused"][1]
+
+    assert first("where is the boat of x") == 9
+    assert first("wo ist das Boot von x") == 7  # the third of 9 of the dense list counts more

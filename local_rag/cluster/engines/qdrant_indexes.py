@@ -20,7 +20,7 @@ from local_rag.cluster.engines.qdrant_index import DENSE, MANIFEST, WORDS, Qdran
 from local_rag.cluster.engines.sparse_vectors import PostingRow, chunk_vector, posting_rows, statistics_of
 from local_rag.cluster.hosts import engine_of
 from local_rag.errors import ClusterError
-from local_rag.index.keyword_index import keyword_tokens
+from local_rag.index.keyword_index import document_tokens
 from local_rag.index.protocol import Contents, DocumentRows, PassageStore
 from local_rag.index.scoring import Statistics, token_number
 from local_rag.index.vector_index import blend_neighbours
@@ -191,5 +191,5 @@ class QdrantIndexes:
 def _documents(contents: Contents) -> Iterator[tuple[DocumentRows, list[PostingRow]]]:
     """Yield the rows of each document, with their words."""
     for document in contents.rows(contents.documents.tolist()):
-        tokens = [keyword_tokens(text) for text in document.texts]
+        tokens = document_tokens(document.texts)
         yield document, [row for part in document.parts for row in posting_rows(tokens[part])]
