@@ -10,11 +10,14 @@ import ctypes
 import signal
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from local_rag.errors import ModelError, StoppedError
+from local_rag.llama.adapter import Adapter
 from local_rag.llama.generator import Counts, Request, Stoppable, Token, common_prefix
 from local_rag.llama.model import LlamaModel, cannot_share, native
 from local_rag.machine import Neighbours, physical_cores
@@ -112,6 +115,8 @@ class SharedPrefixEngine(Stoppable):
         self._free = list(range(ids))
         self._cached: list[CachedPrefix] = []
         self._running: list[RunningRequest] = []
+        self._adapters: dict[Path, Adapter] = {}
+        self._adapter: Adapter | None = None
 
     def close(self) -> None:
         """Free the KV cache."""
@@ -119,6 +124,35 @@ class SharedPrefixEngine(Stoppable):
             native().llama_batch_free(self._batch)
             native().llama_free(self._context)
             self._context = None
+
+    @contextmanager
+    def adapted(self, adapter: Path) -> Iterator[None]:
+        """Read and generate with an adapter inside the context."""
+        self._require_idle()
+        if adapter not in self._adapters:
+            self._adapters[adapter] = Adapter(adapter, self.model)
+        self._adapter = self._adapters[adapter]
+        if not self._adapter.invocation:  # it reads prefixes differently, too
+            self._forget_prefixes()
+        self._use(self._adapter)
+        try:
+            yield
+        finally:
+            self._clear()
+            if not self._adapter.invocation:
+                self._forget_prefixes()
+            self._adapter = None
+            self._use(None)
+
+    def _use(self, adapter: Adapter | None) -> None:
+        llama, count = native(), 1 if adapter else 0
+        handles = (llama.llama_adapter_lora_p_ctypes * 1)(adapter.handle if adapter else None)
+        if llama.llama_set_adapters_lora(self._context, handles, count, (ctypes.c_float * 1)(1.0)) != 0:
+            raise ModelError(f"llama.cpp cannot use an adapter with {self.model.path.name}.")
+
+    def _forget_prefixes(self) -> None:
+        for cached in list(self._cached):
+            self._drop(cached)
 
     def stream(self, requests: Iterable[Request]) -> Generator[Token]:
         """Yield every token as it is generated, and one last `Token` with None for each request.
@@ -191,6 +225,7 @@ class SharedPrefixEngine(Stoppable):
         """Start a request if the cache has room for it, dropping unused prefixes; return whether it started."""
         if len(self._running) >= self.sequences:
             return False
+        request = self._invoking(request)
         cells = self._cells(request)
         if len(request.prefix) + cells > self.context_tokens:
             raise ModelError(
@@ -207,6 +242,15 @@ class SharedPrefixEngine(Stoppable):
         self.counts.prompt += request.start + len(request.suffix)
         self._running.append(RunningRequest(request, cached))
         return True
+
+    def _invoking(self, request: Request) -> Request:
+        """Return a request whose suffix begins with the invocation of an activated adapter, if one is used."""
+        if not (self._adapter and self._adapter.invocation):
+            return request
+        suffix = list(request.suffix)
+        start = self._adapter.invoked_at(suffix)
+        prefix = [*request.prefix[: request.start], *suffix[:start]]
+        return replace(request, prefix=prefix, suffix=suffix[start:], cut=None)
 
     def _cache_prefix(self, prefix: Sequence[int], cells: int) -> CachedPrefix | None:
         """Make room for a prefix, reusing the cached prefix with the longest common beginning; None if it is full."""
@@ -276,6 +320,8 @@ class SharedPrefixEngine(Stoppable):
 
     def _step(self) -> list[RunningRequest]:
         """Evaluate one batch; return the requests that have logits to sample from."""
+        if self._adapter and self._adapter.invocation:
+            self._read_prefixes_unadapted()
         self._batch.n_tokens = 0
         ready = []
         for running in self._running:
@@ -293,11 +339,28 @@ class SharedPrefixEngine(Stoppable):
         for running in self._running:
             self._submit_prefix(running.cached)
         self._evaluate()
+        self._count_evaluated()
+        return ready
+
+    def _count_evaluated(self) -> None:
+        """Count what was submitted of prefixes as evaluated."""
         for cached in self._cached:
             for second in self._sequences_of(cached)[1:]:
                 native().llama_memory_seq_cp(self._memory, cached.sequence, second, cached.evaluated, cached.submitted)
             cached.evaluated = cached.submitted
-        return ready
+
+    def _read_prefixes_unadapted(self) -> None:
+        """Evaluate all prefixes by the model alone, so that prompts without the adapter share them."""
+        if all(cached.submitted == len(cached.tokens) for cached in self._cached):
+            return
+        self._use(None)
+        while any(cached.submitted < len(cached.tokens) for cached in self._cached):
+            self._batch.n_tokens = 0
+            for cached in self._cached:
+                self._submit_prefix(cached)
+            self._evaluate()
+            self._count_evaluated()
+        self._use(self._adapter)
 
     def _submit_suffix(self, running: RunningRequest) -> None:
         """Submit as much of a request's suffix as the batch still holds, after a copy of its prefix."""

@@ -9,6 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
+from local_rag.errors import ModelError
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -94,6 +96,13 @@ class Generator(Protocol):
     def stopping(self, stop: Callable[[], bool]) -> AbstractContextManager[None]:
         """Let `stop` end what is generated inside the context."""
 
+    def adapted(self, adapter: Path) -> AbstractContextManager[None]:
+        """Read and generate with an adapter (LoRA) inside the context; raise ModelError if that is impossible.
+
+        An activated adapter leaves what stands before its invocation tokens to the model alone, so prompts with and
+        without it share that part.
+        """
+
     def stream(self, requests: Iterable[Request]) -> Stream[Token]:
         """Yield every token as it is generated, and one last `Token` with None for each request."""
 
@@ -113,7 +122,7 @@ def never() -> bool:
 
 
 class Stoppable:
-    """The part of a generator that keeps `stop`, which is `never` outside of `stopping`."""
+    """What generators share: they keep `stop`, which is `never` outside of `stopping`, and have no adapters."""
 
     def __init__(self) -> None:
         self.stop: Callable[[], bool] = never
@@ -126,6 +135,10 @@ class Stoppable:
             yield
         finally:
             self.stop = never
+
+    def adapted(self, adapter: Path) -> AbstractContextManager[None]:
+        """Refuse an adapter."""
+        raise ModelError(f"This engine cannot use the adapter {adapter}; answer with a GGUF file in this process.")
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:

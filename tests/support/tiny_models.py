@@ -1,10 +1,12 @@
 """Tiny GGUF models of random weights, whose tokens are bytes: one for each way to remember what was read."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
-from gguf import GGUFWriter, TokenType
+from gguf import GGUFValueType, GGUFWriter, TokenType
 
 Kind = Literal["llama", "qwen2", "qwen3", "qwen3moe", "granite", "gemma2", "gemma3", "smollm3", "phi3", "mamba", "lfm2"]
 WINDOW = 16  # tokens that the first layer of gemma2 looks back
@@ -28,10 +30,12 @@ def save_model(
     thoughts: tuple[int, int] | None = None,
     space_prefix: bool = False,
     add_bos: bool | None = None,
+    added: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> Path:
     """Write a model of two layers: mamba is recurrent, lfm2 hybrid, gemma attends partly to a window, others fully.
 
-    `spare` tokens stand for no text and are what the model likes best; two of them may begin and end `thoughts`.
+    `spare` tokens stand for no text and are what the model likes best; two of them may begin and end `thoughts`. Some
+    numbers may be `added` to weights, by their names.
     """
     writer = GGUFWriter(path, kind)
     writer.add_context_length(4096)
@@ -81,12 +85,41 @@ def save_model(
     writer.add_chat_template(template)
     for name, weights in _weights(kind, len(tokens)).items():
         weights[len(tokens) - spare :] *= 4 if name == "token_embd.weight" and spare else 1
-        writer.add_tensor(name, weights.astype(np.float32))
+        writer.add_tensor(name, (weights + added.get(name, 0)).astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def save_adapter(path: Path, invocation: Sequence[int] = ()) -> tuple[Path, dict[str, np.ndarray]]:
+    """Write an adapter of rank 4 for llama, activated if it has an invocation; return also what it adds to weights."""
+    random, rank, alpha = np.random.default_rng(5), 4, 8.0
+    writer = GGUFWriter(path, "llama")
+    writer.add_type("adapter")
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", alpha)
+    if invocation:
+        tokens = list(invocation)
+        writer.add_key_value(
+            "adapter.alora.invocation_tokens", tokens, GGUFValueType.ARRAY, sub_type=GGUFValueType.UINT32
+        )
+    added = {}
+    for layer in range(2):
+        for part in ("q", "v"):
+            name = f"blk.{layer}.attn_{part}.weight"
+            a, b = (
+                random.normal(scale=0.2, size=shape).astype(np.float32) for shape in ((rank, _WIDTH), (_WIDTH, rank))
+            )
+            writer.add_tensor(f"{name}.lora_a", a)
+            writer.add_tensor(f"{name}.lora_b", b)
+            added[name] = alpha / rank * b @ a
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path, added
 
 
 def _weights(kind: Kind, vocabulary: int) -> dict[str, np.ndarray]:

@@ -1,0 +1,84 @@
+"""Adapters: one gives what merged weights give; an activated one leaves the prefix to the model and shares it."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from local_rag.errors import ModelError
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
+from local_rag.llama.generator import Request, Stoppable
+from local_rag.llama.model import LlamaModel
+from tests.support.tiny_models import save_adapter, save_model
+
+CLOSE = 0.02
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Iterator[LlamaModel]:
+    with LlamaModel(save_model(tmp_path / "model.gguf", "llama")) as loaded:
+        yield loaded
+
+
+def engine_of(model: LlamaModel) -> SharedPrefixEngine:
+    return SharedPrefixEngine(
+        model, context_tokens=512, settings=EngineSettings(sequences=2, batch_tokens=64, threads=1)
+    )
+
+
+def odds(model: LlamaModel, engine: SharedPrefixEngine, suffix: str = "<y> Is it so?") -> np.ndarray:
+    return engine.log_probabilities(model.tokenize("The boat leaves at seven. " * 4), model.tokenize(suffix))
+
+
+def test_an_adapter_gives_what_merged_weights_give(model: LlamaModel, tmp_path: Path) -> None:
+    adapter, added = save_adapter(tmp_path / "lora.gguf")
+    merged_path = save_model(tmp_path / "merged.gguf", "llama", added=added)
+    with LlamaModel(merged_path) as merged, closing(engine_of(merged)) as other:
+        wanted = odds(merged, other)
+    with closing(engine_of(model)) as engine:
+        before = odds(model, engine)
+        with engine.adapted(adapter):
+            found = odds(model, engine)
+            prompt = model.tokenize("The boat")
+            assert len(next(engine.complete([Request("", prompt, prompt, 4)]))[1]) == 4
+        after = odds(model, engine)
+    assert np.abs(found - wanted).max() < CLOSE
+    assert np.abs(found - before).max() > 10 * CLOSE
+    assert np.abs(after - before).max() < CLOSE, "nothing that the adapter read is left"
+
+
+def test_an_activated_adapter_shares_what_the_model_has_read(model: LlamaModel, tmp_path: Path) -> None:
+    activated, _ = save_adapter(tmp_path / "alora.gguf", model.tokenize("<y>"))
+    always, _ = save_adapter(tmp_path / "lora.gguf")
+    with closing(engine_of(model)) as engine:
+        before = odds(model, engine)
+        read = engine.counts.prefix
+        with engine.adapted(activated):
+            shared = odds(model, engine)
+        assert engine.counts.prefix == read, "the prefix is not read again"
+        assert np.abs(odds(model, engine) - before).max() < CLOSE
+        with engine.adapted(always):
+            everywhere = odds(model, engine)
+    with closing(engine_of(model)) as fresh, fresh.adapted(activated):
+        alone = odds(model, fresh)
+        late = odds(model, fresh, "And so on. <y> Is it so?")
+    with closing(engine_of(model)) as engine, engine.adapted(activated):
+        assert np.abs(odds(model, engine, "And so on. <y> Is it so?") - late).max() < CLOSE
+    assert np.abs(shared - alone).max() < CLOSE
+    assert np.abs(shared - before).max() > 10 * CLOSE
+    assert np.abs(shared - everywhere).max() > 10 * CLOSE, "it did not change the prefix"
+
+
+def test_what_cannot_be_adapted_is_one_sentence(model: LlamaModel, tmp_path: Path) -> None:
+    activated, _ = save_adapter(tmp_path / "alora.gguf", model.tokenize("<y>"))
+    with closing(engine_of(model)) as engine:
+        for path in (tmp_path / "none.gguf", tmp_path / "model.gguf"):
+            with pytest.raises(ModelError, match=r"is no adapter for model\.gguf; convert"), engine.adapted(path):
+                pass
+        with engine.adapted(activated), pytest.raises(ModelError, match=r"does not invoke the adapter"):
+            odds(model, engine, "Is it so?")
+        assert np.isfinite(odds(model, engine)).all()
+    with pytest.raises(ModelError, match=r"This engine cannot use the adapter"):
+        Stoppable().adapted(activated)
