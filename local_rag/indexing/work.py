@@ -160,7 +160,7 @@ def open_writer(model: InstalledModel, expected: int, note: OnNote, open_engine:
     many = expected >= WORTH_TUNING
 
     def fit(loaded: LlamaModel) -> EngineSettings:
-        settings = stored_settings(loaded.path)
+        settings = stored_settings(loaded.path, gpu_layers=loaded.gpu_layers)
         if settings is None and many:
             settings = tune(loaded, note)
         return settings or EngineSettings()

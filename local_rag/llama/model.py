@@ -61,6 +61,11 @@ def llama_build() -> str:
     return repr([version("llama-cpp-python"), files, *filter(None, [os.environ.get(FORCED)])])
 
 
+def build_with(gpu_layers: int) -> str:
+    """Identify the build of llama.cpp together with the layers that it runs on a GPU."""
+    return llama_build() if gpu_layers == ALL_LAYERS else f"{llama_build()} {gpu_layers}"
+
+
 def cannot_share(path: Path) -> ModelError:
     """Return the error for a model whose prompts cannot share an evaluated prefix."""
     return ModelError(

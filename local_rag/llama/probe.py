@@ -14,7 +14,7 @@ from typing import Literal
 from local_rag.errors import ModelError
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request
-from local_rag.llama.model import ALL_LAYERS, LlamaModel, devices, llama_build, native
+from local_rag.llama.model import ALL_LAYERS, LlamaModel, build_with, devices, native
 from local_rag.models.measurements import load_measurement, store_measurement
 
 REBUILD = "rm -r .venv && scripts/setup.sh"
@@ -30,7 +30,7 @@ def probe_model(
 
     A model that `encodes` is an embedder or reranker. Only success is stored, so a fix takes effect at once.
     """
-    build = llama_build() if gpu_layers == ALL_LAYERS else f"{llama_build()} {gpu_layers}"
+    build = build_with(gpu_layers)
     if load_measurement("probes", path, build):
         return None
     problem = run_probe(path, program=program, gpu_layers=gpu_layers, task="encode" if encodes else "")[1]

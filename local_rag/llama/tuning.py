@@ -8,7 +8,7 @@ from pathlib import Path
 
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request
-from local_rag.llama.model import LlamaModel, llama_build
+from local_rag.llama.model import ALL_LAYERS, LlamaModel, build_with
 from local_rag.machine import Neighbours, physical_cores
 from local_rag.models.measurements import TIMED_TEXT, load_measurement, store_measurement
 
@@ -18,11 +18,11 @@ _PREFIX_TOKENS = 512
 Measure = Callable[..., tuple[float, float]]  # measure_rates, or a fake
 
 
-def stored_settings(path: Path, cores: int = 0) -> EngineSettings | None:
+def stored_settings(path: Path, cores: int = 0, gpu_layers: int = ALL_LAYERS) -> EngineSettings | None:
     """Return the tuned settings of a model file, or None if there are none or they were tuned with fewer cores."""
     cores = cores or physical_cores()  # this process may be allowed another number of cores each time
     with contextlib.suppress(OSError, TypeError, KeyError):
-        found = load_measurement("calibration", path, llama_build())
+        found = load_measurement("calibration", path, build_with(gpu_layers))
         if cores <= found["cores"]:
             settings = EngineSettings(**{name: value for name, value in found.items() if name != "cores"})
             return replace(settings, threads=min(settings.threads, cores))
@@ -57,7 +57,8 @@ def tune(
         if seconds < 0.97 * best_seconds:
             best, best_seconds = settings, seconds
     if not busy:
-        store_measurement("calibration", model.path, {**asdict(best), "cores": cores}, llama_build())
+        found = {**asdict(best), "cores": cores}
+        store_measurement("calibration", model.path, found, build_with(model.gpu_layers))
     return best
 
 

@@ -103,3 +103,12 @@ def test_measurements_beside_a_busy_program_are_not_stored(model: LlamaModel) ->
 
     assert tune(model, ignore, measure=same_rates, cores=4, neighbours=Busy()) == EngineSettings(threads=4)
     assert stored_settings(model.path, cores=4) is None
+
+
+def test_what_runs_on_a_gpu_is_tuned_by_itself(model: LlamaModel) -> None:
+    tune(model, ignore, measure=same_rates, cores=4)
+    assert stored_settings(model.path, cores=4, gpu_layers=0) is None
+    with LlamaModel(model.path, gpu_layers=0) as on_processor:
+        tune(on_processor, ignore, measure=same_rates, cores=2)
+    assert stored_settings(model.path, cores=2, gpu_layers=0) == EngineSettings(threads=2)
+    assert stored_settings(model.path, cores=4) == EngineSettings(threads=4)
