@@ -242,3 +242,17 @@ def constraints() -> Path | None:
     """Return the list of pinned package versions of the checkout, or of the installed package; None if missing."""
     package = Path(__file__).parent
     return next((path for folder in (package.parent, package) if (path := folder / "constraints.txt").is_file()), None)
+
+
+def extra_command(name: str) -> str:
+    """Return the command that installs an extra at the pinned versions into the running program's environment."""
+    checkout = Path(__file__).parents[1]
+    what = f"--editable '{checkout}[{name}]'" if (checkout / "pyproject.toml").is_file() else f"'local-rag[{name}]'"
+    pinned = f"--constraint {constraints()} " if constraints() else ""
+    return f"{sys.executable} -m pip install {pinned}{what}"
+
+
+def licence_file() -> Path:
+    """Return the program's own licence, Apache-2.0, in the checkout or in the installed package."""
+    package = Path(__file__).parent
+    return next(path for folder in (package.parent, package) if (path := folder / "LICENSE").is_file())

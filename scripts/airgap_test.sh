@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Test the whole way across an air gap with a profile (default: tiny). Pack a bundle. Then, as another user, without network,
-# compiler, pip configuration and home: verify, install, index, ask, update, roll back and uninstall.
+# Test the whole way across an air gap with a profile (default: tiny): sign and pack a bundle, pack it again in another folder
+# and compare the sums, and pack an update. Then, as another user, without network, compiler, pip configuration and home:
+# verify, reject 25 kinds of tampering, install, index, ask, update, fail an update, roll back, be killed in each step,
+# uninstall, and compare the disk before and after.
 # With tiny, the bundle has the installed llama.cpp; with other profiles, one built for all processors.
 # AIRGAP_PACKED names a folder with a `bundle` and an `update` from an earlier run, to skip packing.
 # Exit code 0 if everything worked. Steps that this machine does not allow are named and skipped.
@@ -36,19 +38,27 @@ fi
 seconds() { date +%s; }
 started=$(seconds)
 if [ -n "${AIRGAP_PACKED:-}" ]; then
-    cp -r "$AIRGAP_PACKED/bundle" "$AIRGAP_PACKED/update" "$work"
+    cp -r "$AIRGAP_PACKED/bundle" "$AIRGAP_PACKED/update" "$AIRGAP_PACKED"/*.pub "$work"
     packed=$(seconds)
 else
-    echo "== packing the profile $profile"
-    pack --output "$work/bundle" --part-size 200M
+    echo "== packing and signing the profile $profile"
+    ssh-keygen -q -t ed25519 -N '' -f "$work/packer"
+    pack --output "$work/bundle" --part-size 200M --sign "$work/packer"
     packed=$(seconds)
-    pack --output "$work/update" --without-models
+    pack --output "$work/update" --without-models --sign "$work/packer"
+    echo "== packing again, in another folder"
+    mkdir -p "$work/elsewhere/tmp"
+    TMPDIR=$work/elsewhere/tmp pack --output "$work/elsewhere/again" --part-size 200M
+    cmp "$work/bundle/SHA256SUMS" "$work/elsewhere/again/SHA256SUMS"
+    rm -rf "$work/elsewhere"
+    ssh-keygen -q -t ed25519 -N '' -f "$work/other"
+    chmod 644 "$work/packer.pub" "$work/other.pub"
 fi
 du -sh "$work/bundle" "$work/update"
 
 mkdir "$work/home" "$work/path" "$work/tmp"
 # A PATH with the programs of a minimal machine: no compiler, no pip.
-for program in sh cat ls mkdir rm mv cp find dirname basename mktemp sha256sum tar uname env test grep sed readlink ssh-keygen; do
+for program in sh cat ls mkdir rm mv cp find dirname basename mktemp sha256sum tar uname env test grep sed readlink ssh-keygen sort cmp head dd printf touch wc kill sleep; do
     found=$(command -v "$program" || true)
     [ -z "$found" ] || [ "${found#/}" = "$found" ] || ln -s "$found" "$work/path/$program"
 done
@@ -76,12 +86,24 @@ done
 say() { echo "== $*"; }
 rag=$HOME/apps/local-rag/bin/local-rag
 if [ -e /proc/net/route ] && [ "$(wc -l < /proc/net/route 2>/dev/null || echo 1)" -gt 1 ]; then echo "there is a route" >&2; fi
+current() { readlink "$HOME/apps/local-rag/selected/current"; }
 say verify
-"python$VERSION" -I "$BUNDLE/verify.py" "$BUNDLE"
+"python$VERSION" -I "$BUNDLE/verify.py" "$BUNDLE" --key "$KEYS/packer.pub" --require-signature
+say reject tampering
+"python$VERSION" -I "$TAMPER" "$BUNDLE" "$KEYS" "$TMPDIR"
+find "$HOME" | sort > "$TMPDIR/before"
+say be killed in each step of an installation
+count=0
+while :; do
+    count=$((count + 1))
+    if "python$VERSION" -I "$KILL" "$count" "$BUNDLE" "$HOME/apps/local-rag" > "$TMPDIR/killed" 2>&1; then break; fi
+    [ ! -x "$rag" ] || "$rag" --version > /dev/null
+done
+echo "killed in $((count - 1)) steps"
 say install
-sh "$BUNDLE/install.sh" --prefix "$HOME/apps/local-rag"
-"$rag" bundle verify "$BUNDLE" > /dev/null
-first=$(readlink "$HOME/apps/local-rag/current")
+sh "$BUNDLE/install.sh" --prefix "$HOME/apps/local-rag" --key "$KEYS/packer.pub" --require-signature
+"$rag" bundle verify "$BUNDLE" --key "$KEYS/packer.pub" > /dev/null
+first=$(current)
 say index one new file with generated contexts
 mkdir "$HOME/documents"
 printf '# Office\n\nThe office is in Oslo.\n' > "$HOME/documents/office.md"
@@ -100,22 +122,37 @@ CHECK
 say doctor
 "$rag" doctor --library "$HOME/library" | grep -E '^(ok|warning|failed) +(bundle|packages|offline|decoding)'
 say update without models
-sh "$UPDATE/install.sh" --prefix "$HOME/apps/local-rag"
-second=$(readlink "$HOME/apps/local-rag/current")
+sh "$UPDATE/install.sh" --prefix "$HOME/apps/local-rag" --key "$KEYS/packer.pub"
+second=$(current)
 [ "$first" != "$second" ] || { echo "the update is not in use" >&2; exit 1; }
+say fail an update
+broken=$HOME/broken-update
+cp -r "$UPDATE" "$broken"
+printf x >> "$(ls "$broken"/*.tar.001)"
+if sh "$broken/install.sh" --prefix "$HOME/apps/local-rag" 2> /dev/null; then echo "a broken update was installed" >&2; exit 1; fi
+rm -rf "$broken"
+[ "$(current)" = "$second" ] || { echo "a failed update changed the version" >&2; exit 1; }
+"$rag" search "office in Oslo" --library "$HOME/library" > /dev/null
 say roll back
 "$rag" bundle rollback
-[ "$(readlink "$HOME/apps/local-rag/current")" = "$first" ] || { echo "the first version is not in use" >&2; exit 1; }
+[ "$(current)" = "$first" ] || { echo "the first version is not in use" >&2; exit 1; }
 "$rag" search "office in Oslo" --library "$HOME/library" > /dev/null
 say uninstall
 "$rag" bundle uninstall
 [ ! -e "$HOME/apps/local-rag" ] || { echo "uninstall left something:" >&2; find "$HOME/apps" >&2; exit 1; }
 [ -e "$HOME/library/library.sqlite3" ] || { echo "uninstall touched the library" >&2; exit 1; }
+say compare the disk before and after
+rm -rf "$HOME/documents" "$HOME/library" "$HOME/answer.json"
+rmdir "$HOME/apps"
+find "$HOME" | sort > "$TMPDIR/after"
+cmp "$TMPDIR/before" "$TMPDIR/after"
 END
+cp scripts/airgap/tamper.py scripts/airgap/kill.py "$work"
 
 crossed=$(seconds)
 echo "== on the other side, as $("${user[@]}" id -u 2>/dev/null || id -u)${apart:+, in a network namespace of its own}"
 (cd "$work/home" && "${apart[@]}" "${user[@]}" env -i HOME="$work/home" TMPDIR="$work/tmp" PATH="$work/path" LANG=C.UTF-8 \
-    BUNDLE="$work/bundle" UPDATE="$work/update" VERSION="$version" "$work/path/sh" "$work/way.sh")
+    BUNDLE="$work/bundle" UPDATE="$work/update" VERSION="$version" KEYS="$work" TAMPER="$work/tamper.py" \
+    KILL="$work/kill.py" "$work/path/sh" "$work/way.sh")
 ended=$(seconds)
 echo "Everything worked. Seconds: packing $((packed - started)), the update $((crossed - packed)), the other side $((ended - crossed))."

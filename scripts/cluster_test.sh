@@ -9,7 +9,7 @@ case "${1-}" in
     full) export LOCAL_RAG_TEST_CLUSTER=full ;;
     *) echo "usage: scripts/cluster_test.sh [full]" >&2; exit 2 ;;
 esac
-scripts/setup.sh
+scripts/setup.sh --dev
 PATH="$PWD/.venv/bin:$PATH"
 if ! reason=$(python -c 'import qdrant_client, qdrant_edge, ray' 2>&1); then
     echo "Ray or Qdrant is not installed (${reason##*$'\n'}); run \`pip install -c constraints.txt '.[cluster-test]'\`." >&2

@@ -2,6 +2,6 @@
 # Run the tests that need the starter models (1.7 GB, downloaded once). Takes some minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh
+scripts/setup.sh --dev
 .venv/bin/local-rag models pull starter
 exec .venv/bin/pytest -m integration "$@"

@@ -1,12 +1,37 @@
 #!/usr/bin/env bash
 # Create .venv with everything that local-rag needs, in the versions of constraints.txt. A second run does nothing.
-# PYTHON names the interpreter to use (3.11 or later).
-# --gpu vulkan|cuda|metal|rocm compiles llama.cpp for a GPU, --gpu none for the processor alone; later runs keep that.
+#   scripts/setup.sh [--dev|--slim] [--wheel FILE] [--gpu none|vulkan|cuda|metal|rocm]
+# --slim leaves out sentence-transformers with torch, which only model folders of other architectures need; --dev adds the
+# tools for tests and the packages of a cluster. --wheel installs the llama.cpp that scripts/build_wheel.sh has built on a
+# machine with a compiler; --gpu compiles it for a GPU. Later runs keep what was chosen. PYTHON names the interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 gpu=$(cat .venv/.gpu 2>/dev/null || echo none)
-if [ "${1:-}" = --gpu ] && [ $# = 2 ]; then gpu=$2; elif [ $# -gt 0 ]; then gpu="$*"; fi
+mode=$(cat .venv/.mode 2>/dev/null || echo default)
+wheel= chosen=
+while [ $# -gt 0 ]; do
+    case $1 in
+        --dev | --slim)
+            [ -z "$chosen" ] || { echo "Choose --dev or --slim, not both." >&2; exit 2; }
+            chosen=yes mode=${1#--} ;;
+        --wheel)
+            case ${2-} in
+                *llama_cpp_python-*.whl) wheel=$2 ;;
+                *) echo "--wheel needs a file such as llama_cpp_python-0.3.36-py3-none-linux_x86_64.whl; scripts/build_wheel.sh builds it." >&2; exit 2 ;;
+            esac
+            [ -f "$wheel" ] || { echo "$wheel does not exist; scripts/build_wheel.sh builds it on a machine with a compiler." >&2; exit 1; }
+            shift ;;
+        --gpu)
+            gpu=${2-}
+            [ $# -lt 2 ] || shift
+            [ "$gpu" ] || gpu=--gpu ;;
+        *) # wrong usage, told below
+            gpu="$*"
+            break ;;
+    esac
+    shift
+done
 case $gpu in
     none) option= tool=c++ ;;
     vulkan) option=-DGGML_VULKAN=ON tool=glslc ;;
@@ -15,24 +40,55 @@ case $gpu in
     rocm) option=-DGGML_HIP=ON tool=hipcc ;;
     *) echo "'$gpu' is no GPU; use scripts/setup.sh --gpu vulkan, cuda, metal, rocm or none." >&2; exit 2 ;;
 esac
+[ -z "$wheel" ] || [ "$gpu" = none ] || { echo "The wheel is for the processor; leave out --wheel or --gpu $gpu." >&2; exit 2; }
 
 stamp=.venv/.set-up
-wanted=$( (cat pyproject.toml constraints.txt scripts/setup.sh; echo "$gpu") | cksum)
-if [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then exit 0; fi
+wanted=$( (cat pyproject.toml constraints.txt requirements.lock scripts/setup.sh; echo "$gpu $mode") | cksum)
+if [ -z "$wheel" ] && [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then exit 0; fi
 
+# What the pinned packages are built for, asked before anything is downloaded.
 python=${PYTHON:-python3}
-if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-    echo "local-rag needs Python 3.11 or later, and '$python' is older or missing; name one with PYTHON=/path/to/python3.11." >&2
-    exit 1
+if ! problem=$("$python" - 2>/dev/null <<'END'
+import os, platform, sys
+version = "%d.%d.%d" % sys.version_info[:3]
+try:
+    libc = os.confstr("CS_GNU_LIBC_VERSION")
+except (AttributeError, OSError, ValueError):
+    libc = ""
+glibc = tuple(int(one) for one in (libc or "").rpartition(" ")[2].split(".") if one.isdigit())
+mac = [int(one) for one in platform.mac_ver()[0].split(".") if one.isdigit()]
+if sys.version_info < (3, 11, 5):
+    print("local-rag needs Python 3.11.5 or later, and this one is %s; name one with PYTHON=/path/to/python3.12." % version)
+elif sys.maxsize < 2**32:
+    print("local-rag needs a Python of 64 bits; name one with PYTHON=/path/to/python3.12.")
+elif sys.platform.startswith("linux") and not glibc:
+    print("local-rag needs Linux with glibc 2.28 or later; for this C library (musl) its packages have no wheels.")
+elif sys.platform.startswith("linux") and glibc < (2, 28):
+    print("local-rag needs glibc 2.28 or later, and this machine has %s; use a newer system or a container." % libc)
+elif sys.platform == "darwin" and (platform.machine() != "arm64" or mac < [14]):
+    print("local-rag needs macOS 14 or later on Apple silicon, because its packages have no wheels for other Macs.")
+elif sys.platform not in ("linux", "darwin"):
+    print("local-rag runs on Linux and macOS; on Windows use WSL.")
+END
+); then
+    problem="local-rag needs Python 3.11.5 or later, and '$python' is older or missing; name one with PYTHON=/path/to/python3.12."
 fi
-if ! command -v c++ >/dev/null; then
-    echo "There is no C++ compiler to compile llama.cpp; install one (Debian: apt-get install g++)." >&2
-    exit 1
-fi
+[ -z "$problem" ] || { echo "$problem" >&2; exit 1; }
 
-if ! command -v $tool >/dev/null; then
-    echo "There is no $tool, which llama.cpp needs to be compiled for $gpu; install it (Debian: see docs/models.md)." >&2
-    exit 1
+has_llama() { .venv/bin/python -c 'import llama_cpp' 2>/dev/null; }
+compiles=
+# Without a stamp of this GPU, what is installed was compiled for another one.
+if [ -z "$wheel" ] && { [ "$(cat .venv/.gpu 2>/dev/null || echo none)" != "$gpu" ] || ! has_llama; }; then
+    compiles=yes
+    if ! command -v c++ >/dev/null; then
+        echo "There is no C++ compiler to compile llama.cpp; install one (Debian: apt-get install g++), or run" \
+            "scripts/build_wheel.sh on a machine that has one and pass its file with --wheel." >&2
+        exit 1
+    fi
+    if ! command -v $tool >/dev/null; then
+        echo "There is no $tool, which llama.cpp needs to be compiled for $gpu; install it (Debian: see docs/models.md)." >&2
+        exit 1
+    fi
 fi
 
 # llama.cpp for this processor, without its AMX kernels: a native build with them crashes in the first decode
@@ -51,38 +107,58 @@ llama_arguments() {
     echo "-DGGML_AVX512_BF16=$(has avx512_bf16)"
 }
 
-echo "Setting up .venv (about five minutes, mostly to compile llama.cpp) ..." >&2
+if [ "$compiles" ]; then about="about five minutes, mostly to compile llama.cpp"; else about="a minute or two"; fi
+echo "Setting up .venv ($about) ..." >&2
 [ -x .venv/bin/python ] || "$python" -m venv .venv
+rm -f $stamp
 pip() { .venv/bin/python -m pip --disable-pip-version-check "$@"; }
 build=$(mktemp -d)
 compiler=
 trap '[ -z "$compiler" ] || kill "$compiler" 2>/dev/null || true; rm -rf "$build"' EXIT
-# Without a stamp of this GPU, what is installed was compiled for another one.
-if [ "$(cat .venv/.gpu 2>/dev/null || echo none)" != "$gpu" ] || ! .venv/bin/python -c 'import llama_cpp' 2>/dev/null; then
+# The locked packages of this mode; those of llama.cpp and of a file given with --wheel are installed below.
+.venv/bin/python - "$mode" "$build" <<'END'
+import re, sys
+from pathlib import Path
+mode, build = sys.argv[1], Path(sys.argv[2])
+wanted, entries = {"slim", "default", "dev"}, {"llama": [], "others": []}
+if mode != "dev":
+    wanted -= {"dev"} | ({"default"} if mode == "slim" else set())
+section = ""
+for entry in re.split(r"\n(?=\S)", Path("requirements.lock").read_text()):
+    if entry.startswith("# section: "):
+        section = entry.split()[2]
+    elif entry and not entry.startswith(("#", "pip==")) and section in wanted:
+        entries["llama" if entry.startswith("llama-cpp-python==") else "others"].append(entry)
+for name, lines in entries.items():
+    (build / f"{name}.txt").write_text("\n".join(lines) + "\n")
+END
+if [ "$compiles" ]; then
     # Compile while everything else is downloaded, without pip's cache, whose wheel may have other arguments.
-    CMAKE_ARGS="$(llama_arguments | tr '\n' ' ')" pip wheel --quiet --no-cache-dir --no-deps \
-        --constraint constraints.txt --wheel-dir "$build" llama-cpp-python &
+    CMAKE_ARGS="$(llama_arguments | tr '\n' ' ')" pip wheel --quiet --no-cache-dir --no-deps --require-hashes \
+        --wheel-dir "$build" --requirement "$build/llama.txt" &
     compiler=$!
 fi
-# Install the pinned torch first: another version, required by a later package, would bring gigabytes of CUDA.
-pip install --quiet --constraint constraints.txt torch
-.venv/bin/python - > "$build/others.txt" <<'END'
-import tomllib
-project = tomllib.load(open("pyproject.toml", "rb"))["project"]
-wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
-print(*(name for name in wanted if name != "llama-cpp-python"), sep="\n")
-END
-pip install --quiet --constraint constraints.txt --requirement "$build/others.txt"
+pip install --quiet --no-deps --require-hashes --requirement "$build/others.txt"
+# torch has one build for each kind of processor, so it is pinned but has no single hash.
+[ "$mode" = slim ] || pip install --quiet --constraint constraints.txt torch
 if [ "$compiler" ]; then
     wait "$compiler"
     compiler=
-    pip install --quiet --force-reinstall --no-deps "$build"/llama_cpp_python-*.whl
-    pip install --quiet --constraint constraints.txt "$build"/llama_cpp_python-*.whl
-    echo "$gpu" > .venv/.gpu
+    wheel=$(echo "$build"/llama_cpp_python-*.whl)
 fi
-pip install --quiet --constraint constraints.txt --editable '.[dev]'
+if [ "$wheel" ]; then
+    pip install --quiet --force-reinstall --no-deps "$wheel"
+    has_llama || { echo "$wheel is installed but cannot be loaded here; build one on this kind of machine." >&2; exit 1; }
+    mkdir -p .venv && echo "$gpu" > .venv/.gpu
+fi
+# Everything is installed; this adds the package itself, and what a lock that is older than the pins would lack.
+extras=serve,bundle
+[ "$mode" = slim ] || extras=$extras,sentence-transformers
+[ "$mode" != dev ] || extras=$extras,dev
+pip install --quiet --constraint constraints.txt --editable ".[$extras]"
 # These packages are large and only the tests of clusters need them, so a failure is not an error.
-if ! pip install --quiet --constraint constraints.txt --editable '.[cluster-test]' 2> "$build/cluster.txt"; then
+if [ "$mode" = dev ] && ! pip install --quiet --constraint constraints.txt --editable '.[cluster-test]' 2> "$build/cluster.txt"; then
     echo "Ray and Qdrant are not installed, so the tests of clusters are skipped: $(tail -n 1 "$build/cluster.txt")" >&2
 fi
+echo "$mode" > .venv/.mode
 echo "$wanted" > $stamp

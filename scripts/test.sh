@@ -7,7 +7,7 @@
 # Other arguments go to pytest, which then runs the tests that they name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh
+scripts/setup.sh --dev
 PATH="$PWD/.venv/bin:$PATH"
 # pytest prints why it skipped a test, such as those of the browser, and which tests took longest.
 tests() { pytest --numprocesses 2 --dist "$by" -rs --durations=20 "$@"; }

@@ -14,25 +14,27 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from local_rag.bundle import archive, plan, verify, wheels
+from local_rag.bundle import archive, licences, plan, verify, wheels
 from local_rag.bundle.archive import BundleError
 from local_rag.bundle.elf import system_needs
+from local_rag.bundle.packed_library import a_sentence, copy_for_bundle
 from local_rag.bundle.parts import read_source, write_parts
 from local_rag.bundle.plan import Item, item_of
 from local_rag.bundle.rehearse import rehearse
 from local_rag.bundle.sbom import write_sbom
-from local_rag.files import folder_bytes
+from local_rag.files import extra_command, flush, folder_bytes
 from local_rag.keys import key_of
 from local_rag.llama.probe import run_probe
 from local_rag.machine import free_bytes
 from local_rag.models.load import make_onnx_copies
 from local_rag.models.registry import ModelEntry, default_models_directory, load_registry
 from local_rag.settings import Settings
-from local_rag.store.copying import copy_library
 
 Step = Callable[[str], None]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _ORDER = ("python", "sbom", "licence", "wheel", "model", "library")
+_MOST_PARTS = 999  # their numbers have three digits
+_REHEARSED = 200 * 1024**2  # for what the self-test writes, and the installer's own reserve
 _UNPACKS_TO = 4  # the unpacked size of an interpreter, in sizes of its archive
 # llama.cpp's names of processor features and Linux's.
 _FEATURES = {
@@ -62,6 +64,7 @@ class Packing:
     python: Path | None = None
     sign: Path | None = None
     llama: Literal["portable", "installed"] = "portable"
+    extras: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -104,6 +107,9 @@ def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> 
             converted = converted and copies is not None
             contents.needed_models += copies or []
     contents.left_out = [*wheels.FETCHING, *(wheels.CONVERSION if converted else ())]
+    if missing := wheels.missing_packages(contents.left_out, packing.extras):
+        text = f"The extra {', '.join(packing.extras)} needs {', '.join(missing)}, which is not installed here"
+        raise BundleError("platform", f"{text}; run `{extra_command(','.join(packing.extras))}`.")
     _gather_wheels(contents, temporary, step, fetching=fetching)
     contents.items += list(contents.wheels.values())
     if packing.models:
@@ -113,8 +119,9 @@ def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> 
         contents.items.append(item_of(f"python/{_plain_name(packing.python.name)}", "python", packing.python))
     if packing.library:
         step("copying the library")
-        copy_library(packing.library, temporary / "library")
-        contents.items += plan.library_items(temporary / "library", plan.library_name(packing.library))
+        name = plan.library_name(packing.library)
+        copy_for_bundle(packing.library, temporary / "library", packing.profile)
+        contents.items += plan.library_items(temporary / "library", name)
     if fetching:
         _add_documents(contents)
     contents.items.sort(key=lambda item: (_ORDER.index(item.kind), item.path))
@@ -123,7 +130,7 @@ def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> 
 
 def _gather_wheels(contents: BundleContents, temporary: Path, step: Step, *, fetching: bool) -> None:
     packing = contents.packing
-    packages = wheels.needed_packages(contents.left_out)
+    packages = wheels.needed_packages(contents.left_out, packing.extras)
     llama = packages.pop(wheels.LLAMA)
     tags = wheels.glibc_tags(packing.glibc) if packing.glibc else []
     cache = packing.cache / "wheels"
@@ -153,15 +160,24 @@ def _gather_wheels(contents: BundleContents, temporary: Path, step: Step, *, fet
 
 def _add_documents(contents: BundleContents) -> None:
     """Add the documents for approval: licences and the list of all components."""
+
+    def add(name: str, texts: licences.Texts) -> None:
+        blocks = [f"== {file}\n".encode() + text + b"\n" for file, text in texts]
+        contents.items.append(item_of(f"licences/{name}.txt", "licence", b"\n".join(blocks)))
+
     for name, item in contents.wheels.items():
         assert isinstance(item.source, Path)
-        texts = [f"== {file}\n".encode() + text + b"\n" for file, text in wheels.licence_texts(item.source)]
-        if texts:
-            contents.items.append(item_of(f"licences/{name}.txt", "licence", b"\n".join(texts)))
+        add(name, licences.of_wheel(name, item.source))
     packed = contents.entries if contents.packing.models else []
-    lines = [f"{entry.name}: {entry.licence}\n" for entry in packed]
-    contents.items.append(item_of("licences/models.txt", "licence", "".join(lines).encode()))
-    document = write_sbom(version("local-rag"), contents.wheels, packed)
+    for entry in packed:
+        texts = licences.of_model(entry, entry.folder(default_models_directory()))
+        add(f"model-{entry.name}", [("licence", entry.licence.encode()), *texts])
+    interpreter = contents.packing.python
+    if interpreter:
+        add("python", licences.of_interpreter(interpreter))
+    made = [item for item in contents.items if item.path.startswith("models/.onnx/")]
+    python = next((item for item in contents.items if item.kind == "python"), None)
+    document = write_sbom(version("local-rag"), wheels.commit(), contents.wheels, packed, made, python)
     contents.items.append(item_of("sbom.cdx.json", "sbom", document))
 
 
@@ -169,11 +185,12 @@ def pack(contents: BundleContents, step: Step) -> dict[str, Any]:
     """Write, sign and rehearse a bundle in a temporary folder; rename the folder if everything worked."""
     packing = contents.packing
     total = sum(item.bytes for item in contents.items)
+    if total * 1.01 / packing.part_bytes > _MOST_PARTS:
+        text = f"The bundle would have over {_MOST_PARTS} parts of {packing.part_bytes:,} bytes"
+        raise BundleError("disk", f"{text}; choose a larger --part-size.")
     packing.output.parent.mkdir(parents=True, exist_ok=True)
-    if (free := free_bytes(packing.output.parent)) < total * 1.01:
-        text = f"The bundle needs {total / 1e6:,.0f} MB, but {packing.output.parent} has {free / 1e6:,.0f} MB free"
-        raise BundleError("disk", f"{text}; free some space or choose another --output.")
     manifest = make_manifest(contents)
+    _require_space(packing, total, int(manifest["unpacked_bytes"]))
     staging = packing.output.with_name(f".{packing.output.name}.tmp")
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir()
@@ -184,13 +201,30 @@ def pack(contents: BundleContents, step: Step) -> dict[str, Any]:
             sign(staging / verify.SUMS, packing.sign)
         step("rehearsing: installing from the parts without network and asking a question")
         tested = _rehearse(contents, staging)
+        for path in staging.iterdir():
+            flush(path)
         if packing.output.exists():
             packing.output.rmdir()
         staging.rename(packing.output)
+        flush(packing.output.parent)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     parts = sorted(path.name for path in packing.output.iterdir() if ".tar." in path.name)
     return {"id": manifest["id"], "output": str(packing.output), "parts": parts, "bytes": total, "rehearsal": tested}
+
+
+def _require_space(packing: Packing, total: int, unpacked: int) -> None:
+    """Raise BundleError before anything is written if the disk of the bundle or of the rehearsal is too small."""
+    packing.cache.mkdir(parents=True, exist_ok=True)
+    rehearsed = total + unpacked + _REHEARSED
+    needs = [(packing.output.parent, "the bundle", int(total * 1.01), "another --output")]
+    needs.append((packing.cache, "its rehearsal", rehearsed, "another disk with XDG_CACHE_HOME"))
+    if packing.output.parent.stat().st_dev == packing.cache.stat().st_dev:
+        needs = [(packing.output.parent, "the bundle with its rehearsal", int(total * 1.01) + rehearsed, needs[0][3])]
+    for folder, what, needed, other in needs:
+        if (free := free_bytes(folder)) < needed:
+            text = f"{what.capitalize()} needs {needed / 1e6:,.0f} MB, but {folder} has {free / 1e6:,.0f} MB free"
+            raise BundleError("disk", f"{text}; free some space or choose {other}.")
 
 
 def _rehearse(contents: BundleContents, bundle: Path) -> dict[str, Any]:
@@ -200,7 +234,10 @@ def _rehearse(contents: BundleContents, bundle: Path) -> dict[str, Any]:
     folder.mkdir(parents=True)
     models = () if contents.packing.models else contents.needed_models
     try:
-        return rehearse(bundle, {one.sha256: one.source for one in models if isinstance(one.source, Path)}, folder)
+        present = {one.sha256: one.source for one in models if isinstance(one.source, Path)}
+        library = contents.packing.library
+        asked = (plan.library_name(library), a_sentence(library)) if library else None
+        return rehearse(bundle, present, folder, asked)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

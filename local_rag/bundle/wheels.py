@@ -11,24 +11,27 @@ import re
 import shlex
 import subprocess
 import sys
+import tarfile
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from local_rag.bundle.archive import BundleError
-from local_rag.files import constraints
+from local_rag.files import constraints, file_sha256
 
 # Needed only to make ONNX copies of models; left out if every model has its copy.
-CONVERSION = ("torch", "sentence-transformers", "transformers", "onnx", "onnxscript")
+CONVERSION = ("onnx",)
 FETCHING = ("pip",)  # only `models pull` calls it
-EXTRAS = ("serve",)
+EXTRAS = ("serve",)  # always packed; `--extra` adds others
 LLAMA, PROGRAM = "llama-cpp-python", "local-rag"
 # Without OpenMP, because a machine may lack its library; measured to be as fast, also beside a busy program.
 PORTABLE = "-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DGGML_OPENMP=OFF"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date in a zip
+_EPOCH_SECONDS = "315532800"
+_BUILD_TOOLS = ("scikit-build-core", "cmake", "ninja")
 _CHECKOUT = Path(__file__).parents[2]
 
 
@@ -45,15 +48,37 @@ def pins() -> dict[str, str]:
     return {normal(name): version.strip() for name, found, version in lines if found}
 
 
-def needed_packages(without: Sequence[str]) -> dict[str, str]:
+def known_extras() -> list[str]:
+    """Return the extras that `--extra` can add."""
+    checkout = _CHECKOUT / "pyproject.toml"
+    if checkout.is_file():
+        found = list(tomllib.loads(checkout.read_text(encoding="utf-8"))["project"]["optional-dependencies"])
+    else:
+        found = _distribution(PROGRAM).metadata.get_all("Provides-Extra") or []
+    return sorted(set(found) - {*EXTRAS, "dev", "bundle", "cluster-test"})
+
+
+def missing_packages(without: Sequence[str], extras: Sequence[str]) -> list[str]:
+    """Return the packages of extras that are not installed, whose own requirements are therefore unknown."""
+    from packaging.requirements import Requirement
+
+    if unknown := set(extras) - set(known_extras()):
+        text = f"Unknown extra {', '.join(sorted(unknown))}"
+        raise BundleError("platform", f"{text}; choose from {', '.join(known_extras())}.")
+    wanted = [Requirement(line) for line in _requirements(PROGRAM, extras)]
+    names = [one.name for one in wanted if one.marker is None or any(one.marker.evaluate({"extra": e}) for e in extras)]
+    return sorted(normal(name) for name in names if normal(name) not in without and not _has(name))
+
+
+def needed_packages(without: Sequence[str], extras: Sequence[str] = ()) -> dict[str, str]:
     """Return the pinned versions of the program's direct and indirect requirements, except some packages."""
     from packaging.requirements import Requirement
 
-    pinned, found, waiting = pins(), dict[str, str](), [(PROGRAM, frozenset(EXTRAS))]
+    pinned, found, waiting = pins(), dict[str, str](), [(PROGRAM, frozenset((*EXTRAS, *extras)))]
     seen = set(waiting)
     while waiting:
         name, extras = waiting.pop()
-        for line in _requirements(name):
+        for line in _requirements(name, extras):
             wanted = Requirement(line)
             key = normal(wanted.name)
             if key in without or not any(
@@ -67,13 +92,16 @@ def needed_packages(without: Sequence[str]) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _requirements(name: str) -> Sequence[str]:
+def _requirements(name: str, packed: Iterable[str]) -> Sequence[str]:
     """Return a package's requirements; for the program those of its checkout, which may be newer."""
     checkout = _CHECKOUT / "pyproject.toml"
     if name != PROGRAM or not checkout.is_file():
         return _distribution(name).requires or ()
     project = tomllib.loads(checkout.read_text(encoding="utf-8"))["project"]
-    return [*project["dependencies"], *(line for extra in EXTRAS for line in project["optional-dependencies"][extra])]
+    return [
+        *project["dependencies"],
+        *(line for extra in {*EXTRAS, *packed} for line in project["optional-dependencies"][extra]),
+    ]
 
 
 def installed_bytes(name: str) -> int:
@@ -104,21 +132,48 @@ def find_wheels(packages: Mapping[str, str], folder: Path, tags: Sequence[str] =
 
 
 def fetch(packages: Mapping[str, str], folder: Path, tags: Sequence[str] = ()) -> dict[str, Path]:
-    """Download the wheels that are missing in the folder; return all wheels."""
+    """Download the wheels that are missing in the folder; return all wheels, each with a hash of the lock file.
+
+    Raise BundleError for a wheel with another hash. A wheel in the folder that was cut or changed is downloaded again.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    hashes = locked_hashes()
+    for name, path in find_wheels(packages, folder, tags).items():
+        if file_sha256(path) not in hashes.get(name, ()) and name in hashes:
+            path.unlink()
     missing = packages.keys() - find_wheels(packages, folder, tags).keys()
     wanted = [f"{name}=={packages[name]}" for name in sorted(missing)]
     if wanted:
-        command = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
-        python = f"{sys.version_info.major}.{sys.version_info.minor}"
-        if tags:
-            command += ["--python-version", python, "--implementation", "cp"]
-            command += [f"--abi={abi}" for abi in (f"cp{python.replace('.', '')}", "abi3", "none")]
-            command += [f"--platform={tag}" for tag in tags]
-        _pip([*command, *wanted])
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".tmp") as temporary:
+            command = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", temporary]
+            python = f"{sys.version_info.major}.{sys.version_info.minor}"
+            if tags:
+                command += ["--python-version", python, "--implementation", "cp"]
+                command += [f"--abi={abi}" for abi in (f"cp{python.replace('.', '')}", "abi3", "none")]
+                command += [f"--platform={tag}" for tag in tags]
+            _pip([*command, *wanted])
+            for name, path in find_wheels(packages, Path(temporary), tags).items():
+                if name in hashes and (found_hash := file_sha256(path)) not in hashes[name]:
+                    text = f"{path.name} from the index has the SHA-256 {found_hash}, which is not in requirements.lock"
+                    raise BundleError("integrity", f"{text}; use an index that has the original file.")
+                path.replace(folder / path.name)
     found = find_wheels(packages, folder, tags)
     if absent := sorted(packages.keys() - found.keys()):
         raise BundleError("platform", f"The index has no suitable wheel of {', '.join(absent)}; try another --glibc.")
+    return found
+
+
+def locked_hashes() -> dict[str, set[str]]:
+    """Return the SHA-256 of all files of each package, from the lock file; torch is not in it."""
+    path = constraints()
+    lock = path.with_name("requirements.lock") if path else Path("requirements.lock")
+    if not lock.is_file():
+        raise BundleError("platform", "requirements.lock, the list of hashes, is missing; reinstall local-rag.")
+    found = dict[str, set[str]]()
+    for entry in re.split(r"\n(?=\S)", lock.read_text(encoding="utf-8")):
+        name, is_entry, _ = entry.partition("==")
+        if is_entry:
+            found[normal(name)] = set(re.findall("--hash=sha256:([0-9a-f]{64})", entry))
     return found
 
 
@@ -127,20 +182,43 @@ def build_llama(version: str, folder: Path, environment: Mapping[str, str]) -> P
     folder.mkdir(parents=True, exist_ok=True)
     if not (built := sorted(folder.glob("llama_cpp_python-*.whl"))):
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
-            command = [
-                "wheel",
-                "--quiet",
-                "--no-cache-dir",
-                "--no-deps",
-                "--wheel-dir",
-                temporary,
-                f"{LLAMA}=={version}",
-            ]
-            _pip(command, {"CMAKE_ARGS": PORTABLE, **environment})
+            _pip(
+                _build_command(version, Path(temporary)),
+                {"CMAKE_ARGS": PORTABLE, **_fixed(Path(temporary)), **environment},
+            )
             for path in Path(temporary).glob("*.whl"):
                 path.replace(folder / path.name)
         built = sorted(folder.glob("llama_cpp_python-*.whl"))
     return built[-1]
+
+
+def _build_command(version: str, folder: Path) -> list[str]:
+    """Unpack the sources of llama-cpp-python, compared with the lock file, and return the arguments that build them."""
+    hashes = " ".join(f"--hash=sha256:{one}" for one in sorted(locked_hashes()[LLAMA]))
+    (folder / "llama.txt").write_text(f"{LLAMA}=={version} {hashes}\n")
+    command = ["download", "--quiet", "--no-deps", "--no-binary", ":all:", "--require-hashes"]
+    _pip([*command, "--dest", str(folder), "--requirement", str(folder / "llama.txt")])
+    with tarfile.open(next(folder.glob("llama_cpp_python-*.tar.gz"))) as packed:
+        packed.extractall(folder / "unpacked", filter="data")
+    sources = next((folder / "unpacked").iterdir()).rename(folder / "sources")
+    command = ["wheel", "--quiet", "--no-cache-dir", "--no-deps", "--wheel-dir", str(folder)]
+    return [*command, f"--config-settings=build-dir={folder / 'build'}", str(sources)]
+
+
+def _fixed(folder: Path) -> dict[str, str]:
+    """Return the environment in which the same sources give the same bytes: no path, no date, pinned build tools."""
+    pinned = pins()
+    lines = [f"{name}=={pinned[name]}\n" for name in _BUILD_TOOLS if name in pinned]
+    (folder / "build-tools.txt").write_text("".join(lines))
+    same = f"-ffile-prefix-map={folder}=."  # the path of the sources is in the text of assertions
+    tools = str(folder / "build-tools.txt")
+    return {
+        "CFLAGS": same,
+        "CXXFLAGS": same,
+        "SOURCE_DATE_EPOCH": _EPOCH_SECONDS,
+        "PIP_CONSTRAINT": tools,  # for pip before 25.3
+        "PIP_BUILD_CONSTRAINT": tools,
+    }
 
 
 def program_wheel(folder: Path) -> Path:
@@ -150,7 +228,7 @@ def program_wheel(folder: Path) -> Path:
     here = ["--no-build-isolation"] if _has("hatchling") else []
     _pip(
         ["wheel", "--quiet", "--no-deps", *here, "--wheel-dir", str(folder), str(_CHECKOUT)],
-        {"SOURCE_DATE_EPOCH": "315532800"},
+        {"SOURCE_DATE_EPOCH": _EPOCH_SECONDS},
     )
     return next(folder.glob("local_rag-*.whl"))
 
@@ -205,15 +283,6 @@ def variants(path: Path) -> list[str]:
     with zipfile.ZipFile(path) as wheel:
         found = (re.search(r"libggml-cpu-(\w+)\.so$", name) for name in wheel.namelist())
         return sorted({one[1] for one in found if one})
-
-
-def licence_texts(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and text of each licence in a wheel."""
-    with zipfile.ZipFile(path) as wheel:
-        for name in sorted(wheel.namelist()):
-            last = name.rpartition("/")[2].lower()
-            if ".dist-info/" in name and last.startswith(("licen", "copying", "notice", "copyright", "authors")):
-                yield name, wheel.read(name)
 
 
 def glibc_tags(glibc: str) -> list[str]:

@@ -98,6 +98,13 @@ def command() -> None:
     show_default=True,
     help="Build llama.cpp for every processor of this architecture, or pack the installed one.",
 )
+@click.option(
+    "--extra",
+    "extras",
+    multiple=True,
+    metavar="NAME",
+    help="Also pack the packages of an extra, such as cluster; can be given several times.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the plan and the total size; download and write nothing.")
 @json_option
 def create(*, dry_run: bool, as_json: bool, without_models: bool, part_size: int, **given: Any) -> None:

@@ -13,6 +13,7 @@ import click
 
 from local_rag.cli.options import Command, library_options
 from local_rag.errors import LibraryError, LocalRagError
+from local_rag.files import extra_command
 from local_rag.serving.socket_client import ask_server, is_served
 
 _LAST_SECONDS = 2.0  # to free the models after the client has gone
@@ -28,7 +29,7 @@ def command(library: Path, with_ask: bool, **settings: Any) -> None:
     input.
     """
     if importlib.util.find_spec("mcp") is None:  # an optional dependency
-        raise LocalRagError("`local-rag mcp` needs mcp, which is not installed; run `pip install 'local-rag[serve]'`.")
+        raise LocalRagError(f"`local-rag mcp` needs mcp, which is not installed; run `{extra_command('serve')}`.")
     # Imported here, because other commands do not need them.
     from local_rag.mcp.stdio import Lines, serve, take_standard_streams
 

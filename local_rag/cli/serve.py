@@ -23,6 +23,7 @@ from local_rag.cli.options import (
     model_option,
 )
 from local_rag.errors import LibraryError, LocalRagError
+from local_rag.files import extra_command
 from local_rag.offline import close, is_loopback
 
 _WAITING = 128
@@ -109,7 +110,7 @@ def command(
         from local_rag.web.serve import PublicUrl, Tls, serve
     except ModuleNotFoundError as error:  # an optional dependency
         raise LocalRagError(
-            f"`local-rag serve` needs {error.name}, which is not installed; run `pip install 'local-rag[serve]'`."
+            f"`local-rag serve` needs {error.name}, which is not installed; run `{extra_command('serve')}`."
         ) from None
     try:
         public = PublicUrl.parse(public_url) if public_url else None

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from local_rag.errors import ModelError
-from local_rag.files import file_sha256
+from local_rag.files import file_sha256, write_whole
 from local_rag.llama.engine import EngineSettings
 from local_rag.llama.model import LlamaModel, llama_build, native
 from local_rag.llama.tuning import measure_rates, seconds_per_chunk
@@ -94,7 +94,7 @@ def optimize(model: InstalledModel, *, rates: Rates = _rates) -> Optimization:
             _checksum(copy).unlink(missing_ok=True)
             checksum = file_sha256(temporary)
             temporary.replace(copy)
-            _checksum(copy).write_text(f"{checksum}  {copy.name}\n")
+            write_whole(_checksum(copy), f"{checksum}  {copy.name}\n")
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
@@ -107,7 +107,7 @@ def damaged_gguf_copies(models_directory: Path) -> list[Path]:
     return [
         copy
         for copy in sorted((models_directory / ".optimized").glob("*.gguf"))
-        if not _checksum(copy).is_file() or _checksum(copy).read_text().split()[0] != file_sha256(copy)
+        if not _checksum(copy).is_file() or _checksum(copy).read_text().partition(" ")[0] != file_sha256(copy)
     ]
 
 

@@ -3,12 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from local_rag.errors import ModelError
+from local_rag.files import extra_command
 from local_rag.models.onnx import OnnxSession
 from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.ruler import load_tokenizer
@@ -37,6 +39,15 @@ def input_tokens(model: InstalledModel) -> int:
     special = tokenizer.num_special_tokens_to_add(False)
     prefix = len(tokenizer.encode(model.passage_prefix, add_special_tokens=False).ids)
     return int(model.context_length - special - prefix)
+
+
+def require_sentence_transformers(model: InstalledModel) -> None:
+    """Raise ModelError with the command that installs what runs a model without an ONNX copy, if it is missing."""
+    if find_spec("sentence_transformers") is None:
+        raise ModelError(
+            f"The model in {model.path} has an architecture that needs the extra sentence-transformers, which is not "
+            f"installed; run `{extra_command('sentence-transformers')}`, or choose a model of `local-rag models list`."
+        )
 
 
 class PrefixingEmbedder(ABC):
@@ -89,6 +100,7 @@ class SentenceEmbedder(PrefixingEmbedder):
     """
 
     def __init__(self, model: InstalledModel, *, half: bool = True) -> None:
+        require_sentence_transformers(model)
         import torch
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer import modules

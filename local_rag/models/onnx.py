@@ -22,7 +22,7 @@ ONNX_FILE = "model.onnx"  # in the folder of a model that needs no copy
 OPTIMIZED = ".optimized.onnx"  # the suffix of a file whose graph is already optimized
 COPY_FILE = "copy.json"
 _FOLDER = ".onnx"
-_COPY_VERSION = 1  # of the code that makes copies
+_COPY_VERSION = 2  # of the code that makes copies
 
 
 def needs_copy(model: InstalledModel) -> bool:
@@ -40,7 +40,7 @@ def copy_folder(model: InstalledModel) -> Path:
 def find_copy(model: InstalledModel) -> Path | None:
     """Return the ONNX file to use for a model, or None if there is no copy that is as good as the model."""
     folder = copy_folder(model)
-    with contextlib.suppress(OSError, ValueError, KeyError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         found = json.loads((folder / COPY_FILE).read_bytes())
         path = folder / str(found["file"])
         if found["file"] and path.stat().st_size == found["bytes"]:
@@ -55,7 +55,7 @@ def damaged_onnx_copies(models_directory: Path) -> list[Path]:
         try:
             found = json.loads(receipt.read_bytes())
             intact = not found["file"] or file_sha256(receipt.parent / found["file"]) == found["sha256"]
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             intact = False
         damaged += [] if intact else [receipt.parent]
     return damaged

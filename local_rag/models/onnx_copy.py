@@ -1,11 +1,12 @@
-"""Make an ONNX copy of a sentence-transformers model, so questions do not wait until torch is imported.
+"""Make an ONNX copy of a sentence-transformers model, which runs without torch.
 
-The copy is made once from the pulled safetensors, in another process (`python -m local_rag.models.onnx_copy`). If its
-vectors or scores differ from those of sentence-transformers, it is rejected, and the rejection is stored.
+The copy is made once, from the pulled safetensors and by our own code (`onnx_graph.py`), in another process (`python -m
+local_rag.models.onnx_copy`). The same weights give the same bytes on each machine. A model of another architecture gets
+no copy: it needs the extra `sentence-transformers`.
 
-Models with `int8` in the registry (recall was measured to be no worse) get a second copy with int8 weights, made from
-the first. Weights use seven bits, because eight overflow on processors without VNNI; seven give every processor the
-same results. The second matrices of the feed-forward layers stay in float32, because their inputs have outliers.
+Models with `int8` in the registry (recall was measured to be no worse) get a copy with int8 weights. Weights use seven
+bits, because eight overflow on processors without VNNI; seven give every processor the same results. The second
+matrices of the feed-forward layers stay in float32, because their inputs have outliers.
 """
 
 import contextlib
@@ -14,8 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import warnings
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,18 +22,14 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
-from local_rag.errors import ModelError
 from local_rag.files import file_sha256, write_whole
-from local_rag.models.embedder import OnnxEmbedder, SentenceEmbedder, tokenizer_of
+from local_rag.models.embedder import OnnxEmbedder, tokenizer_of
 from local_rag.models.onnx import COPY_FILE, OPTIMIZED, copy_folder, find_copy
-from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker
+from local_rag.models.onnx_graph import UnknownArchitectureError, write_graph
 from local_rag.records import InstalledModel
 
-SAME_COSINE = 0.9999  # minimum, between the copy's vectors and those of sentence-transformers
 SIMILAR_COSINE = 0.98  # minimum on average, for the int8 copy
-SAME_SCORE = 0.01  # maximum difference of two raw logits
 _TEXTS = 200
-_PROTOBUF_LIMIT = 1_500_000_000
 _SEED = 7
 
 
@@ -71,25 +66,21 @@ def _was_refused(folder: Path) -> bool:
 
 
 def _make(model: InstalledModel, folder: Path) -> dict[str, Any]:
-    """Write the copy into a folder; return its receipt, whose `file` is empty if the copy was rejected."""
-    full, used = folder / "full.onnx", folder / f"model{OPTIMIZED}"
-    texts = _texts(model)
-    export = _export_embedder if model.role == "embed" else _export_reranker
-    wanted = export(model, full, texts)
-    if not _is_same(model, full, texts, wanted):
-        return {"file": "", "reason": "its results differ from those of sentence-transformers"}
+    """Write the copy into a folder; return its receipt."""
+    full, used, int8 = folder / "full.onnx", folder / f"model{OPTIMIZED}", folder / "int8.onnx"
+    write_graph(model, full)
     precision = "fp32"
     if model.int8:
-        quantize_but_narrowing(full, folder / "int8.onnx", reduce_range=True)
-        if _is_similar(model, folder / "int8.onnx", texts, wanted):
-            (folder / "int8.onnx").replace(full)
+        quantize_but_narrowing(full, int8, reduce_range=True)
+        if _is_similar(model, int8, full):
+            int8.replace(full)
             precision = "int8"
-    if full.stat().st_size < _PROTOBUF_LIMIT and not list(folder.glob("*.data")):
+        int8.unlink(missing_ok=True)
+    if list(folder.glob("*.data")):
+        used = full
+    else:
         _optimize(full, used)
         full.unlink()
-    else:
-        used = full
-    (folder / "int8.onnx").unlink(missing_ok=True)
     size, checksum = used.stat().st_size, file_sha256(used)
     return {"file": used.name, "bytes": size, "sha256": checksum, "precision": precision}
 
@@ -101,67 +92,6 @@ def _texts(model: InstalledModel) -> list[str]:
     return [
         tokenizer.decode(chance.integers(0, tokenizer.get_vocab_size(), length).tolist()) or "x" for length in lengths
     ]
-
-
-def _export_embedder(model: InstalledModel, path: Path, texts: Sequence[str]) -> np.ndarray:
-    """Export an embedder with its pooling; return the texts' vectors from sentence-transformers."""
-    import torch
-
-    embedder = SentenceEmbedder(model, half=False)
-    inputs = sorted(embedder.model.tokenize(["text"]).keys() & {"input_ids", "attention_mask", "token_type_ids"})
-
-    class Vectors(torch.nn.Module):
-        def __init__(self, inner: Any) -> None:
-            super().__init__()
-            self.inner = inner
-
-        def forward(self, *values: torch.Tensor) -> Any:
-            return self.inner(dict(zip(inputs, values, strict=True)))["sentence_embedding"]
-
-    _export(Vectors(embedder.model), inputs, path)
-    return embedder.embed_passages(texts)
-
-
-def _export_reranker(model: InstalledModel, path: Path, texts: Sequence[str]) -> np.ndarray:
-    """Export a cross-encoder; return sentence-transformers' logits of the first text paired with each text."""
-    import torch
-
-    reranker = CrossEncoderReranker(model, half=False)
-    inner = reranker.model.model
-    inputs = sorted(reranker.model.tokenizer("text").keys() & {"input_ids", "attention_mask", "token_type_ids"})
-
-    class Logits(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = inner
-
-        def forward(self, *values: torch.Tensor) -> Any:
-            return self.inner(**dict(zip(inputs, values, strict=True))).logits
-
-    _export(Logits(), inputs, path)
-    return np.array(reranker.score(texts[0], texts))
-
-
-def _export(module: Any, inputs: Sequence[str], path: Path) -> None:
-    """Write a float32 ONNX model that accepts texts of any length."""
-    import torch
-
-    example = tuple(torch.ones((2, 24), dtype=torch.long) for _ in inputs)
-    batch, length = torch.export.Dim("batch", min=1, max=4096), torch.export.Dim("length", min=2, max=8192)
-    large = sum(weight.numel() * 4 for weight in module.parameters()) > _PROTOBUF_LIMIT
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            module.eval(),
-            example,
-            path,
-            input_names=list(inputs),
-            output_names=["output"],
-            dynamic_shapes=(tuple({0: batch, 1: length} for _ in inputs),),
-            dynamo=True,
-            external_data=large,
-            verbose=False,
-        )
 
 
 def quantize_but_narrowing(full: Path, path: Path, **options: Any) -> None:
@@ -193,22 +123,10 @@ def _optimize(path: Path, optimized: Path) -> None:
     onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def _is_same(model: InstalledModel, path: Path, texts: Sequence[str], wanted: np.ndarray) -> bool:
-    found = _results(model, path, texts)
-    if model.role == "rerank":
-        return bool(np.abs(found - wanted).max() <= SAME_SCORE)
-    return bool((found * wanted).sum(axis=1).min() >= SAME_COSINE)
-
-
-def _is_similar(model: InstalledModel, path: Path, texts: Sequence[str], wanted: np.ndarray) -> bool:
-    return bool((_results(model, path, texts) * wanted).sum(axis=1).mean() >= SIMILAR_COSINE)
-
-
-def _results(model: InstalledModel, path: Path, texts: Sequence[str]) -> np.ndarray:
-    """Return the output of an ONNX file for the texts."""
-    if model.role == "rerank":
-        return np.array(OnnxReranker(model, path).score(texts[0], texts))
-    return OnnxEmbedder(model, path).embed_passages(texts)
+def _is_similar(model: InstalledModel, path: Path, full: Path) -> bool:
+    """Compare the vectors of two ONNX files of an embedder."""
+    found, wanted = (OnnxEmbedder(model, one).embed_passages(_texts(model)) for one in (path, full))
+    return bool((found * wanted).sum(axis=1).mean() >= SIMILAR_COSINE)
 
 
 def _main() -> None:
@@ -217,13 +135,8 @@ def _main() -> None:
     folder = Path(sys.argv[1])
     try:
         receipt = _make(model, folder)
-    except (MemoryError, OSError, ModelError):
-        raise
-    except Exception as error:  # noqa: BLE001  a model that torch cannot export runs without a copy
-        receipt = {"file": "", "reason": f"{type(error).__name__}: {error}"[:500]}
-    if not receipt["file"]:
-        for path in folder.iterdir():
-            path.unlink()
+    except UnknownArchitectureError as error:  # it runs without a copy
+        receipt = {"file": "", "reason": str(error)[:500]}
     write_whole(folder / COPY_FILE, json.dumps(receipt | {"model": model.name}), durable=True)
 
 

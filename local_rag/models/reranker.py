@@ -9,7 +9,7 @@ from typing import Protocol
 
 from local_rag.errors import ModelError
 from local_rag.machine import physical_cores
-from local_rag.models.embedder import tokenizer_of
+from local_rag.models.embedder import require_sentence_transformers, tokenizer_of
 from local_rag.models.measurements import TIMED_TEXT, load_measurement, store_measurement
 from local_rag.models.onnx import OnnxSession
 from local_rag.records import InstalledModel, Passage
@@ -68,6 +68,7 @@ class CrossEncoderReranker:
     """Rerank with a sentence-transformers cross-encoder on the CPU; `half` as for the embedder."""
 
     def __init__(self, model: InstalledModel, *, half: bool = True) -> None:
+        require_sentence_transformers(model)
         import torch
         from sentence_transformers import CrossEncoder
         from transformers.utils import logging as transformers_logging

@@ -1,21 +1,24 @@
 """Packing: the same inputs give the same bytes, only what is allowed goes in, what cannot be reached is refused."""
 
 import json
+import re
 import struct
 import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.bundle import archive, create, elf, plan, sbom, wheels
+from local_rag.bundle import archive, create, elf, licences, plan, sbom, wheels
 from local_rag.bundle.archive import BundleError
 from local_rag.bundle.create import BundleContents, Packing
+from local_rag.bundle.packed_library import a_sentence, copy_for_bundle
 from local_rag.bundle.parts import read_source, write_parts
 from local_rag.bundle.plan import item_of
 from local_rag.models.registry import default_models_directory, load_registry
@@ -119,11 +122,88 @@ def test_the_parts_of_a_profile_with_their_onnx_copies() -> None:
 
 
 def test_packages_are_pinned_and_torch_stays_out() -> None:
-    all_packages, lean = wheels.needed_packages(["pip"]), wheels.needed_packages(["pip", *wheels.CONVERSION])
-    assert {"torch", "transformers", "sentence-transformers"} <= all_packages.keys()
-    assert not {"torch", "transformers", "sentence-transformers", "onnx", "pytest"} & lean.keys()
+    lean = wheels.needed_packages(["pip", *wheels.CONVERSION])
+    assert not {"torch", "transformers", "sentence-transformers", "onnx", "pytest", "ray"} & lean.keys()
     assert {"onnxruntime", "faiss-cpu", "llama-cpp-python", "uvicorn", "tokenizers"} <= lean.keys()
     assert all(wheels.pins()[name] == version for name, version in lean.items())
+
+
+def test_extras_are_packed_only_if_they_are_known_and_installed() -> None:
+    assert {"cluster", "sentence-transformers"} <= set(wheels.known_extras())
+    assert {"torch", "transformers"} <= wheels.needed_packages(["pip"], ["sentence-transformers"]).keys()
+    assert wheels.missing_packages(["pip"], ["sentence-transformers"]) == []
+    with pytest.raises(BundleError, match=r"Unknown extra clusters; choose from cluster, "):
+        wheels.missing_packages([], ["clusters"])
+    if not wheels.missing_packages(["pip"], ["cluster"]):
+        assert {"ray", "qdrant-client"} <= wheels.needed_packages(["pip"], ["cluster"]).keys()
+
+
+def test_the_lock_file_has_the_pinned_versions_with_hashes() -> None:
+    locked = dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ ]+)", Path("requirements.lock").read_text(), re.MULTILINE))
+    pinned = wheels.pins()
+    assert {wheels.normal(name): version for name, version in locked.items()}.items() >= {
+        name: pinned[name] for name in map(wheels.normal, locked) if name in pinned
+    }.items()
+    assert all(hashes for hashes in wheels.locked_hashes().values())
+    assert {"llama-cpp-python", "onnxruntime", "ray", "ziglang"} <= wheels.locked_hashes().keys()
+    lean = wheels.needed_packages(["pip", *wheels.CONVERSION])
+    assert lean.keys() <= wheels.locked_hashes().keys()
+
+
+def test_a_wheel_in_the_cache_is_compared_with_the_lock_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    half = cache / "click-8.5.1-py3-none-any.whl"
+    half.write_bytes(b"PK half a wheel")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    (tmp_path / "index").mkdir()
+    version = wheels.pins()["click"]
+    with pytest.raises(BundleError, match="pip download failed"):
+        wheels.fetch({"click": version}, cache)
+    assert not half.exists()
+    make_other = wheel_with(tmp_path / "index" / f"click-{version}-py3-none-any.whl", a__py=b"other")
+    with zipfile.ZipFile(make_other, "a") as wheel:
+        wheel.writestr(
+            f"click-{version}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: click\nVersion: {version}\n"
+        )
+        wheel.writestr(f"click-{version}.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr(f"click-{version}.dist-info/RECORD", "")
+    with pytest.raises(BundleError, match=r"not in requirements\.lock"):
+        wheels.fetch({"click": version}, cache)
+    assert not list(cache.glob("*.whl"))
+
+
+def test_too_many_parts_and_too_small_a_disk_are_told_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = contents_of(tmp_path, "2.35")
+    contents.items = [replace(item_of("models/x/x.gguf", "model", b"GGUF"), bytes=10**9)]
+    contents.packing = replace(contents.packing, part_bytes=1000)
+    with pytest.raises(BundleError, match="larger --part-size"):
+        create.pack(contents, lambda _: None)
+    contents.packing = replace(contents.packing, part_bytes=10**16)
+    contents.items = [replace(contents.items[0], bytes=10**15)]
+    with pytest.raises(BundleError, match=r"with its rehearsal needs .* MB free") as told:
+        create.pack(contents, lambda _: None)
+    assert told.value.kind == "disk"
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / ".out.tmp").exists()
+
+
+def test_a_library_of_other_models_is_refused_and_settings_of_this_machine_stay_here(
+    documents: Path, run: Run, tmp_path: Path
+) -> None:
+    options = ("--context", "none", "--profile", "tiny", "--library", "library")
+    assert run("index", documents, *options).exit_code == 0
+    library = Path("library")
+    (library / "settings.toml").write_text('answer_hosts = ["10.0.0.9"]\npassages = 7\n')
+    copy_for_bundle(library, tmp_path / "copy", "tiny")
+    assert (tmp_path / "copy" / "settings.toml").read_text() == "passages = 7\n"
+    assert a_sentence(library)
+    with pytest.raises(BundleError, match=r"which is not in the profile small|does not fit"):
+        copy_for_bundle(library, tmp_path / "other", "small")
+    assert not (tmp_path / "other").exists()
 
 
 def shared_object(*versions: str, library: str = "libc.so.6") -> bytes:
@@ -226,14 +306,63 @@ def test_the_list_of_components_holds_wheels_and_models(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, "1.0")
     packed = {"local-rag": item_of("wheels/x.whl", "wheel", path)}
     models = [load_registry().models[name] for name in plan.models_of("tiny")]
-    document = sbom.write_sbom("1.0", packed, models)
-    assert document == sbom.write_sbom("1.0", packed, models)
+    copy = item_of("models/.onnx/x/model.onnx", "model", b"onnx")
+    commit = "0" * 40
+    document = sbom.write_sbom("1.0", commit, packed, models, [copy], item_of("python/cpython.tar.gz", "python", b"py"))
+    again = sbom.write_sbom("1.0", commit, packed, models, [copy], item_of("python/cpython.tar.gz", "python", b"py"))
+    assert document == again
     told = json.loads(document)
     assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.6")
     by_name = {one["name"]: one for one in told["components"]}
-    assert by_name["local-rag"]["purl"] == "pkg:pypi/local-rag@1.0"
+    assert by_name["local-rag"]["purl"] == "pkg:generic/local-rag@1.0"
+    assert by_name["cpython.tar.gz"]["type"] == "application"
+    assert by_name["models/.onnx/x/model.onnx"]["type"] == "file"
+    assert told["metadata"]["component"]["properties"] == [{"name": "local-rag:commit", "value": commit}]
+    tree = {one["ref"]: one.get("dependsOn", []) for one in told["dependencies"]}
+    assert "pkg:generic/local-rag@1.0" in tree["local-rag"]
     assert by_name["smollm2-135m-instruct"]["type"] == "machine-learning-model"
     assert by_name["smollm2-135m-instruct"]["hashes"][0]["content"] == models[0].weights.sha256
+
+
+def wheel_of(path: Path, metadata: str, **files: bytes) -> Path:
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("a-1.0.dist-info/METADATA", f"Metadata-Version: 2.4\nName: a\nVersion: 1.0\n{metadata}")
+        for name, content in files.items():
+            wheel.writestr(name, content)
+    return path
+
+
+def test_licences_are_found_wherever_they_lie(tmp_path: Path) -> None:
+    files = {
+        "a-1.0.dist-info/licenses/pdfium.txt": b"PDFium",
+        "a/ThirdPartyNotices.txt": b"others",
+        "a/LICENSE": b"own",
+        "a-1.0.dist-info/COPYING_QHULL.txt": b"Qhull",
+        "a/licensed.py": b"code",
+        "a/data.txt": b"data",
+    }
+    path = wheel_of(tmp_path / "a.whl", "License-File: pdfium.txt\n", **files)
+    assert sorted(text for _, text in licences.of_wheel("a", path)) == [b"PDFium", b"Qhull", b"others", b"own"]
+
+
+def test_without_a_text_the_standard_one_is_packed_and_without_a_licence_nothing(tmp_path: Path) -> None:
+    for metadata, begins in (
+        ("License-Expression: MIT\n", b"Permission is hereby granted"),
+        ("Classifier: License :: OSI Approved :: Apache Software License\n", b"Apache License"),
+    ):
+        (name, text), *others = licences.of_wheel("a", wheel_of(tmp_path / "a.whl", metadata))
+        assert (text.strip().startswith(begins), "standard text" in name, others) == (True, True, [])
+    for metadata in ("", "License: Own Licence\n", "License-Expression: GPL-3.0-only\n"):
+        with pytest.raises(BundleError, match="No licence text of a is known"):
+            licences.of_wheel("a", wheel_of(tmp_path / "a.whl", metadata))
+    llama = dict(licences.of_wheel("llama-cpp-python", wheel_of(tmp_path / "a.whl", "", LICENSE=b"Betlen")))
+    assert b"ggml authors" in llama["llama.cpp"]
+    models = load_registry().models
+    assert b"Apache License" in licences.of_model(models["qwen3-0.6b"], tmp_path)[0][1]
+    with pytest.raises(BundleError, match=r"llama-3\.2-1b-instruct .*put its text as LICENSE into"):
+        licences.of_model(models["llama-3.2-1b-instruct"], tmp_path)
+    (tmp_path / "LICENSE").write_text("Llama 3.2 Community License")
+    assert licences.of_model(models["llama-3.2-1b-instruct"], tmp_path)[0][0] == "LICENSE"
 
 
 def test_the_command_shows_the_plan_and_writes_nothing(

@@ -1,7 +1,9 @@
-"""ONNX copies: the same vectors and scores as sentence-transformers gives, or they are not used."""
+"""ONNX copies: the same vectors and scores as sentence-transformers gives, and the same bytes from the same weights."""
 
 import json
 import shutil
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +11,19 @@ import pytest
 from click.testing import CliRunner
 
 from local_rag.cli.main import cli
+from local_rag.errors import ModelError
 from local_rag.models.embedder import OnnxEmbedder, SentenceEmbedder
 from local_rag.models.load import load_embedder, load_reranker
 from local_rag.models.onnx import COPY_FILE, copy_folder, damaged_onnx_copies, find_copy
-from local_rag.models.onnx_copy import SAME_COSINE, SAME_SCORE, make_copy
+from local_rag.models.onnx_copy import make_copy
 from local_rag.models.registry import resolve
 from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker
 from local_rag.records import InstalledModel
 from tests.support.checkpoints import save_bert, save_xlm_roberta
 
 pytestmark = pytest.mark.slow
+SAME_COSINE = 0.9999  # minimum, between the copy's vectors and those of sentence-transformers
+SAME_SCORE = 0.01  # maximum difference of two raw logits
 TEXTS = ["the tide", "a b c d e", "tide " * 200, "x", "the tide, the tide: the tide."]
 
 
@@ -107,15 +112,41 @@ def test_damaged_copies_are_found_by_their_hash_and_deleted(models: Path) -> Non
     assert find_copy(model) is None, "it is made again when it is needed"
 
 
-def test_a_copy_whose_results_differ_is_not_used_and_not_tried_again(models: Path) -> None:
-    other = embedder(models / "bert", pooling="mean")
+def test_copies_are_the_same_bytes_wherever_they_are_made(models: Path) -> None:
+    for model in (embedder(models / "bert"), reranker(models / "xlm")):
+        path = make_copy(model)
+        assert path is not None
+        before = path.read_bytes()
+        shutil.rmtree(path.parent)
+        shutil.move(model.path, models / "elsewhere")
+        assert make_copy(replace(model, path=models / "elsewhere")) == path
+        assert path.read_bytes() == before
+        shutil.move(models / "elsewhere", model.path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model_type": "mpnet"},
+        {"hidden_act": "relu"},
+        {"position_embedding_type": "relative_key"},
+        {"num_hidden_layers": 1},  # the weights of the second are then unknown
+        {"is_decoder": True},
+    ],
+)
+def test_a_model_of_another_architecture_gets_no_copy_and_is_not_tried_again(
+    models: Path, change: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = models / "bert" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
     model = embedder(models / "bert", identity="other")
-    folder = copy_folder(model)
-    folder.mkdir(parents=True)
-    (folder / COPY_FILE).write_text(json.dumps({"file": "", "reason": "its results differ"}))
     assert make_copy(model) is None
-    assert isinstance(load_embedder(model), SentenceEmbedder)
-    assert make_copy(other) is not None, "of another use of the model nothing is said"
+    receipt = json.loads((copy_folder(model) / COPY_FILE).read_text())
+    assert receipt["file"] == ""
+    assert str(models / "bert") in receipt["reason"]
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(ModelError, match=r"needs the extra sentence-transformers.*pip install"):
+        load_embedder(model)
 
 
 def test_a_damaged_model_is_not_stored_as_one_without_a_copy(models: Path) -> None:

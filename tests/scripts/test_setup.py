@@ -24,7 +24,7 @@ esac
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    for name in ("pyproject.toml", "constraints.txt"):
+    for name in ("pyproject.toml", "constraints.txt", "requirements.lock"):
         (tmp_path / name).write_text("")
     (tmp_path / "scripts").mkdir()
     shutil.copy(SCRIPT, tmp_path / "scripts")

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from local_rag.cluster.engines.access import DIRECT, KEY, Access
 from local_rag.cluster.hosts import Engine, private_addresses
 from local_rag.errors import ClusterError
+from local_rag.files import extra_command
 
 _TIMEOUT_SECONDS = 60
 _PATIENCE_SECONDS = 40.0  # to wait for an engine that does not answer during a write
@@ -28,7 +29,7 @@ class Client:
         except ModuleNotFoundError as error:
             raise ClusterError(
                 f"The setting `search_engine` needs {error.name}, which is not installed; run "
-                "`pip install 'local-rag[cluster]'`."
+                f"`{extra_command('cluster')}`."
             ) from None
         # Without the version check it sends no request of its own. A proxy would be another host.
         self.models: Any = qdrant_client.models

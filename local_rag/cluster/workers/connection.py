@@ -13,6 +13,7 @@ from platformdirs import user_config_path, user_state_path
 
 from local_rag.cluster.hosts import head_of, private_addresses
 from local_rag.errors import ClusterError
+from local_rag.files import extra_command
 from local_rag.offline import is_loopback
 
 TOKEN_VARIABLE = "LOCAL_RAG_CLUSTER_TOKEN_FILE"  # noqa: S105  the name of a variable
@@ -84,7 +85,7 @@ def import_ray() -> Any:
     except ModuleNotFoundError as error:
         raise ClusterError(
             f"The setting `cluster_address` needs {error.name}, which is not installed; run "
-            "`pip install 'local-rag[cluster]'`."
+            f"`{extra_command('cluster')}`."
         ) from None
     return ray
 
