@@ -58,7 +58,7 @@ du -sh "$work/bundle" "$work/update"
 
 mkdir "$work/home" "$work/path" "$work/tmp"
 # A PATH with the programs of a minimal machine: no compiler, no pip.
-for program in sh cat ls mkdir rm mv cp find dirname basename mktemp sha256sum tar uname env test grep sed readlink ssh-keygen sort cmp head dd printf touch wc kill sleep; do
+for program in sh cat ls mkdir rm mv cp find dirname basename mktemp sha256sum tar uname env test grep sed readlink ssh-keygen sort cmp head dd printf touch wc kill rmdir; do
     found=$(command -v "$program" || true)
     [ -z "$found" ] || [ "${found#/}" = "$found" ] || ln -s "$found" "$work/path/$program"
 done

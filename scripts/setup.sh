@@ -26,9 +26,7 @@ while [ $# -gt 0 ]; do
             gpu=${2-}
             [ $# -lt 2 ] || shift
             [ "$gpu" ] || gpu=--gpu ;;
-        *) # wrong usage, told below
-            gpu="$*"
-            break ;;
+        *) echo "'$*' is no GPU; use scripts/setup.sh --gpu vulkan, cuda, metal, rocm or none." >&2; exit 2 ;;
     esac
     shift
 done

@@ -258,9 +258,9 @@ def this_machine() -> Machine:
 
 def _system_library(name: str) -> Optional[bytes]:
     """Return the content of a library that the system's loader finds, such as libstdc++.so.6; None if there is none."""
-    import ctypes
-
     try:
+        import ctypes
+
         ctypes.CDLL(name)
         maps = Path("/proc/self/maps").read_text()
         found = re.search(r"(/\S*/%s\S*)$" % re.escape(name), maps, re.MULTILINE)

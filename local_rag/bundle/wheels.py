@@ -77,12 +77,12 @@ def needed_packages(without: Sequence[str], extras: Sequence[str] = ()) -> dict[
     pinned, found, waiting = pins(), dict[str, str](), [(PROGRAM, frozenset((*EXTRAS, *extras)))]
     seen = set(waiting)
     while waiting:
-        name, extras = waiting.pop()
+        name, chosen = waiting.pop()
         for line in _requirements(name, extras):
             wanted = Requirement(line)
             key = normal(wanted.name)
             if key in without or not any(
-                wanted.marker is None or wanted.marker.evaluate({"extra": extra}) for extra in ("", *extras)
+                wanted.marker is None or wanted.marker.evaluate({"extra": extra}) for extra in ("", *chosen)
             ):
                 continue
             found[key] = pinned.get(key) or _distribution(key).version  # torch requires a package that is not pinned

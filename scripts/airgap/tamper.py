@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 bundle, keys, folder = map(Path, sys.argv[1:4])
 BLOCK = 512
@@ -49,6 +50,12 @@ def seal(copy: Path) -> None:
 def unsigned(copy: Path) -> None:
     """Remove the signature and write the list anew."""
     (copy / "SHA256SUMS.sig").unlink()
+    seal(copy)
+
+
+def resealed(copy: Path) -> None:
+    """Change the installer and write the list anew, below the old signature."""
+    edit(copy / "install.sh", lambda data: data.extend(b"true\n"))
     seal(copy)
 
 
@@ -105,10 +112,7 @@ WAYS: dict[str, Callable[[Path], object]] = {
     "a link in place of the installer": lambda copy: link(copy / "install.py"),
     "another install.sh": lambda copy: edit(copy / "install.sh", lambda data: data.extend(b"true\n")),
     "another verify.py": lambda copy: edit(copy / "verify.py", lambda data: data.extend(b"\n")),
-    "another install.sh with a list that agrees": lambda copy: (
-        edit(copy / "install.sh", lambda data: data.extend(b"true\n")),
-        seal(copy),
-    ),
+    "another install.sh with a list that agrees": resealed,
     "a missing list": lambda copy: (copy / "SHA256SUMS").unlink(),
     "a list with a line less": lambda copy: edit(copy / "SHA256SUMS", lambda data: data.__delitem__(slice(0, 80))),
     "a list with a path": lambda copy: edit(copy / "SHA256SUMS", lambda data: data.extend(b"0" * 64 + b"  ../x\n")),
@@ -136,7 +140,7 @@ def main() -> None:
         done = subprocess.run(
             [*command, "--key", str(keys / "packer.pub")], capture_output=True, text=True, check=False
         )
-        told = json.loads(done.stdout) if done.stdout else {"ok": None, "problems": [{"message": done.stderr}]}
+        told: dict[str, Any] = json.loads(done.stdout or "{}")
         if done.returncode != 1 or told["ok"] is not False:
             sys.exit(f"{number}. {name}: NOT REJECTED ({done.stderr})")
         print(f"{number}. {name}: {told['problems'][0]['file']} {told['problems'][0]['message']}".rstrip())

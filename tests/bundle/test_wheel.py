@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 from local_rag.bundle import wheels
@@ -43,3 +45,25 @@ def test_the_wheel_holds_registry_reranker_templates_and_installer(tmp_path: Pat
         )
         assert done.returncode == 0, done.stderr
     assert "minilm-l6-reranker" in done.stdout
+
+
+def test_the_wheel_installs_into_an_environment_of_its_own_as_pipx_and_uv_do(tmp_path: Path) -> None:
+    wheel, home = wheels.program_wheel(tmp_path), tmp_path / "tool"
+    venv.create(home, with_pip=False)
+    python = home / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
+    packages = next((home / "lib").glob("python*/site-packages"))
+    # The packages that it needs, without the checkout itself, which is installed there by a file that names it.
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LOCAL_RAG_", "PYTHON"))}
+    environment["HOME"] = environment["XDG_DATA_HOME"] = str(tmp_path)
+    where = "import local_rag; print(local_rag.__file__)"
+    done = subprocess.run(
+        [python, "-P", "-c", where], capture_output=True, text=True, cwd=tmp_path, env=environment, check=True
+    )
+    assert Path(done.stdout.strip()).is_relative_to(home)
+    for arguments in (["--version"], ["models", "list"], ["bundle", "create", "--help"]):
+        command = [str(home / "bin" / "local-rag"), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
