@@ -1,5 +1,7 @@
 """Show records: make text from documents and web pages safe to print, shorten paths, write records as JSON."""
 
+import csv
+import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -79,6 +81,7 @@ def passage_as_dict(passage: Passage, name: Name = display_path) -> dict[str, An
         "context": passage.context,
         "context_by": passage.context_by,
         "terms": passage.terms,
+        "newest_version": name(passage.newest) if passage.newest else None,
         "also_in": [name(location) for location in passage.also_in],
         "score": passage.score,
         "weak": passage.weak,
@@ -116,6 +119,7 @@ def answer_as_dict(answer: Answer, name: Name = display_path) -> dict[str, Any]:
         "changed_citations": [],
         "support": [_json_value(support) for support in answer.support],
         "passages": [passage_as_dict(passage, name) for passage in answer.passages],
+        "versions": [_json_value(one) | {"path": name(one.path)} for one in answer.versions],
         "found": found_as_dict(answer.found, name) if answer.found else None,
     }
 
@@ -137,6 +141,22 @@ def found_as_dict(found: Found, name: Name = display_path) -> dict[str, Any]:
         ],
         "complete": found.complete,
     }
+
+
+def found_as_csv(found: Found, name: Name = display_path) -> str:
+    """Return what was found in all documents as a table in CSV; no cell can act as a formula of a spreadsheet."""
+
+    def cell(text: str) -> str:
+        line = one_line(text)
+        return f"'{line}" if line[:1] in tuple("=+-@") else line
+
+    table = io.StringIO()
+    writer = csv.writer(table)
+    writer.writerow(["path", "line", "page", "occurrences", "text"])
+    for place in found.places:
+        one = place.passage
+        writer.writerow([cell(name(one.path)), one.line, one.page, place.occurrences, cell(one.text)])
+    return table.getvalue()
 
 
 def found_headline(found: Found) -> str:
@@ -179,6 +199,7 @@ def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, .
         snippet = snippet[:_SNIPPET_CHARACTERS].rsplit(" ", 1)[0] + " ..."
     headings = heading_path(passage.title, passage.headings)
     marks = ["the whole document"] * (passage.kind == "document") + ["weak"] * bool(passage.weak)
+    marks += [f"older version; the newest is {display_path(passage.newest)}"] * bool(passage.newest)
     lines = [display_path(passage.location), f"{headings} ({', '.join(marks)})" if marks else headings]
     origin, tags = provenance_as_text(passage.provenance), ", ".join(passage.provenance.tags)
     lines += [line for line in (origin, tags and f"tags: {tags}") if line]

@@ -15,6 +15,7 @@ from local_rag.answering.lists import answer_of
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
 from local_rag.answering.selection import shown_of
+from local_rag.answering.versions import name_versions
 from local_rag.cluster.engines.choice import indexes_of
 from local_rag.cluster.hosts import network_of
 from local_rag.cluster.workers.ray_workers import workers_of
@@ -78,6 +79,7 @@ from local_rag.retrieval.keyword_search import search_keywords
 from local_rag.retrieval.open import OpenSearcher, live_index, open_searcher
 from local_rag.retrieval.question_kinds import FindQuestion, any_question, as_words, find_question
 from local_rag.retrieval.search import Trace
+from local_rag.retrieval.versions import Version, Versions
 from local_rag.settings import REMEMBERED, Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.caches import count_use
 from local_rag.store.connect import is_library, remembered
@@ -91,8 +93,8 @@ from local_rag.store.questions import QUESTIONS_FILE, add_question
 from local_rag.store.storage_errors import storage_errors
 
 OnProgress = Callable[[Progress], None]
-_NO_RERANKER = (
-    "No reranker of this profile knows what a passage is about, so the documents with these words were found."
+_NOT_CALIBRATED = (
+    "What is close enough is not measured for this embedder, so the documents with these words were found."
 )
 
 
@@ -364,23 +366,34 @@ class Library:
     ) -> Found:
         """Return what all documents that pass the filters hold for a question that counts or lists.
 
-        A question for words needs no model, and any thread may ask it. For a meaning all passages are scored, or the
-        `most` closest; once `stop` returns True, the result is what was found until then.
+        A question for words needs no model, and any thread may ask it. For a meaning all passages are compared with the
+        subject, and those near it are read sentence by sentence, or the `most` nearest of them; once `stop` returns
+        True, the result is what was found until then.
         """
         asked = any_question(question)
         if asked.rule == "meaning" and not self._knows_relevance:
             found = self._find(question, as_words(asked), filters)
-            return replace(found, notes=(*found.notes, _NO_RERANKER))
+            return replace(found, notes=(*found.notes, _NOT_CALIBRATED))
         return self._find(question, asked, filters, most=most, progress=progress, stop=stop)
 
     def _find(self, question: str, asked: FindQuestion, filters: Filters, **how: Any) -> Found:
         with self.reading() as store:
+            versions = Versions(store, self.settings.no_versions)
             if asked.rule == "words":
                 index = live_index(self._indexes, self.settings, self.folder)
                 index.open()
-                return find_words(question, asked, index, store, filters)
+                require_own(index.passages() or store, index)
+                return find_words(question, asked, index, store, versions, filters)
             with self._one_at_a_time:
-                return find_meaning(question, asked, self._open_searcher().searcher, store, filters, **how)
+                searcher = self._open_searcher().searcher
+                return find_meaning(question, asked, searcher, store, versions, filters, **how)
+
+    def families(self, *, filters: Filters = EVERYTHING) -> list[tuple[Version, ...]]:
+        """Return the documents that are versions of each other, newest first; one of them must pass the filters."""
+        with self.reading() as store:
+            passes, facts = document_filter(filters, store.roots()), {one.id: one for one in store.facts()}
+            families = Versions(store, self.settings.no_versions).families()
+            return [family for family in families if any(passes(facts[version.id]) for version in family)]
 
     def roots(self) -> list[Root]:
         """Return the folders and files that were given to index() and not removed since."""
@@ -432,10 +445,11 @@ class Library:
             answer = self._answer_by_code(question, options, progress, stop)
             if answer is None:
                 pipeline = self.pipeline(options, earlier, stop=stop)
-                answer = pipeline.ask(question, on_text=on_text, on_passages=on_passages)
+                answer = pipeline.ask(question, on_text=_ignore, on_passages=on_passages)
+                answer = self._with_versions(answer, options.filters)
             else:
                 on_passages(answer.passages)
-                on_text(answer.text)
+            on_text(answer.text)
             if counted and self.settings.retention.counts:
                 count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return answer
@@ -448,12 +462,19 @@ class Library:
         if asked is None or options.anyway or not self._has_store:
             return None
         started, most = perf_counter(), self.settings.find_passages
-        if asked.rule == "meaning" and not (options.rerank and self._knows_relevance):
+        if asked.rule == "meaning" and not self._knows_relevance:
             return None
         found = self._find(question, asked, options.filters, most=most, progress=progress, stop=stop)
         if stop():
             raise StoppedError("The answer was stopped.")
         return answer_of(found, perf_counter() - started)
+
+    def _with_versions(self, answer: Answer, filters: Filters) -> Answer:
+        """Name what the versions of the quoted documents say, if they say different things."""
+        if not answer.quotes or filters.as_of is not None or not self._has_store:
+            return answer
+        with self.reading() as store:
+            return name_versions(answer, Versions(store, self.settings.no_versions), filters)
 
     def shown(self, question: str, *, earlier: Sequence[Turn] = ()) -> tuple[list[Shown], int]:
         """Return what the model would be shown for a question, and how many tokens that is; it is not loaded."""
@@ -576,8 +597,8 @@ class Library:
 
     @property
     def _knows_relevance(self) -> bool:
-        """Return whether there is a reranker whose scores are known to be weak or not."""
-        return self.reranks and find(self.settings, "rerank").weak_below is not None
+        """Return whether it is known from which closeness on a passage is about a subject, by the embedder."""
+        return find(self.settings, "embed").about_from is not None
 
     def _count_tokens(self, text: str) -> int:
         """Count the tokens of a text by the answer model, whose weights are not loaded for that."""

@@ -173,8 +173,9 @@ class Filters:
 
     `within` holds globs as in a .gitignore, below any root, or absolute paths; a folder includes everything below it.
     `types` holds suffixes such as `pdf`. At least one of each must match, and all of `tags`. The date of a document is
-    its own or else that of its file; it must be on or after `since` and earlier than `before`. A document must pass the
-    `limits` too: what a person may see of a library, whatever that person asks for.
+    its own or else that of its file; it must be on or after `since` and earlier than `before`. With `as_of`, only the
+    versions of documents that were valid on that day pass. A document must pass the `limits` too: what a person may see
+    of a library, whatever that person asks for.
     """
 
     within: tuple[str, ...] = ()
@@ -182,11 +183,13 @@ class Filters:
     since: date | None = None
     before: date | None = None
     tags: tuple[str, ...] = ()
+    as_of: date | None = None
     limits: "Filters | None" = None
 
     def __bool__(self) -> bool:
         """Return whether any limit is set."""
-        return bool(self.within or self.types or self.since or self.before or self.tags or self.limits)
+        given = self.within or self.types or self.since or self.before or self.tags
+        return bool(given or self.as_of or self.limits)
 
     def limited_to(self, limits: "Filters") -> "Filters":
         """Return filters that let pass only what passes these and the `limits`."""
@@ -293,7 +296,7 @@ class Passage:
     scale is unknown. `terms` is what code says distinguishes its document, `sentence` what a model wrote about it; both
     may be empty. A passage of the kind `document` represents a whole document: its text is the beginning and the
     outline of the document, its sentence is the summary by the model, and its span is empty at the beginning.
-    `sha256` is that of the document's file.
+    `sha256` is that of the document's file. `newest` is the path of the newest version if the document is an older one.
     """
 
     chunk_id: int
@@ -317,6 +320,7 @@ class Passage:
     table_header: str = ""
     sha256: str = ""
     ocr: float | None = None
+    newest: str = ""
 
     @property
     def context(self) -> str:
@@ -404,6 +408,16 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class VersionValue:
+    """What one version of a document says: its date, the file, the line, and the number of its citation."""
+
+    date: str
+    path: str
+    text: str
+    citation: int
+
+
 Outcome = Literal["answered", "quoted", "refused"]
 
 
@@ -419,7 +433,8 @@ class Answer:
     the least probability of an answer that is given. `log_odds` is the model's own confidence that the answer is right,
     None if it was shown nothing. `support` has one record per sentence of an answer. `look_alikes`
     are passages much like the cited ones from other documents that the question may have meant. `found` is what code
-    found in all documents if the question counts or lists; no model takes part in such an answer.
+    found in all documents if the question counts or lists; no model takes part in such an answer. `versions` is what
+    the versions of a document say, newest first, if they say different things.
     """
 
     question: str
@@ -440,6 +455,7 @@ class Answer:
     look_alikes: tuple[Passage, ...] = ()
     written: int = 0
     found: Found | None = None
+    versions: tuple[VersionValue, ...] = ()
 
     @property
     def answered(self) -> bool:
@@ -516,6 +532,8 @@ class ModelUse:
     int8: bool = False  # finds as much with int8 weights
     fused_weight: float = 0.0  # of the fused rank beside a reranker's own; 0: only the reranker's order counts
     weak_below: float | None = None  # a passage with a lower reranker score hardly fits; None: not measured
+    # A passage is about a subject if its cosine and that of its closest sentences add up to this; None: not measured.
+    about_from: float | None = None
     # A question whose cosine to the one before it, by an embedder, is lower than this begins a new subject.
     new_subject_below: float = -1.0
 

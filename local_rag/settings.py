@@ -110,8 +110,13 @@ class Settings(BaseSettings):
     find_passages: int = Field(
         default=5000,
         ge=0,
-        description="the passages that `ask` examines to count or list what documents are about, closest first; 0: all,"
-        " as `find` does",
+        description="the passages that `ask` reads sentence by sentence to count or list what documents are about, the "
+        "nearest first; 0: all that are near, as `find` does",
+    )
+    no_versions: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
+        default=(),
+        description="the documents that are no versions of others although their names and texts are alike: patterns "
+        "as for `--in`",
     )
     passages: int = Field(default=20, ge=1, description="the passages to keep after reranking")
     answer_cache: bool = Field(

@@ -1,10 +1,10 @@
 """`local-rag find`."""
 
-import csv
-import io
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from threading import Event
 from types import FrameType
@@ -14,6 +14,7 @@ import click
 
 from local_rag.cli.options import (
     Command,
+    as_of_option,
     filter_options,
     json_option,
     library_options,
@@ -23,7 +24,7 @@ from local_rag.cli.options import (
 )
 from local_rag.cli.progress import IndexProgress
 from local_rag.cli.search import NO_MATCHING_DOCUMENT
-from local_rag.display import display_path, found_as_dict, found_as_lines, one_line, printable_json
+from local_rag.display import found_as_csv, found_as_dict, found_as_lines, one_line, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.files import write_whole
 from local_rag.records import Filters, Found
@@ -33,13 +34,21 @@ from local_rag.records import Filters, Found
 @click.argument("question")
 @library_options
 @model_option("embed", "embed with")
-@model_option("rerank", "rerank with")
 @filter_options
+@as_of_option
 @click.option(
     "--csv", "table", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a new CSV file."
 )
 @json_option
-def command(question: str, library: Path, filters: Filters, table: Path | None, as_json: bool, **settings: Any) -> None:
+def command(
+    question: str,
+    library: Path,
+    filters: Filters,
+    as_of: date | None,
+    table: Path | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
     """Count or list all documents that contain words, or that are about something, without a language model.
 
     The QUESTION asks how many, which, or for all: `How many reports mention the crane?`, `Which policies cover travel
@@ -47,6 +56,7 @@ def command(question: str, library: Path, filters: Filters, table: Path | None, 
     exactly. Ctrl-C stops a long search and shows what was found until then.
     """
     require_question(question)
+    filters = replace(filters, as_of=as_of)
     if table is not None and table.exists() and table.stat().st_size:
         raise LocalRagError(f"{table} already exists; name another file.")
     with open_library(library, **settings) as opened, _stopping() as stopped, IndexProgress() as progress:
@@ -81,20 +91,7 @@ def _stopping() -> Iterator[Event]:
 
 
 def _write(path: Path, found: Found) -> None:
-    """Write a table with one row a document or place; no cell can act as a formula."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["path", "line", "page", "occurrences", "text"])
-    for place in found.places:
-        one = place.passage
-        writer.writerow([_cell(display_path(one.path)), one.line, one.page, place.occurrences, _cell(one.text)])
     try:
-        write_whole(path, text.getvalue())
+        write_whole(path, found_as_csv(found))
     except OSError as error:
         raise LocalRagError(f"{path} cannot be written ({error.strerror}); name another file.") from None
-
-
-def _cell(text: str) -> str:
-    """Return a text that a spreadsheet does not take for a formula."""
-    line = one_line(text)
-    return f"'{line}" if line[:1] in tuple("=+-@") else line

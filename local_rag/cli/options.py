@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -212,6 +212,16 @@ def filter_options(function: F) -> F:
     return filtered  # type: ignore[return-value]
 
 
+def as_of_option(function: F) -> F:
+    """Add the option that chooses among the versions of documents."""
+    return click.option(
+        "--as-of",
+        type=Day(),
+        metavar="DATE",
+        help="Of several versions of a document only the one that was valid on this day.",
+    )(function)
+
+
 def require_question(question: str) -> None:
     """Refuse an empty question."""
     if not question.strip():
@@ -259,13 +269,14 @@ def ask_options(command_name: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
-        def command(*, no_rerank: bool, filters: Filters, **others: Any) -> Any:
+        def command(*, no_rerank: bool, filters: Filters, as_of: date | None, **others: Any) -> Any:
             chosen = {name: others.pop(name) for name in own}
-            return function(options=AskOptions(rerank=not no_rerank, filters=filters, **chosen), **others)
+            limits = replace(filters, as_of=as_of)
+            return function(options=AskOptions(rerank=not no_rerank, filters=limits, **chosen), **others)
 
         for option in reversed(own.values()):
             command = option(command)
-        return _search_options(filter_options(command))  # type: ignore[return-value]
+        return _search_options(filter_options(as_of_option(command)))  # type: ignore[return-value]
 
     return decorate
 

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -27,6 +27,7 @@ from local_rag.indexing.embedding import Embedding, index_rows
 from local_rag.indexing.fingerprint import make_fingerprint
 from local_rag.indexing.summaries import document_rows
 from local_rag.indexing.vectors import chunk_tokens, embedder_identity
+from local_rag.indexing.version_keys import version_keys
 from local_rag.indexing.work import Workers
 from local_rag.indexing.writing import OpenVocabulary, SentenceWriter
 from local_rag.keys import key_of
@@ -50,6 +51,7 @@ from local_rag.store.inspection import purge_superseded
 from local_rag.store.ocr_pages import ocr_folder, prune_ocr_pages
 from local_rag.store.published import note_publish
 from local_rag.store.sentences import has_sentences
+from local_rag.store.versions import put_version_keys
 
 _FEW_CONTEXTS = 20  # so few are written before the first generation is published
 _MANIFEST_FORMAT = 3
@@ -261,6 +263,10 @@ class Indexer:
             )
             self._store.put_document_rows(
                 document_rows((key, one.document, one.chunks) for key, one in zip(ids, read, strict=True))
+            )
+            put_version_keys(
+                self._store,
+                ((key, *astuple(version_keys(one.document))) for key, one in zip(ids, read, strict=True)),
             )
         return ids
 

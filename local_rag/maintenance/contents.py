@@ -9,7 +9,7 @@ from local_rag.files import is_locked
 from local_rag.maintenance.file_states import FileStates, SeenState
 from local_rag.maintenance.visible import GONE, require_visible, visible_ids
 from local_rag.records import EVERYTHING, SITUATED, ContextMode, Filters, Passage
-from local_rag.retrieval.search import found_passage
+from local_rag.retrieval.found_passage import found_passage
 from local_rag.store.database import Store
 from local_rag.store.inspection import count_contexts, count_rows, document_states
 

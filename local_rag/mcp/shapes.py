@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from local_rag.records import RowKind
+from local_rag.records import FindKind, RowKind
 
 MAX_QUERY = 4000  # characters
 
@@ -37,6 +37,23 @@ class SearchArguments(Arguments):
     since: Day | None = Field(default=None, description="Only documents of that day or later, such as 2024-05-01.")
     before: Day | None = Field(default=None, description="Only documents of before that day.")
     tags: Several = Field(default_factory=list, alias="tag", description="Only documents with all of these tags.")
+
+
+class FindArguments(Arguments):
+    """What `find` takes."""
+
+    question: str = Field(
+        min_length=1,
+        max_length=MAX_QUERY,
+        description="What to count or list, such as 'How many reports mention the crane?' or 'Which policies are about "
+        "travel?'; quoted words are looked for exactly.",
+    )
+    within: Several = Field(
+        default_factory=list,
+        alias="in",
+        description="Only documents below these folders, or that these patterns match, such as 'policies/**'.",
+    )
+    types: Several = Field(default_factory=list, alias="type", description="Only files of these types, such as 'pdf'.")
 
 
 class FetchArguments(Arguments):
@@ -108,6 +125,27 @@ class SearchResults(BaseModel):
     dense: Dense
     left_out: int = Field(default=0, description="How many more were found than there is room for.")
     note: str | None = None
+
+
+class FoundDocument(BaseModel):
+    """A document or a place in one: its best line, and how often it has what was looked for."""
+
+    path: str
+    line: int | None
+    text: str
+    occurrences: int
+
+
+class FindResults(BaseModel):
+    """What `find` gives; `count` counts all, also those that were `left_out` of the list for want of room."""
+
+    kind: FindKind
+    rule: str = Field(description="What counted, in words.")
+    count: int
+    documents: list[FoundDocument]
+    complete: bool = Field(description="Whether all documents were examined.")
+    left_out: int = 0
+    notes: list[str] = Field(default_factory=list)
 
 
 class Fetched(Text):
@@ -210,6 +248,13 @@ SHAPES: Mapping[str, Shape] = {
         "`generated_context` is not. Read more of a passage with fetch.",
         SearchArguments,
         SearchResults,
+    ),
+    "find": Shape(
+        "Count or list all documents",
+        "Count or list all documents that contain words, or that are about something. Unlike search it examines all of "
+        "them. Use it for 'how many', 'which documents' and 'list every'.",
+        FindArguments,
+        FindResults,
     ),
     "fetch": Shape(
         "Read a passage or a document",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel
 
-from local_rag.mcp.shapes import Dense, FoundPassage, SearchResults
+from local_rag.mcp.shapes import Dense, FindResults, FoundPassage, SearchResults
 
 MAX_SEARCH, MAX_FETCH = 2500, 8000  # tokens of the JSON that is given
 _NEAR = 200  # characters before the limit, in which a text is cut at the end of a word
@@ -56,6 +56,17 @@ def fit_passages(found: Sequence[FoundPassage], dense: Dense, note: str | None) 
         shortened = begun(fit_text(found[0].text, begun, MAX_SEARCH))
         return shortened if cost(shortened) <= MAX_SEARCH else results([])
     return results(kept)
+
+
+def fit_documents(found: FindResults) -> FindResults:
+    """Return as many of the documents found as fit, and how many are left out."""
+    used, kept = cost(found.model_copy(update={"documents": [], "left_out": len(found.documents)})), 0
+    for one in found.documents:
+        used += cost(one) + 1
+        if used > MAX_SEARCH:
+            break
+        kept += 1
+    return found.model_copy(update={"documents": found.documents[:kept], "left_out": len(found.documents) - kept})
 
 
 def count_tokens(text: str) -> int:

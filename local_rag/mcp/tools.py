@@ -20,6 +20,9 @@ from local_rag.mcp.shapes import (
     DocumentPage,
     FetchArguments,
     Fetched,
+    FindArguments,
+    FindResults,
+    FoundDocument,
     FoundPassage,
     LibraryStatus,
     ListArguments,
@@ -31,11 +34,11 @@ from local_rag.mcp.shapes import (
     StaleReason,
     StatusArguments,
 )
-from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_passages, fit_text
+from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_documents, fit_passages, fit_text
 from local_rag.records import AskOptions, Filters, Passage
 from local_rag.retrieval.search import Trace
 from local_rag.serving.job import Job
-from local_rag.serving.requests import AskRequest, Caller, SearchRequest
+from local_rag.serving.requests import AskRequest, Caller, FindRequest, SearchRequest
 from local_rag.serving.service import LibraryService
 from local_rag.serving.visible import VisibleLibrary
 
@@ -105,6 +108,30 @@ def _results(library: VisibleLibrary, passages: Sequence[Passage], dense: Dense,
         for passage, location in zip(passages, library.locate(passages), strict=True)
     ]
     return fit_passages(found, dense, note)
+
+
+async def find(service: LibraryService, asked: FindArguments, caller: Caller) -> FindResults:
+    """Count or list all documents."""
+    filters = Filters.parse(within=_several(asked.within), types=_several(asked.types))
+    found = await service.find(FindRequest(question=asked.question, filters=filters), caller).outcome()
+    listed = [
+        FoundDocument(
+            path=one_line(one.passage.path),
+            line=one.passage.line,
+            text=printable(one.passage.text),
+            occurrences=one.occurrences,
+        )
+        for one in found.places
+    ]
+    whole = FindResults(
+        kind=found.kind,
+        rule=printable(found.rule),
+        count=found.count,
+        documents=listed,
+        complete=found.complete,
+        notes=[one_line(note) for note in found.notes],
+    )
+    return fit_documents(whole)
 
 
 def _document_id(location: Location) -> str:
@@ -235,6 +262,7 @@ async def ask(service: LibraryService, asked: AskArguments, caller: Caller) -> A
 Handler = Callable[[LibraryService, Any, Caller], Awaitable[BaseModel]]
 HANDLERS: Mapping[str, Handler] = {
     "search": search,
+    "find": find,
     "fetch": fetch,
     "list_documents": list_documents,
     "status": status,

@@ -22,10 +22,19 @@ def answer_as_markdown(answer: Answer, name: Name = str) -> str:
             "\n".join(f"> {line}  " for line in f"{text} [{quote.citation}]".splitlines())
             for quote, text in zip(answer.quotes, quoted, strict=True)
         ]
-        text = "\n\n".join([answer.text.partition("\n")[0], *lines])
+        text = "\n\n".join([answer.text.partition("\n")[0], *lines, *_versions(answer)])
     elif answer.found:
         text = _listed(answer.found)
     return text + _sources(answer, name)
+
+
+def _versions(answer: Answer) -> list[str]:
+    """Return what the versions of a quoted document say; their lines cannot act as Markdown."""
+    lines = list[str]()
+    for one in answer.versions:
+        said = f"\u201c{_escaped(one_line(one.text))}\u201d [{one.citation}]"
+        lines.append(f"- {one.date} ({_plain(one.path.rpartition('/')[2])}): {said}")
+    return ["\n".join(["The versions of this document differ, newest first:", "", *lines])] if lines else []
 
 
 def _listed(found: Found) -> str:

@@ -1,15 +1,17 @@
 """Find the chunks of the documents that pass filters: exactly, and before any candidate is chosen."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import date
 from pathlib import Path
 
+from local_rag.errors import LibraryError
 from local_rag.index.protocol import Allowed, PassageStore
 from local_rag.reading.ignore import parse_pattern
-from local_rag.records import DocumentFacts, Filters
+from local_rag.records import EVERYTHING, DocumentFacts, Filters
 
 _WILD = set("*?[")
+Outdated = Callable[[date, Filters], Collection[int]]  # the documents not valid on a day, for a person's limits
 _REMEMBERED = 16  # filters whose documents are kept
 
 
@@ -19,8 +21,8 @@ class Filtering:
     Documents that `index` adds meanwhile are not in that index, so it does not matter that they are not looked at.
     """
 
-    def __init__(self, passages: PassageStore) -> None:
-        self._passages = passages
+    def __init__(self, passages: PassageStore, outdated: Outdated | None = None) -> None:
+        self._passages, self._outdated = passages, outdated
         self._version: object = None
         self._facts: Sequence[DocumentFacts] = ()
         self._allowed = dict[Filters, Allowed]()  # in the order of their last use
@@ -34,11 +36,22 @@ class Filtering:
             self._allowed.clear()
         if (allowed := self._allowed.pop(filters, None)) is None:
             passes = document_filter(filters, self._passages.roots())
-            allowed = self._passages.chunks_of([facts.id for facts in self._facts if passes(facts)])
+            outdated = outdated_of(filters, self._outdated)
+            passing = [facts.id for facts in self._facts if passes(facts) and facts.id not in outdated]
+            allowed = self._passages.chunks_of(passing)
         self._allowed[filters] = allowed
         if len(self._allowed) > _REMEMBERED:
             del self._allowed[next(iter(self._allowed))]
         return allowed
+
+
+def outdated_of(filters: Filters, outdated: Outdated | None) -> Collection[int]:
+    """Return the documents that were not valid on the day of the filters; none without such a day."""
+    if filters.as_of is None:
+        return ()
+    if outdated is None:
+        raise LibraryError("Versions are known only where the library was indexed; ask there, or without --as-of.")
+    return outdated(filters.as_of, filters.limits or EVERYTHING)
 
 
 def document_filter(filters: Filters, roots: Sequence[Path]) -> Callable[[DocumentFacts], bool]:

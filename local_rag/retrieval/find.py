@@ -1,27 +1,36 @@
 """Answer a question that counts or lists over all documents, not over a sample of them.
 
 Words are looked up in the keyword index, which names each document that may have them, and then counted in the text of
-these documents. For a meaning, every passage is scored by the reranker.
+these documents. For a meaning, the vector of every passage is compared with that of the subject.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.index.protocol import Allowed, Index
 from local_rag.records import EVERYTHING, Filters, Found, FoundPlace, Passage, Progress, StoredChunk
-from local_rag.retrieval.filters import document_filter
-from local_rag.retrieval.marking import best_sentence
+from local_rag.retrieval.filters import document_filter, outdated_of
+from local_rag.retrieval.found_passage import found_passage
+from local_rag.retrieval.marking import sentences
 from local_rag.retrieval.occurrences import best_line, line_span, occurrences, pattern_of, tokens_of
 from local_rag.retrieval.question_kinds import FindQuestion, Phrase
-from local_rag.retrieval.search import Searcher, found_passage
+from local_rag.retrieval.search import Searcher
+from local_rag.retrieval.versions import Versions
 from local_rag.store.database import Store
-from local_rag.store.finding import NamedDocument, chunk_at, chunk_ids_of, documents_of, named_documents
+from local_rag.store.finding import NamedDocument, chunk_at, documents_of, named_documents
 
 OnProgress = Callable[[Progress], None]
-_ROUND = 32  # passages that are scored between two reports of progress
+_ROUND = 32  # passages that are read between two reports of progress
+_NEAR = 0.2  # the least cosine of a passage that is read: no passage about a subject had less
+_CLOSEST = 2  # sentences that count
+# The end of a line within a paragraph; as one space it keeps all offsets.
+_WRAPPED = re.compile(r"(?<=[^\n|])\n(?=[^\n|#*>\-\d\s])")
 _BEGINNING = 160  # characters of a document that are shown if it lacks what was looked for
 
 
@@ -43,9 +52,16 @@ class Scope:
         return (index.passages() or store).chunks_of(self.ids)
 
 
-def find_words(question: str, asked: FindQuestion, index: Index, store: Store, filters: Filters = EVERYTHING) -> Found:
+def find_words(
+    question: str,
+    asked: FindQuestion,
+    index: Index,
+    store: Store,
+    versions: Versions,
+    filters: Filters = EVERYTHING,
+) -> Found:
     """Find the documents that contain the phrases of a question; no model takes part."""
-    scope = scope_of(question, asked, index, store, filters)
+    scope = scope_of(question, asked, index, store, versions, filters)
     patterns = [pattern_of(phrase) for phrase in asked.phrases]
     allowed, rows = scope.allowed(index, store), len(index.chunk_ids())
     holders = [scope.ids & _holders(phrase, index, store, allowed, rows) for phrase in asked.phrases]
@@ -85,54 +101,74 @@ def find_meaning(
     asked: FindQuestion,
     searcher: Searcher,
     store: Store,
+    versions: Versions,
     filters: Filters = EVERYTHING,
     *,
     most: int = 0,
     progress: OnProgress = lambda _progress: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Found:
-    """Find the documents with a passage about the subject of a question: score all passages, or the `most` closest.
+    """Find the documents with a passage about the subject of a question, by the vectors of the embedder.
 
-    `stop` is called before each round of passages; once it returns true, what was found until then is the result.
-    The searcher must have a reranker whose scale is known.
+    The vectors of all passages are compared with that of the subject. Those that are near are read sentence by
+    sentence, or the `most` nearest of them. `stop` is called before each round; once it returns true, what was found
+    until then is the result. The searcher must know from which closeness on a passage is about a subject.
     """
-    bound = searcher.relevant_from
-    scope = scope_of(question, asked, searcher.index, store, filters)
-    waiting = list(chunk_ids_of(store, scope.ids))
-    total = len(waiting)
-    ranked = searcher.closest(asked.subject, total, scope.allowed(searcher.index, store)) if waiting else []
-    position = {chunk: place for place, chunk in enumerate(ranked)}
-    waiting.sort(key=lambda chunk: position.get(chunk, total))
-    waiting = waiting[:most] if most else waiting
-    best, counts, done = dict[int, tuple[float, StoredChunk]](), dict[int, int](), 0
-    passages = list[tuple[float, StoredChunk]]()
-    for done in range(0, len(waiting), _ROUND):
-        if stop():
-            break
+    bound = searcher.about_from
+    assert bound is not None, "words are looked for where it is not known"
+    index = searcher.index
+    scope = scope_of(question, asked, index, store, versions, filters)
+    rows = len(index.chunk_ids())
+    vector, ranked = (
+        searcher.closeness(asked.subject, rows, scope.allowed(index, store)) if scope.documents else (None, [])
+    )
+    near = [(chunk, cosine) for chunk, cosine in ranked if cosine >= _NEAR]
+    waiting, found, done = near[:most] if most else near, list[_About](), 0
+    while done < len(waiting) and not stop():
         progress(Progress("find", done, len(waiting)))
-        stored = list(store.chunks_by_id(waiting[done : done + _ROUND]).values())
-        for chunk, score in zip(stored, searcher.scores(asked.subject, stored), strict=True):
-            if score < bound:
-                continue
-            passages.append((score, chunk))
-            counts[chunk.document_id] = counts.get(chunk.document_id, 0) + 1
-            if chunk.document_id not in best or score > best[chunk.document_id][0]:
-                best[chunk.document_id] = (score, chunk)
-    else:
-        done = len(waiting)
+        part = waiting[done : done + _ROUND]
+        stored = store.chunks_by_id([chunk for chunk, _ in part])
+        about = _about(searcher, vector, [(stored[chunk], cosine) for chunk, cosine in part if chunk in stored])
+        found += [one for one in about if one.score >= bound]
+        done += len(part)
     progress(Progress("find", done, len(waiting)))
-    shown = passages if asked.kind == "list" and not asked.by_document else list(best.values())
-    shown.sort(key=lambda one: (-one[0], one[1].path, one[1].chunk.position))
-    places = [
-        FoundPlace(_best_of(chunk, score, asked.subject), counts[chunk.document_id] if asked.by_document else 1)
-        for score, chunk in shown
-    ]
+    of_document: dict[int, list[_About]] = {}
+    for one in sorted(found, key=lambda one: (-one.score, one.chunk.path, one.chunk.chunk.position)):
+        of_document.setdefault(one.chunk.document_id, []).append(one)
+    groups = [*of_document.values()]
+    if not asked.by_document:
+        groups = [[one] for group in groups for one in group]
+    places = tuple(FoundPlace(_sentence_of(group[0]), len(group)) for group in groups)
     notes = scope.notes
-    if done < total:
-        notes = (*notes, f"Only the {done:,} closest of {total:,} passages were examined.")
-    count = len(best) if asked.by_document else len(passages)
-    said = f'are about "{asked.subject}", by the scores of the reranker'
-    return Found(question, asked.kind, said + scope.said, count, tuple(places), not notes, asked.by_document, notes)
+    if done < len(near):
+        notes = (*notes, f"Of {len(near):,} passages near the subject, only the {done:,} nearest were read.")
+    said = f'are about "{asked.subject}", by what their sentences mean'
+    return Found(question, asked.kind, said + scope.said, len(places), places, not notes, asked.by_document, notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """How much a chunk is about a subject, and the span in its text of the sentence that is closest to it."""
+
+    chunk: StoredChunk
+    score: float
+    span: tuple[int, int]
+
+
+def _about(searcher: Searcher, vector: np.ndarray, near: Sequence[tuple[StoredChunk, float]]) -> list[_About]:
+    """Compare the sentences of chunks, given with their own cosines, with the vector of a subject."""
+    texts = [_WRAPPED.sub(" ", chunk.chunk.text) for chunk, _ in near]
+    spans = [[*sentences(text)] or [(0, len(text))] for text in texts]
+    parts = [text[start:end] for text, of_text in zip(texts, spans, strict=True) for start, end in of_text]
+    if not parts:
+        return []
+    cosines, done, about = searcher.embed(parts) @ vector, 0, list[_About]()
+    for (chunk, cosine), of_text in zip(near, spans, strict=True):
+        own = cosines[done : done + len(of_text)]
+        done += len(of_text)
+        best = np.argsort(-own, kind="stable")[:_CLOSEST]
+        about.append(_About(chunk, cosine + float(own[best].mean()), of_text[int(best[0])]))
+    return about
 
 
 def said_of_words(asked: FindQuestion) -> str:
@@ -145,13 +181,16 @@ def said_of_words(asked: FindQuestion) -> str:
     return f"{'do not contain' if asked.negated else 'contain'} the {words} {listed}{how}"
 
 
-def scope_of(question: str, asked: FindQuestion, index: Index, store: Store, filters: Filters) -> Scope:
+def scope_of(
+    question: str, asked: FindQuestion, index: Index, store: Store, versions: Versions, filters: Filters
+) -> Scope:
     """Return the documents of the index that pass the filters and are of the sort that is asked for."""
     if not is_utf8(question):
         raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
     indexed = set(index.documents()[0].tolist())
     passes = document_filter(filters, store.roots())
-    passing = {facts.id for facts in store.facts() if passes(facts)}
+    outdated = outdated_of(filters, versions.outdated)
+    passing = {facts.id for facts in store.facts() if passes(facts) and facts.id not in outdated}
     waiting = len((passing & set(store.live_ids())) - indexed)
     documents = named_documents(store, indexed & passing)
     notes = (f"{waiting:,} documents are not indexed yet; run `local-rag index`.",) if waiting else ()
@@ -212,10 +251,9 @@ def _beginning(store: Store, document: NamedDocument) -> FoundPlace | None:
     return _place(store, document.id, text, line_span(text, 0, 0), 0)
 
 
-def _best_of(stored: StoredChunk, score: float, subject: str) -> Passage:
-    """Return the sentence of a chunk that fits a subject best, else its first line."""
-    chunk = stored.chunk
-    start, end = best_sentence(chunk.text, frozenset(keyword_tokens(subject)))
-    start, end = line_span(chunk.text, start, end)
-    passage = _cut(replace(stored, chunk=replace(chunk, start=0)), chunk.text, (start, end), score)
+def _sentence_of(about: _About) -> Passage:
+    """Return the sentence of a chunk that is closest to a subject."""
+    chunk = about.chunk.chunk
+    start, end = about.span
+    passage = _cut(replace(about.chunk, chunk=replace(chunk, start=0)), chunk.text, (start, end), about.score)
     return replace(passage, start=chunk.start + start, end=chunk.start + end)

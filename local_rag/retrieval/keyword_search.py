@@ -6,7 +6,7 @@ from local_rag.index.keyword_index import question_terms
 from local_rag.index.protocol import Index, PassageStore
 from local_rag.records import EVERYTHING, ContextMode, Filters, Hit, Passage
 from local_rag.retrieval.filters import Filtering
-from local_rag.retrieval.search import found_passage
+from local_rag.retrieval.found_passage import found_passage
 from local_rag.retrieval.whole_documents import asks_for_documents
 
 

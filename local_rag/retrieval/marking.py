@@ -40,14 +40,15 @@ def mark(text: str, question: str, quoted: Sequence[tuple[int, int]] = ()) -> tu
 def best_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
     """Return the span of the sentence that shares the most of the wanted tokens; (0, 0) if none shares enough."""
     best, most = (0, 0), 0
-    for start, end in _sentences(text):
+    for start, end in sentences(text):
         shared = len(wanted & frozenset(keyword_tokens(text[start:end])))
         if shared > most:
             best, most = (start, end), shared
     return best if most >= min(_LEAST_SHARED, len(wanted)) else (0, 0)
 
 
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the sentences and lines of a text, as many as are examined."""
     for number, found in enumerate(_SENTENCE.finditer(text)):
         if number == _MOST_SENTENCES:
             return

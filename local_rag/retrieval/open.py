@@ -15,6 +15,7 @@ from local_rag.models.reranker import Reranker
 from local_rag.records import InstalledModel
 from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.search import Searcher
+from local_rag.retrieval.versions import Versions
 from local_rag.settings import REMEMBERED, Settings
 from local_rag.store.database import Store
 from local_rag.store.published import require_own
@@ -53,11 +54,11 @@ def open_searcher(
     index.open()
     with ExitStack() as stack:
         passages: PassageStore | None = index.passages()
-        is_overtaken = lambda: False  # noqa: E731
+        is_overtaken, versions = lambda: False, None
         if passages is None:
             passages = store = stack.enter_context(closing(Store(folder)))
             require_own(store, index)
-            is_overtaken = lambda: store.is_overtaken  # noqa: E731
+            is_overtaken, versions = lambda: store.is_overtaken, Versions(store, settings.no_versions)
         rerank_model = find(used, "rerank") if "rerank" in chosen(used) else None
         searcher = Searcher(
             index,
@@ -67,6 +68,8 @@ def open_searcher(
             partial(load_reranker, rerank_model) if rerank_model else None,
             rerank_model.weak_below if rerank_model else None,
             FollowUpTuning(new_subject_below=embed_model.new_subject_below),
+            versions,
+            embed_model.about_from,
         )
         return OpenSearcher(searcher, stack.pop_all().close, is_overtaken)
 

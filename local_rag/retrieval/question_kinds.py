@@ -143,7 +143,7 @@ _QUOTED = re.compile(
 )
 _OR, _AND = (
     re.compile(r"\s+or\s+", re.I),
-    re.compile(r"\s*,\s*(?:and\s+|or\s+)?|\s+(?:and|or|as\s+well\s+as|together\s+with)\s+", re.I),
+    re.compile(r"\s*,\s+(?:and\s+|or\s+)?|\s+(?:and|or|as\s+well\s+as|together\s+with)\s+", re.I),
 )
 _LONGEST = 500  # characters of a question that is examined
 _LONGEST_PHRASE = 4  # words; a longer one is no term but says something

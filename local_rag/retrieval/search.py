@@ -14,10 +14,12 @@ from local_rag.index.languages import ENGLISH, language_of
 from local_rag.index.protocol import Allowed, Index, PassageStore
 from local_rag.models.embedder import Embedder
 from local_rag.models.reranker import Reranker, reranked_text
-from local_rag.records import BY_MODEL, EVERYTHING, SITUATED, ContextMode, Filters, Hit, Passage, StoredChunk
+from local_rag.records import EVERYTHING, ContextMode, Filters, Hit, Passage
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query
+from local_rag.retrieval.found_passage import found_passage
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
+from local_rag.retrieval.versions import Versions
 from local_rag.retrieval.whole_documents import asks_for_documents
 from local_rag.settings import Settings
 
@@ -71,13 +73,15 @@ class Searcher:
         load_reranker: Callable[[], Reranker] | None,
         weak_below: float | None = None,
         follow_ups: FollowUpTuning = FOLLOW_UPS,
+        versions: Versions | None = None,
+        about_from: float | None = None,
     ) -> None:
-        self.index = index
+        self.index, self.versions, self.about_from = index, versions, about_from
         # The store may hold contexts of an earlier run that this index does not contain.
         self._mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "llm")
         self._store, self._settings, self._embedder = passages, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
-        self._filtering = Filtering(passages)
+        self._filtering = Filtering(passages, versions.outdated if versions else None)
         self._load_reranker = functools.cache(load_reranker) if load_reranker else None
 
     def load(self) -> None:
@@ -155,23 +159,22 @@ class Searcher:
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
             passages = mark_weak(passages, self._weak_below, least)
-        return Trace(passages[:top], rankings, watch.seconds, follows=weights_of_terms is not None)
+        found = [self._with_newest(passage, filters) for passage in passages[:top]]
+        return Trace(found, rankings, watch.seconds, follows=weights_of_terms is not None)
 
-    @property
-    def relevant_from(self) -> float:
-        """Return the reranker's score from which on a passage is relevant."""
-        assert self._weak_below is not None, "only a reranker whose scale is known finds meanings"
-        return self._weak_below
+    def _with_newest(self, passage: Passage, filters: Filters) -> Passage:
+        """Name the newest version of an older document, of those that the person who asks may see."""
+        newest = self.versions.newest(passage.path, filters.limits or EVERYTHING) if self.versions else ""
+        return replace(passage, newest=newest) if newest else passage
 
-    def closest(self, text: str, top: int, allowed: Allowed) -> list[int]:
-        """Return the chunks whose vectors are nearest to that of a text, nearest first."""
-        return [chunk for chunk, _ in self.index.dense(self._embedder.embed_query(text), top, allowed)]
+    def closeness(self, text: str, top: int, allowed: Allowed) -> tuple[np.ndarray, list[tuple[int, float]]]:
+        """Return the vector of a text, and the chunks with their cosines to it, the closest first."""
+        vector = self._embedder.embed_query(text)
+        return vector, self.index.dense(vector, top, allowed)
 
-    def scores(self, question: str, chunks: Sequence[StoredChunk]) -> list[float]:
-        """Return the reranker's score of each chunk."""
-        assert self.reranker is not None, "there is a reranker where relevant_from is known"
-        found = (found_passage(chunk, 0.0, (), self._mode) for chunk in chunks)
-        return self.reranker.score(question, [self._reranked_text(passage) for passage in found])
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors of passages, shape (texts, dimension)."""
+        return self._embedder.embed_passages(texts)
 
     def _share_known(self, question: str, allowed: np.ndarray | None) -> float:
         """Return the share of a question's words that the documents have, 1 for a question in English.
@@ -270,29 +273,3 @@ def mark_weak(passages: Sequence[Passage], weak_below: float | None, least: floa
             known = score is not None and weak_below is not None
             marked.append(replace(passage, weak=score < weak_below) if known else passage)  # type: ignore[operator]
     return marked
-
-
-def found_passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], mode: ContextMode = "llm") -> Passage:
-    """Make a passage of a stored chunk, with the contexts that are part of an index of this mode."""
-    chunk = stored.chunk
-    return Passage(
-        chunk_id=stored.id,
-        path=stored.path,
-        title=stored.title,
-        text=chunk.text,
-        terms=stored.terms if mode in SITUATED else "",
-        sentence=stored.sentence if mode in BY_MODEL else "",
-        headings=chunk.headings,
-        page=chunk.page,
-        line=chunk.line,
-        end_line=chunk.end_line,
-        score=score,
-        hits=hits,
-        start=chunk.start,
-        end=chunk.end,
-        provenance=stored.provenance,
-        kind=stored.kind,
-        table_header=chunk.table_header,
-        ocr=chunk.ocr,
-        sha256=stored.sha256,
-    )

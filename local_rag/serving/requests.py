@@ -4,7 +4,7 @@ import ipaddress
 from dataclasses import dataclass, field
 
 from local_rag.errors import QuestionError
-from local_rag.records import DEFAULT_OPTIONS, HOST, Answer, AskOptions, Person, Turn
+from local_rag.records import DEFAULT_OPTIONS, EVERYTHING, HOST, Answer, AskOptions, Filters, Person, Turn
 
 MAX_QUESTION = 4000  # characters
 MAX_TOP = 1000
@@ -48,6 +48,17 @@ class SearchRequest:
     top: int | None = None
     every: bool = False
     min_score: float | None = None
+
+    def __post_init__(self) -> None:
+        require_question(self.question)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindRequest:
+    """A question that counts or lists, as in `Library.find`."""
+
+    question: str
+    filters: Filters = EVERYTHING
 
     def __post_init__(self) -> None:
         require_question(self.question)

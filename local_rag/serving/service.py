@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from local_rag.display import one_line
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.library import Library
-from local_rag.records import Answer, Passage, Person
+from local_rag.records import Answer, Found, Passage, Person
 from local_rag.retrieval.search import Trace
 from local_rag.serialization import from_plain
 from local_rag.serving.answers import answer
@@ -17,7 +17,7 @@ from local_rag.serving.audit import audit
 from local_rag.serving.history import Conversations
 from local_rag.serving.job import Job
 from local_rag.serving.metrics import Metrics
-from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, SearchRequest, ServedAnswer
+from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, FindRequest, SearchRequest, ServedAnswer
 from local_rag.serving.threads import Threads
 from local_rag.serving.visible import VisibleLibrary
 from local_rag.serving.worker import LibraryWorker
@@ -61,6 +61,9 @@ class LibraryService(Protocol):
 
     def search(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
         """Queue a search."""
+
+    def find(self, request: FindRequest, caller: Caller) -> Job[Found]:
+        """Queue a search of all documents, at most as long as `ask` may take for one."""
 
     def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
         """Queue a question."""
@@ -128,6 +131,17 @@ class WorkerService:
         self.worker.submit(job)
         self.metrics.watch(job)
         return job
+
+    def find(self, request: FindRequest, caller: Caller) -> Job[Found]:
+        """Queue a search of all documents."""
+        filters = request.filters.limited_to(caller.person.limits)
+
+        def work(library: Library, job: Job[Found]) -> Found:
+            self._audit(library, {"question": request.question}, caller)
+            most, stop = library.settings.find_passages, job.stopped.is_set
+            return library.find(request.question, filters=filters, most=most, stop=stop)
+
+        return self._submit(Job(work, caller.key))
 
     def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
         filters = request.options.filters.limited_to(caller.person.limits)

@@ -1,7 +1,7 @@
 """Read what a count over all documents needs: names of documents, their texts, and the chunk at a place."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from local_rag.records import StoredChunk
@@ -48,10 +48,3 @@ def chunk_at(store: Store, document: int, offset: int) -> StoredChunk | None:
         if row := store.connection.execute(query, parameters).fetchone():
             return stored_chunk(row)
     return None
-
-
-def chunk_ids_of(store: Store, documents: Collection[int]) -> Iterator[int]:
-    """Yield the ids of all chunks of some documents, in reading order."""
-    query = "SELECT id FROM chunks WHERE document_id = ? AND kind = 'chunk' ORDER BY position"
-    for document in sorted(documents):
-        yield from (row[0] for row in store.connection.execute(query, (document,)))

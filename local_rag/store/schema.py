@@ -6,8 +6,8 @@ from pathlib import Path
 
 from local_rag.errors import LibraryError
 
-# Raise it with every change to the tables. Versions 1 to 15 were never released.
-SCHEMA_VERSION = 16
+# Raise it with every change to the tables. Versions 1 to 16 were never released.
+SCHEMA_VERSION = 17
 _TABLES = """
 CREATE TABLE roots (
     path TEXT PRIMARY KEY,
@@ -77,6 +77,16 @@ CREATE TABLE provenance (
     author TEXT NOT NULL,
     tags TEXT NOT NULL                  -- JSON
 );
+-- By what the versions of a document are recognised (indexing/version_keys.py).
+CREATE TABLE version_keys (
+    document_id INTEGER PRIMARY KEY REFERENCES documents (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    title TEXT NOT NULL,
+    dated TEXT NOT NULL,                -- YYYY-MM-DD, or empty
+    sketch BLOB NOT NULL
+);
+CREATE INDEX versions_by_name ON version_keys (name);
+CREATE INDEX versions_by_title ON version_keys (title);
 CREATE TABLE embedding_plans (
     document_id INTEGER PRIMARY KEY REFERENCES documents (id) ON DELETE CASCADE,
     plan TEXT NOT NULL,                 -- decides which vectors the chunks want; empty until all are stored

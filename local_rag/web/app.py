@@ -27,10 +27,10 @@ from local_rag.web.access import Access
 from local_rag.web.access_log import Log, as_line
 from local_rag.web.checkup import Check, Checkup, check_as_served
 from local_rag.web.guard import Guard, Limits, Scope
-from local_rag.web.pages import add, ask, documents, history, inspect, library, operations
+from local_rag.web.pages import add, ask, documents, find, history, inspect, library, operations
 from local_rag.web.pages.base import Site, aside, json_response, site_of, wants_json
 
-_PAGES = (ask, documents, add, operations, library, inspect, history)
+_PAGES = (ask, find, documents, add, operations, library, inspect, history)
 _METHODS = ("GET", "HEAD", "POST")
 
 
@@ -86,7 +86,7 @@ def make_app(
 
     pages = (
         _waiting(route)
-        for page in (ask, documents, add, operations, library, inspect, history)
+        for page in (ask, find, documents, add, operations, library, inspect, history)
         for route in page.ROUTES
     )
     others = (route for routes, _ in added for route in routes)

@@ -1,16 +1,17 @@
 """What the pages show of an answer and of passages, in records with every field that a template needs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from markupsafe import Markup
 
-from local_rag.display import confidence, display_path, one_line
+from local_rag.display import confidence, display_path, found_headline, one_line
 from local_rag.maintenance.file_states import SeenState
 from local_rag.models.choice import chosen
-from local_rag.records import Answer, Outcome, Passage, heading_path
+from local_rag.records import Answer, Found, Outcome, Passage, VersionValue, heading_path
 from local_rag.retrieval.marking import Piece, mark
 from local_rag.serving.visible import VisibleLibrary
 from local_rag.web.markup import show_answer
@@ -72,6 +73,43 @@ class AnswerView:
     about: str = ""
     look_alikes: tuple[str, ...] = ()
     notice: str = ""
+    listed: "ListView | None" = None
+    versions: tuple[VersionValue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowView:
+    """A document or place of a list; `document` and `chunk` lead to it, `document` is None if that is not known."""
+
+    place: str
+    text: str
+    occurrences: int
+    chunk: int
+    document: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListView:
+    """What was found in all documents."""
+
+    headline: str
+    rows: tuple[RowView, ...]
+    notes: tuple[str, ...]
+
+
+def view_list(found: Found, documents: Mapping[str, int] = MappingProxyType({})) -> ListView:
+    """Return a list as it is shown; `documents` are the ids of those that can be opened, by path."""
+    rows = (
+        RowView(
+            one_line(display_path(one.passage.location)),
+            " ".join(one.passage.text.split()),
+            one.occurrences,
+            one.passage.chunk_id,
+            documents.get(one.passage.path),
+        )
+        for one in found.places
+    )
+    return ListView(found_headline(found), tuple(rows), found.notes)
 
 
 def view_answer(
@@ -81,7 +119,8 @@ def view_answer(
 
     Citations lead to the cards whose ids begin with `anchor`.
     """
-    sources = range(1, len(answer.read) + 1) if answer.answered else ()
+    last = max((len(answer.read), *(one.number for one in answer.citations)))
+    sources = range(1, last + 1) if answer.answered and not answer.found else ()
     places = {one.number: one_line(display_path(one.passage.location)) for one in answer.citations}
     return AnswerView(
         # Text of documents is shown as it is, not as Markdown.
@@ -102,6 +141,8 @@ def view_answer(
         about=one_line(answer.citations[0].passage.title) if answer.citations else "",
         look_alikes=tuple(one_line(f"{one.title}, {display_path(one.location)}") for one in answer.look_alikes),
         notice=notice,
+        listed=view_list(answer.found) if answer.found else None,
+        versions=answer.versions,
     )
 
 
@@ -130,7 +171,9 @@ def _notes(answer: Answer) -> list[tuple[int, Markup]]:
 def cards(
     library: VisibleLibrary, question: str, passages: Sequence[Passage], *, answer: Answer | None = None
 ) -> list[Card]:
-    """Make a card of each passage: first those that the answer read, by their numbers."""
+    """Make a card of each passage: first those that the answer read, by their numbers; none of what a list shows."""
+    if answer and answer.found:
+        return []
     return link_cards(library, _cards(question, passages, answer))
 
 
@@ -150,14 +193,20 @@ def link_cards(library: VisibleLibrary, made: Sequence[Card]) -> list[Card]:
 
 def kept_cards(answer: Answer, anchor: str) -> list[Card]:
     """Make a card of each passage that a kept answer read, without the library."""
-    return _cards(answer.question, answer.read, answer, anchor)
+    return [] if answer.found else _cards(answer.question, answer.read, answer, anchor)
+
+
+def _cited_beside(answer: Answer) -> list[Passage]:
+    """Return the passages that an answer cites although the model did not read them: those of other versions."""
+    beside = [one for one in answer.citations if one.number > len(answer.read)]
+    return [] if answer.found else [one.passage for one in sorted(beside, key=lambda one: one.number)]
 
 
 def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, anchor: str = "source") -> list[Card]:
-    read = list(answer.read) if answer else []
+    read = [*answer.read, *_cited_beside(answer)] if answer else []
     known = {passage.chunk_id for passage in read}
     ordered = [*read, *(passage for passage in passages if passage.chunk_id not in known)]
-    cited = {citation.number for citation in answer.citations} if answer else set()
+    cited = {citation.number for citation in answer.citations} if answer and not answer.found else set()
     quoted = answer.quotes if answer else ()
     made = []
     for position, passage in enumerate(ordered, start=1):

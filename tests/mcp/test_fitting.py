@@ -7,8 +7,8 @@ from hypothesis import strategies as some
 from pydantic import BaseModel
 from tokenizers import Tokenizer
 
-from local_rag.mcp.shapes import FoundPassage
-from local_rag.mcp.token_budget import MAX_SEARCH, cost, count_tokens, cut, fit_passages, fit_text
+from local_rag.mcp.shapes import FindResults, FoundDocument, FoundPassage
+from local_rag.mcp.token_budget import MAX_SEARCH, cost, count_tokens, cut, fit_documents, fit_passages, fit_text
 from local_rag.models.registry import TOKENIZER_FILE, resolve
 
 CORPUS = Path(__file__).parents[2] / "corpus"
@@ -63,3 +63,12 @@ def test_passages_stay_within_the_tokens_best_first(lengths: list[int]) -> None:
     assert bool(results.results) == bool(found)
     for given_one, kept in zip(found, results.results, strict=False):
         assert kept.text == given_one.text or (kept.cut and given_one.text.startswith(kept.text))
+
+
+def test_of_many_documents_as_many_are_listed_as_fit() -> None:
+    one = FoundDocument(path="/documents/a.md", line=1, text="word " * 50, occurrences=1)
+    whole = FindResults(kind="count", rule="contain it", count=500, documents=[one] * 500, complete=True)
+    fitted = fit_documents(whole)
+    assert cost(fitted) <= MAX_SEARCH
+    assert 5 < len(fitted.documents) == 500 - fitted.left_out
+    assert fitted.count == 500

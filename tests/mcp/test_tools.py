@@ -25,7 +25,7 @@ def test_the_tools_only_read_and_say_what_they_take_and_give(folder: Path, era: 
         return (await client.list_tools()).tools, client.instructions
 
     tools, instructions = talk(local_service(folder), work, era=era)
-    assert [tool.name for tool in tools] == ["search", "fetch", "list_documents", "status"]
+    assert [tool.name for tool in tools] == ["search", "find", "fetch", "list_documents", "status"]
     for tool in tools:
         assert tool.annotations.read_only_hint
         assert not tool.annotations.open_world_hint
@@ -34,6 +34,7 @@ def test_the_tools_only_read_and_say_what_they_take_and_give(folder: Path, era: 
     takes = {tool.name: set(tool.input_schema["properties"]) for tool in tools}
     assert takes == {
         "search": {"query", "limit", "in", "type", "since", "before", "tag"},
+        "find": {"question", "in", "type"},
         "fetch": {"id", "offset", "around"},
         "list_documents": {"in", "cursor"},
         "status": set(),
@@ -61,6 +62,15 @@ def test_search_gives_passages_with_all_that_is_promised(folder: Path, era: str)
     assert best["ranks"]["keyword"]["rank"] == 1
     assert {"id", "title", "headings", "generated_context", "changed_since_indexed"} <= set(best)
     assert not best["changed_since_indexed"]
+
+
+def test_find_counts_all_documents(folder: Path) -> None:
+    found = call(loaded(local_service(folder)), "find", {"question": "How many documents mention parents?"})
+    assert (found["kind"], found["count"], found["complete"], found["left_out"]) == ("count", 2, True, 0)
+    assert found["rule"].startswith('contain the word "parents"')
+    assert {Path(one["path"]).name for one in found["documents"]} == {"leave.md", "ireland.md"}
+    within = {"question": "How many documents mention parents?", "in": "norway"}
+    assert call(loaded(local_service(folder)), "find", within)["count"] == 1
 
 
 @pytest.mark.parametrize(

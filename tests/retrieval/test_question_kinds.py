@@ -119,6 +119,7 @@ def test_all_phrases_are_meant_unless_there_is_an_or() -> None:
         (Phrase("tide gauge", exact=True), Phrase("lamp", exact=True)),
         False,
     )
+    assert phrases_of("4,000 kroner") == ((Phrase("4,000 kroner"),), True)
     assert phrases_of("the keeper's book") == ((Phrase("keeper's book"),), True)
 
 

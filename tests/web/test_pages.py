@@ -493,3 +493,30 @@ def test_folders_that_cannot_be_reached_are_named(client: TestClient, documents:
     page = client.get("/library").text
     assert "Not reachable" in page
     assert "its documents are kept until it is back" in page
+
+
+def test_a_list_of_documents_is_a_table_that_sorts_without_a_script(client: TestClient, folder: Path) -> None:
+    asked = "Which documents mention parents?"
+    page = client.get("/find", params={"q": asked, "type": "md"}).text
+    assert_tame(page)
+    assert "2 documents that contain the word &#34;parents&#34;" in page
+    assert 'href="/find?q=Which+documents+mention+parents%3F&amp;type=md&amp;sort=place"' in page
+    rows = re.findall(r'<a href="/document/\d+\?chunk=\d+#passage">([^<]+)</a>', page)
+    down = client.get("/find", params={"q": asked, "sort": "place", "down": "1"}).text
+    assert re.findall(r'<a href="/document/\d+\?chunk=\d+#passage">([^<]+)</a>', down) == rows[::-1]
+    assert len(rows) == 2
+    table = client.get("/find", params={"q": asked, "format": "csv"})
+    assert table.headers["content-type"].startswith("text/csv")
+    assert table.text.splitlines()[0] == "path,line,page,occurrences,text"
+    assert client.get("/find", params={"q": asked, "format": "json"}).json()["count"] == 2
+
+
+def test_an_answer_that_lists_documents_shows_the_table(client: TestClient, folder: Path) -> None:
+    page = client.post("/ask", data={"question": "How many documents mention parents?", "type": "md"}).text
+    assert_tame(page)
+    assert "2 documents that contain the word &#34;parents&#34;" in page
+    assert "type=md" in page.split("Save as CSV")[0].rsplit("href=", 1)[1]
+    answered = client.post(
+        "/ask", data={"question": "Which documents mention parents?"}, headers={"accept": "application/json"}
+    ).json()
+    assert answered["found"]["count"] == 2
