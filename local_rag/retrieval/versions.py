@@ -98,7 +98,8 @@ class Versions:
     def outdated(self, day: date, limits: Filters = EVERYTHING) -> set[int]:
         """Return the documents that were not valid on a day: not written yet, or replaced by a newer version.
 
-        Versions outside the `limits` of a person replace nothing. A document without versions is left out only if it states a later date itself.
+        Versions outside the `limits` of a person replace nothing. A document without versions is left out only if it
+        states a later date itself.
         """
         last, found, in_families = day.isoformat(), set[int](), set[int]()
         for family in self.families():

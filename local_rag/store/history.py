@@ -301,6 +301,7 @@ def _quoted(answer: Answer) -> set[tuple[str, str]]:
     cited = (citation.passage for citation in answer.citations)
     passages: list[Passage] = [*answer.read, *answer.closest, *answer.look_alikes, *cited]
     named = {("", _PLACE.sub("", location)) for passage in passages for location in passage.also_in}
+    named |= {("", passage.newest) for passage in passages if passage.newest}
     return named | {(passage.sha256, passage.path) for passage in passages}
 
 

@@ -1,6 +1,7 @@
 """Versions of a document form a family; look-alikes do not. Search marks older ones, and ask names both values."""
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -8,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from local_rag.library import Library, Parts
-from local_rag.records import AskOptions, Filters
+from local_rag.records import Answer, AskOptions, Filters
+from local_rag.store.history import History
 from tests.conftest import Run
-from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating
+from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating, passage
+from tests.support import served
 
 POLICY = """# Travel policy {year}
 
@@ -151,3 +154,18 @@ def test_versions_that_agree_are_not_named(folder: Path) -> None:
         answer = library.ask("Which class is the rule on trains?")
     assert answer.answered
     assert answer.versions == ()
+
+
+def test_an_answer_that_names_the_newest_version_is_forgotten_with_it(tmp_path: Path) -> None:
+    read = passage(path="/docs/old.md", newest="/docs/new.md")
+    with closing(History(tmp_path)) as history:
+        answer = Answer("q", "text", "answered", read=(read,))
+        history.add(None, answer, epoch=history.epoch(), opens=True, again=False)
+        assert ("", "/docs/new.md") in history.documents()
+        assert history.forget_documents(lambda _hash, path: path == "/docs/new.md") == 1
+
+
+def test_the_page_marks_older_versions(folder: Path) -> None:
+    with served.client(folder / ".local-rag", EMBEDS_QUICKLY, profile="tiny") as client:
+        page = client.get("/search", params={"q": "daily allowance for meals"}).text
+    assert "older version; the newest is" in page
