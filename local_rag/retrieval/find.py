@@ -63,7 +63,7 @@ def find_words(
     """Find the documents that contain the phrases of a question; no model takes part."""
     scope = scope_of(question, asked, index, store, versions, filters)
     patterns = [pattern_of(phrase) for phrase in asked.phrases]
-    allowed, rows = scope.allowed(index, store), len(index.chunk_ids())
+    allowed, rows = scope.allowed(index, store), max(1, len(index.chunk_ids()))
     holders = [scope.ids & _holders(phrase, index, store, allowed, rows) for phrase in asked.phrases]
     chosen = set.intersection(*holders) if asked.every else set.union(*holders)
     places, total = list[FoundPlace](), 0
@@ -118,10 +118,8 @@ def find_meaning(
     assert bound is not None, "words are looked for where it is not known"
     index = searcher.index
     scope = scope_of(question, asked, index, store, versions, filters)
-    rows = len(index.chunk_ids())
-    vector, ranked = (
-        searcher.closeness(asked.subject, rows, scope.allowed(index, store)) if scope.documents else (None, [])
-    )
+    rows = max(1, len(index.chunk_ids()))
+    vector, ranked = searcher.closeness(asked.subject, rows, scope.allowed(index, store))
     near = [(chunk, cosine) for chunk, cosine in ranked if cosine >= _NEAR]
     waiting, found, done = near[:most] if most else near, list[_About](), 0
     while done < len(waiting) and not stop():

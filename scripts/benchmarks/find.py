@@ -198,8 +198,8 @@ def fact_questions(folder: Path) -> Iterator[tuple[str, str]]:
             yield name, json.loads(line)[field]
     path = folder / "chunking-evaluation" / "questions_df.csv"
     if path.exists():
-        with path.open(encoding="utf-8", newline="") as file:
-            yield from (("chunking-evaluation", row["question"]) for row in csv.DictReader(file))
+        with path.open(encoding="utf-8", newline="") as opened:
+            yield from (("chunking-evaluation", row["question"]) for row in csv.DictReader(opened))
 
 
 def measure_words(library: Library, planted: list[Planted]) -> dict[str, Any]:
