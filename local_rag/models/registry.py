@@ -344,13 +344,15 @@ def _resolve_path(path: Path, role: Role) -> InstalledModel:
     modules = _read_json(path / "modules.json")
     folders = [path / module["path"] for module in modules] if modules else [path]
     config = _read_json(folders[0] / "config.json")
+    own = _read_json(path / "config_sentence_transformers.json") or {}
     is_classifier = any(name.endswith("ForSequenceClassification") for name in config.get("architectures", ()))
-    if not config or is_classifier != (role == "rerank"):
+    reranks = is_classifier or own.get("model_type") == "CrossEncoder"  # a head may follow the transformer
+    if not config or reranks != (role == "rerank"):
         raise ModelError(
             f"{path} does not contain a {MODEL_FORMATS[role][0]} model, which the {role} model must be; choose another"
             " folder or a model of `local-rag models list`."
         )
-    prompts = (_read_json(path / "config_sentence_transformers.json") or {}).get("prompts", {})
+    prompts = own.get("prompts", {})
     return InstalledModel(
         name=str(path),
         role=role,

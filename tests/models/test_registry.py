@@ -368,3 +368,12 @@ def test_command_refuses_unknown_names(arguments: list[str], tmp_path: Path) -> 
     result = CliRunner().invoke(cli, ["models", *arguments, "--models", str(tmp_path)])
     assert result.exit_code == 1
     assert f"'{arguments[1]}'; `local-rag models list` shows the known" in result.stderr
+
+
+def test_a_reranker_may_have_its_head_after_the_transformer(tmp_path: Path) -> None:
+    own = {"model_type": "CrossEncoder", "prompts": {}}
+    config = {"architectures": ["ModernBertModel"], "max_position_embeddings": 512}
+    folder = write_folder(tmp_path / "ettin", config=config, config_sentence_transformers=own)
+    assert resolve(str(folder), "rerank").path == folder
+    with pytest.raises(ModelError, match="does not contain a sentence-transformers model"):
+        resolve(str(folder), "embed")
