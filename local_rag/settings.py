@@ -161,6 +161,12 @@ class Settings(BaseSettings):
         description="the other machines that `search_engine` may reach over http; texts and vectors then go there "
         "unencrypted",
     )
+    search_engine_shards: int = Field(
+        default=0, ge=0, description="the shards of a collection in the search engine; 0: as the engine is set up"
+    )
+    search_engine_replicas: int = Field(
+        default=0, ge=0, description="the machines that hold each of these shards; 0: as the engine is set up"
+    )
     publish_seconds: float = Field(
         default=600.0,
         gt=0,

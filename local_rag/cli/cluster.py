@@ -118,8 +118,9 @@ def stop(as_json: bool) -> None:
 @command.command()
 @library_options
 @click.option("--back", is_flag=True, help="Publish in the library folder again; the engine is not changed.")
+@click.option("--replace", is_flag=True, help="Replace another library that has this name in the search engine.")
 @json_option
-def copy(library: Path, back: bool, as_json: bool, **settings: Any) -> None:
+def copy(library: Path, back: bool, replace: bool, as_json: bool, **settings: Any) -> None:
     """Publish an indexed library in the search engine that the setting `search_engine` names, or back in its folder.
 
     Nothing is read or computed again. The `search_engine` setting decides which one is searched.
@@ -132,7 +133,7 @@ def copy(library: Path, back: bool, as_json: bool, **settings: Any) -> None:
                 "qdrant:https://10.0.0.5:6333/handbook."
             )
         with opened.writing(progress, here=back) as (store, indexer):
-            indexer.publish(rebuild=True)
+            indexer.publish(rebuild=True, replace=replace)
             documents, chunks = len(store.documents()), indexer.report.chunks
     target = str(opened.folder) if back else engine
     if as_json:

@@ -25,6 +25,7 @@ from local_rag.index.protocol import Allowed, AllowedDocuments, Contents, Passag
 from local_rag.index.segment import Segment, damaged_files, finish, read_manifest
 from local_rag.index.segments import BATCH_ROWS, NUMBERED, SegmentPart, Segments
 from local_rag.index.vector_index import VectorIndex
+from local_rag.records import Filters
 
 SEGMENTS = "segments"
 # What NumPy raises if an index file has changed since it was opened.
@@ -152,6 +153,7 @@ class Generation:
             return None
         last, with_documents, rows = self._last_rows
         if last is not allowed or with_documents != documents:
+            assert not isinstance(allowed, Filters), "the store selects no filters"
             if isinstance(allowed, AllowedDocuments):
                 mask = np.repeat(np.isin(self._owners, allowed.ids), self._sizes)
             else:
@@ -225,7 +227,9 @@ class Generations:
         """Return these indexes: they hold no passages."""
         return self
 
-    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False) -> None:
+    def publish(
+        self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False, replace: bool = False
+    ) -> None:
         """Publish a segment of what is new beside those there are; then merge, which changes nothing that is found.
 
         To `rebuild`, write the documents of damaged segments again, and of those that hold removed documents.

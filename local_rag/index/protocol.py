@@ -16,7 +16,7 @@ from local_rag.index.keyword_index import TOKENS_VERSION
 from local_rag.index.scoring import KeywordTuning
 from local_rag.index.vector_index import VectorTuning
 from local_rag.keys import key_of
-from local_rag.records import DocumentFacts, StoredChunk
+from local_rag.records import DocumentFacts, Filters, StoredChunk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,8 +32,8 @@ class AllowedDocuments:
         return iter(self.ids.tolist())
 
 
-# Documents, or chunk ids, fastest as an array of int64; None for all chunks.
-Allowed: TypeAlias = AllowedDocuments | np.ndarray | Collection[int] | None
+# Documents, or chunk ids, fastest as an array of int64; None for all chunks. Filters only where `select` returns them.
+Allowed: TypeAlias = AllowedDocuments | Filters | np.ndarray | Collection[int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,9 @@ class DocumentRows:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an index is to hold: documents, in the order in which equal scores rank, and the version of their rows.
+    """What an index is to hold: documents, in the order of their paths, and the version of their rows.
+
+    Equal scores rank in this order.
 
     `documents` and `versions` are int64. `rows` yields the rows of the documents with these ids, in any order. An index
     calls it only for documents that it does not yet hold in this version, a few at a time.
@@ -81,8 +83,14 @@ class PassageStore(Protocol):
     def roots(self) -> Sequence[Path]:
         """Return the paths that `index` was given."""
 
-    def facts(self) -> Sequence[DocumentFacts]:
-        """Return the facts of all documents."""
+    def facts(self, documents: Collection[int] | None = None) -> Sequence[DocumentFacts]:
+        """Return the facts of all documents, or of these."""
+
+    def library_id(self) -> str:
+        """Return what tells the library from every other one."""
+
+    def select(self, filters: Filters) -> Allowed:
+        """Return filters that the index itself can apply; None if their documents are to be found by their facts."""
 
     def chunks_of(self, documents: Collection[int]) -> Allowed:
         """Return the chunks of some documents, in a form that the index of the same library accepts."""
@@ -153,8 +161,12 @@ class Indexes(Protocol):
     def over(self, passages: PassageStore) -> "Indexes":
         """Return the same indexes, ready to publish these passages along with their vectors and words."""
 
-    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False) -> None:
+    def publish(
+        self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False, replace: bool = False
+    ) -> None:
         """Make an index of these contents the live one, all or nothing.
+
+        Only with `replace` it may take the place of another library's.
 
         Reuse what the live index already holds, but to `rebuild` nothing that is damaged or stored beside what was
         removed.

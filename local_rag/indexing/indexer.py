@@ -328,8 +328,11 @@ class Indexer:
     def _note(self, stage: Stage, total: int) -> Callable[[str], None]:
         return lambda remark: self._progress(Progress(stage, 0, total, remark))
 
-    def publish(self, *, rebuild: bool = False) -> None:
-        """Make missing vectors and publish a generation, if it differs from the live one or `rebuild` all of it."""
+    def publish(self, *, rebuild: bool = False, replace: bool = False) -> None:
+        """Make missing vectors and publish a generation, if it differs from the live one or `rebuild` all of it.
+
+        With `replace`, in a search engine also in the place of another library.
+        """
         self._embed()
         started, computed = time.monotonic(), time.process_time()
         documents, versions = embedded_versions(self._store, self._embedding.plan)
@@ -344,6 +347,7 @@ class Indexer:
             Contents(documents, versions, partial(index_rows, self._store, self._settings.context)),
             manifest,
             rebuild=rebuild,
+            replace=replace,
         )
         self.report.published = True
         self._progress(Progress("publish", 1, 1))

@@ -157,8 +157,8 @@ def clean(folder: Path, indexes: Indexes, *, dry_run: bool) -> Cleaning:
             if not kept:
                 prune_ocr_pages(store.folder, store.content_hashes())
             shrink(store)
-        indexes.expunge()
-        indexes.prune()
+            indexes.over(store).expunge()
+            indexes.over(store).prune()
         freed = before - folder_bytes(folder)
     unfinished = [path for path in folders if path.suffix == ".tmp" or path.parent.name == SEGMENTS]
     return Cleaning(

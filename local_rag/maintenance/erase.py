@@ -93,8 +93,8 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
         if history:
             history.forget_documents(is_gone, erased=True)
     forget_questions(store.folder, is_gone)
-    indexes.expunge()
-    indexes.prune()
+    indexes.over(store).expunge()
+    indexes.over(store).prune()
     delete_files(leftovers(store.folder))
     forget_names(store)
     compact(store)

@@ -31,6 +31,8 @@ class Filtering:
         """Return the chunks whose documents pass, None if there are no filters."""
         if not filters:
             return None
+        if (selected := self._passages.select(filters)) is not None:
+            return selected
         if self._version != (version := self._passages.version()):
             self._version, self._facts = version, self._passages.facts()
             self._allowed.clear()

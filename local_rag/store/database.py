@@ -20,7 +20,7 @@ from local_rag.errors import DamagedLibraryError
 from local_rag.files import FileStamp
 from local_rag.index.protocol import AllowedDocuments
 from local_rag.keys import key_of
-from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, StoredChunk
+from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Filters, Note, Provenance, RowKind, StoredChunk
 from local_rag.store.connect import connect, in_use
 from local_rag.store.hidden_paths import hidden_among
 from local_rag.store.schema import crc32
@@ -365,6 +365,13 @@ class Store:
             DocumentFacts(key, path, modified_ns, day, () if tags == "[]" else tuple(json.loads(tags)))
             for key, path, modified_ns, day, tags in rows
         ]
+
+    def library_id(self) -> str:
+        """Return what tells this library from every other one, also after it was moved or copied."""
+        return str(self.connection.execute("SELECT id FROM library").fetchone()[0])
+
+    def select(self, filters: Filters) -> None:
+        """Return None: the documents that pass are found by their facts."""
 
     def chunks(self, document_id: int | None = None) -> Iterator[StoredChunk]:
         """Yield the chunks of one document, or of all live documents, in reading order."""

@@ -41,6 +41,7 @@ def salvage(folder: Path) -> dict[str, int]:
                 "contexts": _copy_contexts(source, target),
                 "vectors": _copy_vectors(source, target, most_rows),
             }
+            _copy_library_id(source, target)
             _carry_ids_on(source, target)
         target.execute("COMMIT")
     temporary.rename(folder / SALVAGED_FILE)
@@ -65,6 +66,13 @@ def _carry_ids_on(source: sqlite3.Connection, target: sqlite3.Connection) -> Non
     unknown = int(time.time() * 1000)  # more than any library can hold
     rows = [(name, last.get(name.encode(), unknown)) for name in ("documents", "chunks")]
     target.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", rows)
+
+
+def _copy_library_id(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    with suppress(sqlite3.DatabaseError):
+        rows = source.execute("SELECT id FROM library").fetchall()
+        if rows and _is_text(rows[0][0]):
+            target.execute("UPDATE library SET id = CAST(? AS TEXT)", rows[0])
 
 
 def _copy_paths(source: sqlite3.Connection, target: sqlite3.Connection, table: str) -> int:

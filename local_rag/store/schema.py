@@ -9,6 +9,9 @@ from local_rag.errors import LibraryError
 # Raise it with every change to the tables. Versions 1 to 16 were never released.
 SCHEMA_VERSION = 17
 _TABLES = """
+-- Tells the library from every other one, also in a search engine.
+CREATE TABLE library (id TEXT NOT NULL);
+INSERT INTO library VALUES (lower(hex(randomblob(16))));
 CREATE TABLE roots (
     path TEXT PRIMARY KEY,
     device INTEGER                      -- tells the root from the empty folder on which its drive is mounted

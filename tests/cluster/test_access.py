@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from local_rag.cluster.engines.access import Access
 from local_rag.cluster.engines.choice import indexes_of
-from local_rag.cluster.engines.client import Client, EngineAwayError
+from local_rag.cluster.engines.client import AlreadyThereError, Client, EngineAwayError
 from local_rag.cluster.hosts import engine_of, private_addresses
 from local_rag.errors import ClusterError
 from local_rag.index.generations import Generations
@@ -145,3 +145,33 @@ def test_private_networks_are_those_that_no_public_router_knows() -> None:
     for address in ("192.0.2.1", "198.18.0.1", "240.0.0.1", "0.0.0.0", "8.8.8.8", "2001:db8::1"):
         with pytest.raises(ClusterError, match="public address"):
             private_addresses(address)
+
+
+class Restarting(BaseHTTPRequestHandler):
+    """An engine that is restarting, carries a request out without an answer, and then holds what was asked for."""
+
+    answers: ClassVar[list[tuple[int, bytes]]] = []
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        status, said = self.answers.pop(0)
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+def test_an_engine_that_cannot_answer_is_waited_for_and_what_it_made_meanwhile_is_no_error() -> None:
+    there = b'{"status":{"error":"Collection `x` already exists!"}}'
+    Restarting.answers = [(503, b"starting"), (500, b"busy"), (409, there)]
+    server = Quiet(("127.0.0.1", 0), Restarting)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    waited = list[float]()
+    client = Client(engine_of(f"qdrant:http://127.0.0.1:{server.server_port}/x"), sleep=waited.append)
+    with pytest.raises(AlreadyThereError):
+        client.insist("create_collection", "x", vectors_config={})
+    assert len(waited) == 2
+    server.shutdown()
+    server.server_close()

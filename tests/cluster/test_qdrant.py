@@ -1,8 +1,10 @@
+import json
 import os
 import random
 import threading
 import time
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from local_rag.cluster.engines.choice import indexes_of
 from local_rag.cluster.engines.client import Client, EngineAwayError
+from local_rag.cluster.engines.qdrant_index import Place
 from local_rag.cluster.engines.qdrant_indexes import QdrantIndexes
 from local_rag.cluster.hosts import engine_of
 from local_rag.errors import ClusterError
@@ -17,6 +20,7 @@ from local_rag.index.generations import Generations
 from local_rag.library import Library
 from local_rag.records import Filters
 from local_rag.settings import resolve_settings
+from local_rag.store.lock import locked_store
 from tests.fakes import EMBEDS_QUICKLY, QUICK
 from tests.support.search_engine import StandIn
 
@@ -24,10 +28,10 @@ pytest.importorskip("qdrant_edge", reason="the extra [dev] is not installed whol
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[StandIn]:
-    started = StandIn(tmp_path / "engine")
+def engine() -> Iterator[StandIn]:
+    started = StandIn()
     yield started
-    started.kill()
+    started.remove()
 
 
 @pytest.fixture
@@ -42,6 +46,12 @@ def setting(request: pytest.FixtureRequest) -> Iterator[str]:
                 client.call("delete_collection", one.name)
     else:
         yield request.getfixturevalue("engine").setting
+
+
+def place_of(setting: str) -> Place:
+    place = QdrantIndexes(setting).place()
+    assert place is not None
+    return place
 
 
 WORDS = ["boat", "harbour", "leave", "Norway", "parental", "sick", "week", "island", "ferry", "captain", "getUserName"]
@@ -95,9 +105,25 @@ def test_the_order_of_keywords_is_the_same_for_100_of_100_questions(tmp_path: Pa
 def test_filters_let_the_same_documents_pass(tmp_path: Path, many: Path, setting: str) -> None:
     here, there = indexed(tmp_path, many, setting)
     with here, there:
-        for filters in (Filters(within=("copies/**",)), Filters(types=("md",)), Filters(tags=("none",))):
+        live = QdrantIndexes(setting).live()
+        assert live is not None
+        for filters, selected in (
+            (Filters(within=("copies/**",)), True),
+            (Filters(within=("copies",)), True),
+            (Filters(within=("./copies/1.md", "3.md")), True),
+            (Filters(within=(str(many / "copies"),)), True),
+            (Filters(within=(str(many),)), True),
+            (Filters(within=("*1.md",)), False),
+            (Filters(within=(many.name,)), False),
+            (Filters(types=("md",)), True),
+            (Filters(types=("txt",)), True),
+            (Filters(tags=("none",)), True),
+            (Filters(since=date(2020, 1, 1)), True),
+            (Filters(before=date(2020, 1, 1)), True),
+        ):
+            assert (live.select(filters) is not None) == selected, filters
             one, other = (ranked(library, "the ferry leaves", filters=filters) for library in (here, there))
-            assert one["keyword"] == other["keyword"]
+            assert one["keyword"] == other["keyword"], filters
             assert set(one["dense"]) == set(other["dense"])
         assert len(there.search("ferry", filters=Filters(within=("copies/**",)), rerank=False)) == 4
 
@@ -140,8 +166,8 @@ def test_a_reader_finds_documents_where_their_folder_has_moved(tmp_path: Path, m
 def test_an_engine_killed_while_publishing_loses_nothing(tmp_path: Path, many: Path, engine: StandIn) -> None:
     with Library(tmp_path / "there", parts=QUICK, search_engine=engine.setting) as library:
         library.index([many])
-        before, killed = QdrantIndexes(engine.setting).live_name(), list[str]()
-        collections = tmp_path / "engine" / "collections"
+        before, killed = place_of(engine.setting).stamp, list[str]()
+        collections = engine.folder / "collections"
         known = set(collections.iterdir())
 
         def kill() -> None:
@@ -150,7 +176,7 @@ def test_an_engine_killed_while_publishing_loses_nothing(tmp_path: Path, many: P
                 time.sleep(0.01)
             killed.append(new[0].name)
             engine.kill()
-            aliases = (tmp_path / "engine" / "aliases.json").read_text()
+            aliases = (engine.folder / "aliases.json").read_text()
             killed.append("switched" if killed[0] in aliases else "not switched")
             time.sleep(1)
             engine.start()
@@ -176,8 +202,8 @@ def test_a_publish_that_fails_leaves_the_index_before_and_the_next_one_removes_i
 ) -> None:
     with Library(tmp_path / "there", parts=QUICK, search_engine=engine.setting) as library:
         library.index([many])
-        live = QdrantIndexes(engine.setting).live_name()
-        stray = f"{live[:-15]}{int(live[-15:-9]) + 1:06}_00000000"
+        live = place_of(engine.setting)
+        stray = f"{live.collection[:-8]}00000000"
         client = Client(engine_of(engine.setting))
         client.call(
             "create_collection",
@@ -185,25 +211,146 @@ def test_a_publish_that_fails_leaves_the_index_before_and_the_next_one_removes_i
             vectors_config={},
             sparse_vectors_config={"words": client.models.SparseVectorParams()},
         )
-        assert QdrantIndexes(engine.setting).live_name() == live
+        assert place_of(engine.setting) == live
         assert library.search("ferry", rerank=False)
         (many / "new.md").write_text("# New\n\nA zeppelin lands.\n")
         library.index([many])
-        names = [one.name for one in client.call("get_collections").collections]
-        assert stray not in names
-        assert {name.removesuffix("_facts") for name in names} == {live, QdrantIndexes(engine.setting).live_name()}
+        names = {one.name for one in client.call("get_collections").collections}
+        assert names == {live.collection, live.facts}
+        assert place_of(engine.setting).number > live.number
+
+
+class Dying(Client):
+    """A client that dies with its process at one of its writes."""
+
+    def __init__(self, setting: str, writes: int) -> None:
+        super().__init__(engine_of(setting))
+        self.left = writes
+
+    def call(self, method: str, *arguments: Any, **named: Any) -> Any:
+        if method not in {"retrieve", "scroll", "count", "get_aliases", "get_collections", "query_points"}:
+            self.left -= 1
+            if self.left < 0:
+                raise KeyboardInterrupt
+        return super().call(method, *arguments, **named)
+
+
+def test_a_driver_killed_at_any_write_leaves_the_generation_before_whole(
+    tmp_path: Path, many: Path, engine: StandIn
+) -> None:
+    reader = Library(tmp_path / "nothing", parts=EMBEDS_QUICKLY, search_engine=engine.setting)
+    with Library(tmp_path / "there", parts=QUICK, search_engine=engine.setting) as library, reader:
+        library.index([many])
+
+        def found() -> list[tuple[str, str]]:
+            return [(one.path, one.text) for one in reader.search("the ferry leaves the zeppelin", rerank=False)]
+
+        before, place = found(), place_of(engine.setting)
+        (many / "1.md").write_text("# Page 1\n\nThe zeppelin leaves.\n")
+        (many / "2.md").unlink()
+        for writes in range(99):
+            indexes = QdrantIndexes(engine.setting, client=Dying(engine.setting, writes))
+            try:
+                with locked_store(library.folder) as store:
+                    library._indexer(store, lambda _: None, indexes).run(store.roots())
+            except KeyboardInterrupt:
+                assert (found(), place_of(engine.setting)) == (before, place)
+            else:
+                break
+        assert writes > 9
+        after = place_of(engine.setting)
+        assert (after.collection, after.number) == (place.collection, place.number + 1), "beside what is kept"
+        assert any(path.endswith("/1.md") and "zeppelin" in text for path, text in found())
+        assert not any(path.endswith("/2.md") for path, _ in found())
+        live = QdrantIndexes(engine.setting).live()
+        assert live is not None
+        assert live.damage() == []
+
+
+def test_one_changed_document_writes_only_itself(tmp_path: Path, engine: StandIn) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    chance = random.Random(3)
+    for number in range(400):
+        (folder / f"{number}.md").write_text(f"# Page {number}\n\n{' '.join(chance.choices(WORDS, k=30))}.\n")
+    with Library(tmp_path / "there", parts=QUICK, context="headings", search_engine=engine.setting) as library:
+        library.index([folder])
+        points, sent = engine.written()
+        (folder / "7.md").write_text("# Page 7\n\nThe captain leaves the island on a zeppelin.\n")
+        library.index([folder])
+    more_points, more_sent = engine.written()
+    assert points > 800
+    assert more_points - points < 20
+    assert more_sent - sent < 50_000 < sent / 20
+
+
+def test_counts_of_tokens_stay_right_over_many_publishes(tmp_path: Path, many: Path, engine: StandIn) -> None:
+    here, there = indexed(tmp_path, many, engine.setting)
+    indexes = QdrantIndexes(engine.setting, in_turn=2)
+    with here, there:
+        for number in range(7):
+            (many / f"{number}.md").write_text(f"# Page {number}\n\n{' '.join(WORDS[number:])} again{number}.\n")
+            here.index([many])
+            with locked_store(there.folder) as store:
+                there._indexer(store, lambda _: None, indexes).run(store.roots())
+            for question in ("boat harbour", "again3 captain", "pay log ferry"):
+                assert ranked(here, question)["keyword"] == ranked(there, question)["keyword"]
+        live = indexes.live()
+        assert live is not None
+        assert len(set(live.differences()[0].tolist())) <= 3
 
 
 def test_what_is_erased_is_in_no_collection_any_more(tmp_path: Path, many: Path, setting: str) -> None:
     with Library(tmp_path / "there", parts=QUICK, search_engine=setting) as library:
         library.index([many])
+        held = place_of(setting)
         library.remove([many / "copies"], erase=True)
-        indexes = QdrantIndexes(setting)
         client = Client(engine_of(setting))
-        live = indexes.live_name()
-        names = {one.name for one in client.call("get_collections").collections if one.name.startswith(live[:8])}
-        assert names == {live, f"{live}_facts"}
+        live = place_of(setting)
+        assert live.collection != held.collection, "what is deleted from a collection may stay in its files"
+        name = client.engine.name
+        names = {one.name for one in client.call("get_collections").collections if one.name.startswith(f"{name}_")}
+        assert names == {live.collection, live.facts}
+        for collection in names:
+            points, _ = client.call("scroll", collection, limit=1000, with_payload=True)
+            assert not any("/copies/" in str(point.payload) for point in points)
         assert not any("copies" in passage.path for passage in library.search("ferry", rerank=False))
+
+
+def test_another_library_is_not_replaced_unless_that_is_said(tmp_path: Path, many: Path, engine: StandIn) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "note.md").write_text("# Note\n\nA zeppelin lands.\n")
+    with (
+        Library(tmp_path / "one", parts=QUICK, search_engine=engine.setting) as one,
+        Library(tmp_path / "two", parts=QUICK, search_engine=engine.setting) as two,
+    ):
+        one.index([many])
+        place = place_of(engine.setting)
+        for attempt in (lambda: two.index([other]), two.clean):
+            with pytest.raises(ClusterError, match=r"holds another library.*--replace"):
+                attempt()
+        assert place_of(engine.setting) == place
+        assert one.search("ferry", rerank=False)
+        with two.writing() as (_, indexer):
+            indexer.publish(rebuild=True, replace=True)
+        assert [passage.path for passage in one.search("zeppelin", rerank=False)] == [str(other / "note.md")]
+
+
+def test_vectors_are_quantized_and_shards_are_as_the_settings_say(tmp_path: Path, many: Path, engine: StandIn) -> None:
+    how: dict[str, Any] = {"search_engine": engine.setting, "search_engine_shards": 3, "search_engine_replicas": 2}
+    with Library(tmp_path / "there", parts=QUICK, **how) as library:
+        library.index([many])
+        before = place_of(engine.setting)
+        made = json.loads((engine.folder / "collections" / before.collection / "config.json").read_text())
+        assert (made["shard_number"], made["replication_factor"]) == (3, 2)
+        assert made["vectors"]["dense"]["quantization_config"]["scalar"]["type"] == "int8"
+    (many / "new.md").write_text("# New\n\nA zeppelin lands.\n")
+    with Library(tmp_path / "there", parts=QUICK, **how | {"search_engine_shards": 4}) as library:
+        library.index([many])
+        assert place_of(engine.setting).collection != before.collection, (
+            "the engine fixes it when it makes a collection"
+        )
 
 
 def test_a_library_is_copied_into_the_engine_and_back(tmp_path: Path, many: Path, setting: str) -> None:

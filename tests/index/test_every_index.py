@@ -12,7 +12,7 @@ from local_rag.cluster.engines.choice import ENGINES
 from local_rag.index.generations import Generations
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.index.protocol import Allowed, AllowedDocuments, Index, Indexes
-from local_rag.records import Chunk, DocumentFacts, RowKind, StoredChunk
+from local_rag.records import Chunk, DocumentFacts, Filters, RowKind, StoredChunk
 from tests.fakes import contents_of
 
 # The engines of `ENGINES` that this suite can start, with the module of their stand-in.
@@ -50,8 +50,13 @@ class Passages:
     def roots(self) -> list[Path]:
         return [Path("/docs")]
 
-    def facts(self) -> list[DocumentFacts]:
-        documents = sorted(set(self._owners.values()))
+    def library_id(self) -> str:
+        return "one"
+
+    def select(self, filters: Filters) -> None: ...
+
+    def facts(self, documents: Collection[int] | None = None) -> list[DocumentFacts]:
+        documents = sorted(set(self._owners.values()) & set(self._owners.values() if documents is None else documents))
         return [DocumentFacts(one, f"/docs/{one}.md", 10**9 * one, "2024-03-01", ("even",)) for one in documents]
 
     def chunks_of(self, documents: Collection[int]) -> Allowed:
@@ -103,9 +108,9 @@ def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     pytest.importorskip(STAND_INS[kind], reason="the extra [cluster-test] is not installed")
     from tests.support.search_engine import StandIn
 
-    started = StandIn(tmp_path_factory.mktemp("engine"))
+    started = StandIn()
     yield lambda: Engine(partial(ENGINES[kind], started.setting.replace("/handbook", f"/library{next(names)}")))
-    started.kill()
+    started.remove()
 
 
 @pytest.fixture

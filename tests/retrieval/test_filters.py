@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_rag.index.generations import Generations
+from local_rag.index.protocol import AllowedDocuments
 from local_rag.records import Chunk, Document, DocumentFacts, Filters, InstalledModel, Provenance
 from local_rag.retrieval.filters import Filtering, document_filter
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
@@ -160,7 +161,7 @@ def test_what_passes_is_found_out_again_once_somebody_writes(tmp_path: Path) -> 
         filtering, markdown = Filtering(reader), Filters(types=("md",))
         assert filtering.allowed(Filters()) is None
         first = filtering.allowed(markdown)
-        assert first is not None
+        assert isinstance(first, AllowedDocuments)
         assert list(first) == [1]
         assert filtering.allowed(markdown) is first, "remembered"
         put(writer, "b.md")
@@ -169,7 +170,7 @@ def test_what_passes_is_found_out_again_once_somebody_writes(tmp_path: Path) -> 
         assert filtering.allowed(markdown) is first, "remembered, too"
         writer.move_paths(Path("/docs/a.md"), Path("/docs/a.txt"))
         again = filtering.allowed(markdown)
-        assert again is not None
+        assert isinstance(again, AllowedDocuments)
         assert list(again) == [2]
 
 

@@ -30,8 +30,13 @@ class FakePassages:
     def roots(self) -> list[Path]:
         return []
 
-    def facts(self) -> list[Any]:
+    def facts(self, documents: object = None) -> list[Any]:
         return []
+
+    def library_id(self) -> str:
+        return ""
+
+    def select(self, filters: object) -> None: ...
 
     def chunks_of(self, documents: object) -> list[int]:
         return []
@@ -73,7 +78,9 @@ class FakeIndexes:
     def over(self, passages: PassageStore) -> "FakeIndexes":
         return self
 
-    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False) -> None: ...
+    def publish(
+        self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False, replace: bool = False
+    ) -> None: ...
 
     def expunge(self) -> None: ...
 

@@ -24,11 +24,11 @@ def setting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (place / "documents").mkdir()
     (place / "documents" / "boat.txt").write_text("The boat leaves the harbour at seven. It carries twelve people.\n")
     (place / "documents" / "ireland.md").write_text("# Leave in Ireland\n\nParents get 26 weeks at half pay.\n")
-    engine = StandIn(place / "engine")
+    engine = StandIn()
     with Library(place / "lib", parts=QUICK, profile="tiny", context="headings", search_engine=engine.setting) as one:
         one.index([place / "documents"])
     yield engine.setting
-    engine.kill()
+    engine.remove()
 
 
 def test_the_page_searches_and_answers(tmp_path: Path, setting: str) -> None:

@@ -337,3 +337,16 @@ def test_a_document_is_made_again_when_its_contexts_are_others(store: Store) -> 
     mark_embedded(store, [document], "plan")
     store.put_context("c", "Written again.", "llm")
     assert documents_to_embed(store, "plan") == [], "the same context changes nothing"
+
+
+def test_two_libraries_have_two_ids_and_a_salvaged_one_keeps_its_own(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    with closing(Store(tmp_path / "one", create=True)) as one, closing(Store(tmp_path / "two", create=True)) as two:
+        known = one.library_id()
+        assert known != two.library_id()
+        assert len(known) == 32
+    salvage(tmp_path / "one")
+    switch(tmp_path / "one")
+    with closing(Store(tmp_path / "one")) as salvaged:
+        assert salvaged.library_id() == known

@@ -23,6 +23,7 @@ class Engine:
     def __init__(self, folder: Path) -> None:
         self.folder, self.lock = folder, RLock()
         self.shards: dict[str, Any] = {}
+        self.written = {"points": 0, "bytes": 0}
 
     def aliases(self) -> dict[str, str]:
         path = self.folder / "aliases.json"
@@ -61,6 +62,8 @@ class Engine:
         """Do what a request asks for and return its result."""
         with self.lock:
             match method, parts:
+                case "GET", ["written"]:
+                    return self.written
                 case "GET", ["aliases"]:
                     named = self.aliases().items()
                     return {"aliases": [{"alias_name": name, "collection_name": one} for name, one in named]}
@@ -90,16 +93,32 @@ class Engine:
                 case "PUT", ["collections", name, "points"]:
                     points = [edge.Point(one["id"], _vectors(one["vector"]), one["payload"]) for one in body["points"]]
                     self.shard(name).update(edge.UpdateOperation.upsert_points(points))
+                    self.written["points"] += len(points)
                     return {"operation_id": 0, "status": "completed"}
                 case "POST", ["collections", name, "points"]:
                     found = self.shard(name).retrieve(body["ids"], with_payload=True, with_vector=False)
                     return [_record(one) for one in found]
                 case "POST", ["collections", name, "points", "count"]:
-                    return {"count": self.shard(name).count(edge.CountRequest(exact=True))}
+                    members = edge.CountRequest(exact=True, filter=_filter(body.get("filter")))
+                    return {"count": self.shard(name).count(members)}
+                case "POST", ["collections", name, "points", "delete"]:
+                    self.shard(name).update(edge.UpdateOperation.delete_points_by_filter(_filter(body["filter"])))
+                    return {"operation_id": 0, "status": "completed"}
+                case "POST", ["collections", name, "points", "payload"]:
+                    if "filter" in body:
+                        change = edge.UpdateOperation.set_payload_by_filter(_filter(body["filter"]), body["payload"])
+                    else:
+                        change = edge.UpdateOperation.set_payload(body["points"], body["payload"])
+                    self.shard(name).update(change)
+                    return {"operation_id": 0, "status": "completed"}
+                case "POST", ["collections", name, "points", "payload", "delete"]:
+                    filtered = _filter(body["filter"])
+                    self.shard(name).update(edge.UpdateOperation.delete_payload_by_filter(filtered, body["keys"]))
+                    return {"operation_id": 0, "status": "completed"}
                 case "POST", ["collections", name, "points", "scroll"]:
                     request = edge.ScrollRequest(
                         offset=body.get("offset"), limit=body["limit"], filter=_filter(body.get("filter")),
-                        with_payload=bool(body.get("with_payload")), with_vector=False,
+                        with_payload=body.get("with_payload"), with_vector=body.get("with_vector", False),
                     )  # fmt: skip
                     found, following = self.shard(name).scroll(request)
                     return {
@@ -107,8 +126,10 @@ class Engine:
                         "next_page_offset": following if following is None else _plain_id(following),
                     }
                 case "POST", ["collections", name, "points", "query"]:
+                    finely = edge.QuantizationSearchParams(rescore=True, oversampling=2.0)
                     query = edge.QueryRequest(
-                        limit=body["limit"], filter=_filter(body.get("filter")), with_payload=True,
+                        limit=body["limit"], filter=_filter(body.get("filter")), with_payload=body["with_payload"],
+                        with_vector=body.get("with_vector", False), params=edge.SearchParams(quantization=finely),
                         query=edge.Query.Nearest(_vector(body["query"]), using=body["using"]),
                     )  # fmt: skip
                     scored = self.shard(name).query(query)
@@ -117,10 +138,14 @@ class Engine:
 
 
 def _config(body: dict[str, Any]) -> Any:
+    int8 = edge.ScalarQuantizationConfig(edge.ScalarType.Int8, quantile=0.99, always_ram=True)
     dense = {
-        name: edge.EdgeVectorParams(size=one["size"], distance=edge.Distance.Dot)
+        name: edge.EdgeVectorParams(
+            size=one["size"], distance=edge.Distance.Dot, on_disk=one.get("on_disk"),
+            quantization_config=int8 if one.get("quantization_config") else None,
+        )
         for name, one in (body.get("vectors") or {}).items()
-    }
+    }  # fmt: skip
     sparse = {name: edge.EdgeSparseVectorParams() for name in body.get("sparse_vectors") or {}}
     optimizers = edge.EdgeOptimizersConfig(indexing_threshold=_HNSW_FROM)
     return edge.EdgeConfig(vectors=dense or None, sparse_vectors=sparse or None, optimizers=optimizers)
@@ -138,15 +163,22 @@ def _vectors(value: dict[str, Any]) -> dict[str, Any]:
 def _filter(body: dict[str, Any] | None) -> Any:
     if not body:
         return None
-    conditions: list[Any] = []
-    for one in body["must"]:
-        if "has_id" in one:
-            conditions.append(edge.HasIdCondition(set(one["has_id"])))
-            continue
-        match = one["match"]
-        wanted = edge.MatchAny(match["any"]) if "any" in match else edge.MatchValue(match["value"])
-        conditions.append(edge.FieldCondition(one["key"], match=wanted))
-    return edge.Filter(must=conditions)
+    must, should, must_not = (
+        [_condition(one) for one in body.get(name) or ()] or None for name in ("must", "should", "must_not")
+    )
+    return edge.Filter(must=must, should=should, must_not=must_not)
+
+
+def _condition(one: dict[str, Any]) -> Any:
+    if "has_id" in one:
+        return edge.HasIdCondition(set(one["has_id"]))
+    if "key" not in one:
+        return _filter(one)
+    if "range" in one:
+        return edge.FieldCondition(one["key"], range=edge.RangeFloat(**one["range"]))
+    match = one["match"]
+    wanted = edge.MatchAny(match["any"]) if "any" in match else edge.MatchValue(match["value"])
+    return edge.FieldCondition(one["key"], match=wanted)
 
 
 def _plain_id(identifier: Any) -> int | str:
@@ -154,7 +186,16 @@ def _plain_id(identifier: Any) -> int | str:
 
 
 def _record(one: Any) -> dict[str, Any]:
-    return {"id": _plain_id(one.id), "payload": one.payload or {}}
+    return {"id": _plain_id(one.id), "payload": one.payload or {}, "vector": _plain_vectors(one.vector)}
+
+
+def _plain_vectors(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return None
+    return {
+        name: {"indices": list(one.indices), "values": list(one.values)} if hasattr(one, "indices") else list(one)
+        for name, one in value.items()
+    }
 
 
 def serve(folder: Path, port: int) -> None:
@@ -167,6 +208,7 @@ def serve(folder: Path, port: int) -> None:
         def do(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
+            engine.written["bytes"] += length
             parts = self.path.split("?")[0].strip("/").split("/")
             try:
                 status, said = 200, {"result": engine.answer(self.command, parts, body), "status": "ok", "time": 0.0}

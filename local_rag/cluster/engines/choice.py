@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from local_rag.cluster.engines.access import Access
+from local_rag.cluster.engines.publishing import Layout
 from local_rag.cluster.engines.qdrant_indexes import QdrantIndexes
 from local_rag.cluster.hosts import engine_of, not_an_engine
 from local_rag.index.protocol import Indexes
@@ -21,7 +22,8 @@ def _indexes_in(settings: Settings) -> Indexes:
     kind = engine_of(settings.search_engine).kind
     if kind not in ENGINES:
         raise not_an_engine(settings.search_engine)
-    return ENGINES[kind](settings.search_engine, access=Access.of(settings))
+    layout = Layout(settings.search_engine_shards, settings.search_engine_replicas)
+    return ENGINES[kind](settings.search_engine, access=Access.of(settings), layout=layout)
 
 
 def check_engine(settings: Settings) -> tuple[str, list[str]]:

@@ -11,7 +11,7 @@ from local_rag.files import extra_command
 
 _TIMEOUT_SECONDS = 60
 _PATIENCE_SECONDS = 40.0  # to wait for an engine that does not answer during a write
-_NOT_FOUND = 404
+_NOT_FOUND, _CONFLICT, _SERVERS_FAULT = 404, 409, 500
 
 Result = TypeVar("Result")
 
@@ -25,6 +25,7 @@ class Client:
         verification = access.verification(engine)
         try:
             import qdrant_client
+            from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
             from qdrant_client.http import exceptions
         except ModuleNotFoundError as error:
             raise ClusterError(
@@ -34,6 +35,7 @@ class Client:
         # Without the version check it sends no request of its own. A proxy would be another host.
         self.models: Any = qdrant_client.models
         self._errors: Any = exceptions
+        self._overloaded: Any = ResourceExhaustedResponse
         self._client = qdrant_client.QdrantClient(
             url=engine.url,
             api_key=access.key(),
@@ -55,6 +57,10 @@ class Client:
                 f"No search engine answers at {self.engine.url} ({error}); start it, or correct the setting "
                 "`search_engine`."
             ) from None
+        except self._overloaded as error:
+            raise EngineAwayError(
+                f"The search engine at {self.engine.url} has too much to do ({error}); run the command again later."
+            ) from None
         except self._errors.UnexpectedResponse as error:
             if error.status_code == _NOT_FOUND:
                 raise NothingThereError(
@@ -62,6 +68,12 @@ class Client:
                     "index`, or `local-rag cluster copy`."
                 ) from None
             said = bytes(error.content or b"").decode(errors="replace")[:200]
+            if error.status_code == _CONFLICT or "already exists" in said:
+                raise AlreadyThereError(f"The search engine at {self.engine.url} has it already ({said}).") from None
+            if (error.status_code or 0) >= _SERVERS_FAULT:
+                raise EngineAwayError(
+                    f"The search engine at {self.engine.url} cannot answer ({error.status_code} {said}); see its log."
+                ) from None
             hint = f"set the key in {KEY}" if error.status_code in {401, 403} else "see its log"
             raise ClusterError(
                 f"The search engine at {self.engine.url} refused ({error.status_code} {said}); {hint}."
@@ -102,6 +114,10 @@ def _refused(said: str) -> str:
 
 class EngineAwayError(ClusterError):
     """The engine does not answer."""
+
+
+class AlreadyThereError(ClusterError):
+    """The engine already holds what it was to make."""
 
 
 class NothingThereError(ClusterError):

@@ -1,29 +1,58 @@
 """A published index in Qdrant. Any number of machines can search it; they need no store.
 
-A generation is two collections. In the first, each chunk is a point with its vector, a sparse vector of its own words
-and those of its surroundings, and everything that a passage shows. The second holds the manifest, the facts of each
-document, to which filters apply, and the number of chunks that hold each token. An alias names the live generation.
+Two collections hold all generations of a library. In the first, each row is a point with its vector, a sparse vector of
+its own words and those of its surroundings, everything that a passage shows, and what filters look at. The second holds
+the facts of each document, how many chunks hold each token, and the manifest of each generation. A point belongs to the
+generations from `since` on and before `until`. An alias names the live generation and the collection it is in.
 """
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from local_rag.cluster.engines.client import Client, NothingThereError
-from local_rag.cluster.engines.sparse_vectors import question_vector
+from local_rag.cluster.engines.conditions import conditions_of
+from local_rag.cluster.engines.points import chunk_of, passage_of, points_of
+from local_rag.cluster.engines.sparse_vectors import differs, drift, exact_score, number_of, question_vector
+from local_rag.cluster.engines.token_counts import bucket_of, counts_in
 from local_rag.errors import DamagedLibraryError
 from local_rag.index.protocol import Allowed, AllowedDocuments
-from local_rag.index.scoring import Statistics, TextCounts, token_number
-from local_rag.records import UNKNOWN, Chunk, DocumentFacts, Provenance, StoredChunk
+from local_rag.index.scoring import Statistics, TextCounts
+from local_rag.records import DocumentFacts, Filters, StoredChunk
 
 DENSE, WORDS = "dense", "words"  # names of the vectors of a point
-MANIFEST = str(uuid.uuid5(uuid.NAMESPACE_OID, "manifest"))
 _MORE = 64  # results than needed, so ties at the end of a list are decided by our order too
+_MOST = 16  # times as many results, to find those whose scores have risen since they were written
 _SCROLLED = 2048
 _KNOWN_TOKENS = 100_000
+_DOCUMENTS = 50_000  # in one request; the engine takes 32 MB
+_RANKED = ["path", "row", "lengths"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A generation: the collection that it is in, and its number."""
+
+    collection: str
+    number: int
+
+    @property
+    def stamp(self) -> str:
+        """Return a name that no other generation has."""
+        return f"{self.collection}.g{self.number:06}"
+
+    @property
+    def facts(self) -> str:
+        """Return the name of the collection of facts."""
+        return facts_of(self.collection)
+
+    def holds(self, payload: Mapping[str, Any]) -> bool:
+        """Return whether a point belongs to this generation."""
+        return bool(payload["since"] <= self.number < payload.get("until", self.number + 1))
 
 
 def facts_of(collection: str) -> str:
@@ -31,19 +60,25 @@ def facts_of(collection: str) -> str:
     return f"{collection}_facts"
 
 
-class QdrantIndex:
-    """An index that also holds the passages of its chunks; its collections never change."""
+def point_id(*names: object) -> str:
+    """Return the id of a point of the facts that is no document."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, " ".join(map(str, names))))
 
-    def __init__(self, client: Client, collection: str) -> None:
-        self._client, self._collection = client, collection
-        self.stamp = collection
-        about = self._facts([MANIFEST])
-        if not about:
-            reason = f"the index {collection} has no manifest"
+
+class QdrantIndex:
+    """An index that also holds the passages of its chunks; what belongs to its generation never changes."""
+
+    def __init__(self, client: Client, place: Place) -> None:
+        self._client, self.place = client, place
+        self.stamp = place.stamp
+        points = client.call("retrieve", place.facts, [point_id("manifest", place.number)], with_payload=True)
+        if not points:
+            reason = f"the index {self.stamp} has no manifest"
             raise DamagedLibraryError(reason, "run `local-rag cluster copy` to publish it again")
-        self._about: dict[str, Any] = about[0]
-        self.manifest: Mapping[str, Any] = self._about["manifest"]
-        self._statistics = Statistics(*(TextCounts(**self._about[name]) for name in ("own", "around")))
+        self.about: dict[str, Any] = points[0].payload
+        self.manifest: Mapping[str, Any] = self.about["manifest"]
+        self.statistics, self.written = (statistics_in(self.about[name]) for name in ("statistics", "written"))
+        self._differences: tuple[np.ndarray, np.ndarray] | None = None
         self._holding: dict[int, tuple[int, int]] = {}
 
     def open(self) -> None:
@@ -53,21 +88,33 @@ class QdrantIndex:
         """Return the index itself: it holds its passages."""
         return self
 
+    def library_id(self) -> str:
+        """Return the library that published the index."""
+        return str(self.about["library"])
+
     def chunk_ids(self) -> list[int]:
         """Return the ids of all rows, in the order in which equal scores rank."""
-        points = self._scroll(self._collection, payload=["order"])
-        return [int(point.id) for point in sorted(points, key=lambda point: int(point.payload["order"]))]
+        points = self.scroll(self.place.collection, self.only(), payload=_RANKED)
+        return [chunk_of(point.id) for point in sorted(points, key=_place_of)]
 
     def documents(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the ids of all documents and the versions of their rows, both int64."""
-        rows = np.array([(said["id"], said["version"]) for said in self._documents()], dtype=np.int64).reshape(-1, 2)
-        return rows[:, 0], rows[:, 1]
+        ids, versions, _ = self.document_states()
+        return ids, versions
+
+    def document_states(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the ids of all documents, the versions of their rows, and the keys of their facts, all int64."""
+        said = self.scroll(self.place.facts, self.only("document"), payload=["id", "version", "key"])
+        fields = ((one.payload["id"], one.payload["version"], one.payload["key"]) for one in said)
+        rows = np.fromiter(fields, dtype=np.dtype((np.int64, 3)))
+        return rows[:, 0], rows[:, 1], rows[:, 2]
 
     def dense(
         self, vector: np.ndarray, top: int, allowed: Allowed = None, *, documents: bool = False
     ) -> list[tuple[int, float]]:
         """Return chunk ids with cosine similarities, best first."""
-        return self._search(vector.astype(float).tolist(), DENSE, top, allowed, documents)
+        found = self._query(vector.astype(float).tolist(), DENSE, top + _MORE, allowed, documents)
+        return [(chunk_of(point.id), float(point.score)) for point in sorted(found, key=_rank)[:top]]
 
     def keywords(
         self,
@@ -79,147 +126,173 @@ class QdrantIndex:
         documents: bool = False,
     ) -> list[tuple[int, float]]:
         """Return chunk ids with BM25 scores, best first: the scores of the index in a folder."""
-        self._look_up({token_number(term): term for term in terms})
-        asked = question_vector(terms, weights, self._statistics, lambda term: self._holding[token_number(term)])
+        self._look_up({number_of(term) for term in terms})
+        asked = question_vector(terms, weights, self.statistics, lambda term: self._holding[number_of(term)])
         if not asked:
             return []
         sparse = self._client.models.SparseVector(indices=list(asked), values=list(asked.values()))
-        return self._search(sparse, WORDS, top, allowed, documents)
+        changed, limit, enough = differs(self.written, self.statistics), top + _MORE, False
+        while not enough:
+            found = self._query(sparse, WORDS, limit, allowed, documents, vectors=changed)
+            # No chunk that was not found can have a higher score than this.
+            rest = found[-1].score * drift(self.written, self.statistics) if len(found) >= limit else 0.0
+            for point in found if changed else ():
+                vector = dict(zip(point.vector[WORDS].indices, point.vector[WORDS].values, strict=True))
+                point.score = exact_score(asked, vector, point.payload["lengths"], self.written, self.statistics)
+            found = sorted(found, key=_rank)[:top]
+            enough = not changed or not rest or found[-1].score > rest or limit >= _MOST * (top + _MORE)
+            limit *= 2
+        return [(chunk_of(point.id), float(point.score)) for point in found if point.score > 0]
 
     def _look_up(self, tokens: Collection[int]) -> None:
         """Fetch how many chunks hold these tokens, unless that is already known."""
         if len(self._holding) > _KNOWN_TOKENS:
             self._holding.clear()
-        unknown = [number for number in tokens if number not in self._holding]
-        if unknown:
-            self._holding |= dict.fromkeys(unknown, (0, 0))
-            points = self._client.call("retrieve", facts_of(self._collection), unknown, with_payload=True)
-            self._holding |= {int(point.id): (point.payload["own"], point.payload["around"]) for point in points}
+        if not (unknown := [number for number in tokens if number not in self._holding]):
+            return
+        if self._differences is None:
+            self._differences = self.differences()
+        since, rows = self._differences
+        buckets = {bucket_of(number, self.about["buckets"]) for number in unknown}
+        for point in self.buckets(buckets):
+            counts, later = counts_in(point.payload), rows[since > point.payload["upto"]]
+            for number in unknown:
+                if bucket_of(number, self.about["buckets"]) == point.payload["bucket"]:
+                    own, around = (
+                        sum(int(held[name][held["number"] == number].sum()) for held in (counts, later))
+                        for name in ("own", "around")
+                    )
+                    self._holding[number] = own, around
 
-    def _search(self, query: Any, using: str, top: int, allowed: Allowed, documents: bool) -> list[tuple[int, float]]:
-        if allowed is not None and not len(allowed):
-            return []
-        found = self._client.call(
-            "query_points",
-            self._collection,
-            query=query,
-            using=using,
-            limit=top + _MORE,
-            query_filter=self._only(allowed, documents),
-            with_payload=["order"],
-        ).points
-        found.sort(key=lambda point: (-point.score, point.payload["order"]))
-        return [(int(point.id), float(point.score)) for point in found[:top] if using == DENSE or point.score > 0]
+    def buckets(self, numbers: Iterable[int]) -> list[Any]:
+        """Return buckets of the counts of tokens."""
+        ids = [point_id("bucket", number) for number in numbers]
+        return list(self._client.call("retrieve", self.place.facts, ids, with_payload=True))
 
-    def _only(self, allowed: Allowed, documents: bool) -> Any:
-        """Return the filter of the engine for the allowed rows."""
-        models, must = self._client.models, list[Any]()
-        if isinstance(allowed, AllowedDocuments):  # the ids of all their rows would not fit a request
-            must = [models.FieldCondition(key="document", match=models.MatchAny(any=allowed.ids.tolist()))]
-        elif allowed is not None:
-            must = [models.HasIdCondition(has_id=[int(one) for one in allowed])]
-        if not documents:
-            must.append(models.FieldCondition(key="kind", match=models.MatchValue(value="chunk")))
-        return models.Filter(must=must) if must else None
+    def differences(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the differences between the counts of generations, each with the generation that it belongs to."""
+        points = list(self.scroll(self.place.facts, self.only("difference")))
+        rows = [counts_in(point.payload) for point in points]
+        since = [np.full(len(held), point.payload["since"]) for held, point in zip(rows, points, strict=True)]
+        nothing = counts_in({"number": [], "own": [], "around": []})
+        return np.concatenate([np.zeros(0, np.int64), *since]), np.concatenate([nothing, *rows])
+
+    def _query(
+        self, query: Any, using: str, limit: int, allowed: Allowed, documents: bool, *, vectors: bool = False
+    ) -> list[Any]:
+        """Return the best points, best first."""
+        models, found = self._client.models, list[Any]()
+        finely = models.SearchParams(quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0))
+        kind = None if documents else "chunk"
+        for conditions in self._parts_of(allowed):
+            found += self._client.call(
+                "query_points",
+                self.place.collection,
+                query=query,
+                using=using,
+                limit=limit,
+                query_filter=self.only(kind, *conditions),
+                search_params=finely if using == DENSE else None,
+                with_payload=_RANKED,
+                with_vectors=[WORDS] if vectors else False,
+            ).points
+        found.sort(key=lambda point: -point.score)
+        return found[:limit]
+
+    def _parts_of(self, allowed: Allowed) -> Iterator[list[Any]]:
+        """Yield the conditions of the allowed rows, in several parts if they are too many for one request."""
+        models = self._client.models
+        if allowed is None:
+            yield []
+        elif isinstance(allowed, Filters):
+            yield conditions_of(allowed, self.roots(), models) or []
+        elif isinstance(allowed, AllowedDocuments):  # the ids of all their rows would be many more
+            for first in range(0, len(allowed), _DOCUMENTS):
+                some = allowed.ids[first : first + _DOCUMENTS].tolist()
+                yield [models.FieldCondition(key="document", match=models.MatchAny(any=some))]
+        else:
+            ids = list(allowed)
+            for first in range(0, len(ids), _DOCUMENTS):
+                yield [models.HasIdCondition(has_id=points_of(ids[first : first + _DOCUMENTS]))]
+
+    def only(self, kind: str | None = None, *conditions: Any) -> Any:
+        """Return the filter of the engine for points of this generation, of a kind and under further conditions."""
+        models, number = self._client.models, self.place.number
+        must = [models.FieldCondition(key="since", range=models.Range(lte=number)), *conditions]
+        if kind:
+            must.append(models.FieldCondition(key="kind", match=models.MatchValue(value=kind)))
+        return models.Filter(must=must, must_not=[models.FieldCondition(key="until", range=models.Range(lte=number))])
 
     def damage(self, *, hash_all: bool = True) -> list[str]:
         """Count the chunks; the engine itself checks its files."""
+        if not hash_all:
+            return []
         try:
-            found = self._client.call("count", self._collection, exact=hash_all).count
+            found = self._client.call("count", self.place.collection, count_filter=self.only(), exact=True).count
         except NothingThereError as error:
             return [str(error)]
-        wanted = self._about["chunks"]
-        return (
-            [f"{self._collection} holds {found:,} chunks instead of {wanted:,}"] if hash_all and found != wanted else []
-        )
+        wanted = self.about["rows"]
+        return [f"{self.stamp} holds {found:,} chunks instead of {wanted:,}"] if found != wanted else []
 
     def chunks_by_id(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
         """Return the chunks with these ids."""
-        points = self._client.call("retrieve", self._collection, list(ids), with_payload=True)
-        return {int(point.id): _stored_chunk(int(point.id), point.payload) for point in points}
+        points = self._client.call("retrieve", self.place.collection, points_of(ids), with_payload=True)
+        held = [point for point in points if self.place.holds(point.payload)]
+        return {chunk_of(point.id): passage_of(chunk_of(point.id), point.payload) for point in held}
 
     def version(self) -> str:
-        """Return the name of the collection, which changes with every publish."""
-        return self._collection
+        """Return the stamp, which changes with every publish."""
+        return self.stamp
 
     def roots(self) -> list[Path]:
         """Return the paths that `index` was given."""
-        return [Path(root) for root in self._about["roots"]]
+        return [Path(root) for root in self.about["roots"]]
 
-    def facts(self) -> list[DocumentFacts]:
-        """Return the facts of all documents."""
+    def facts(self, documents: Collection[int] | None = None) -> list[DocumentFacts]:
+        """Return the facts of all documents, or of these."""
+        said = (point.payload for point in self.scroll(self.place.facts, self.only("document")))
         return [
-            DocumentFacts(said["id"], said["path"], said["modified_ns"], said["date"], tuple(said["tags"]))
-            for said in self._documents()
+            DocumentFacts(one["id"], one["path"], one["modified_ns"], one["date"], tuple(one["tags"]))
+            for one in said
+            if documents is None or one["id"] in documents
         ]
-
-    def _documents(self) -> Iterator[Mapping[str, Any]]:
-        models = self._client.models
-        kind = models.Filter(must=[models.FieldCondition(key="kind", match=models.MatchValue(value="document"))])
-        return (point.payload for point in self._scroll(facts_of(self._collection), only=kind))
 
     def chunks_of(self, documents: Iterable[int]) -> Allowed:
         """Return the documents themselves: the engine filters chunks by document."""
         return AllowedDocuments(np.fromiter(documents, dtype=np.int64))
 
-    def _facts(self, ids: Sequence[str]) -> list[dict[str, Any]]:
-        points = self._client.call("retrieve", facts_of(self._collection), list(ids), with_payload=True)
-        return [point.payload for point in points]
+    def select(self, filters: Filters) -> Filters | None:
+        """Return the filters if the engine can apply them, None if their documents are to be found by their facts."""
+        return filters if conditions_of(filters, self.roots(), self._client.models) is not None else None
 
-    def _scroll(self, collection: str, *, only: Any = None, payload: bool | Sequence[str] = True) -> Iterator[Any]:
+    def scroll(
+        self, collection: str, only: Any, *, payload: bool | Sequence[str] = True, vectors: bool | Sequence[str] = False
+    ) -> Iterator[Any]:
+        """Yield all points that a filter lets pass."""
         offset = None
         while True:
             points, offset = self._client.call(
-                "scroll", collection, scroll_filter=only, limit=_SCROLLED, offset=offset, with_payload=payload
+                "scroll",
+                collection,
+                scroll_filter=only,
+                limit=_SCROLLED,
+                offset=offset,
+                with_payload=payload,
+                with_vectors=vectors,
             )
             yield from points
             if offset is None:
                 return
 
 
-def payload_of(stored: StoredChunk, order: int) -> dict[str, Any]:
-    """Return everything that a passage shows of a chunk, and what it is filtered and ordered by."""
-    chunk, said = stored.chunk, stored.provenance
-    return {
-        "document": stored.document_id,
-        "order": order,
-        "path": stored.path,
-        "title": stored.title,
-        "terms": stored.terms,
-        "sentence": stored.sentence,
-        "kind": stored.kind,
-        "sha256": stored.sha256,
-        "chunk": [
-            chunk.position,
-            chunk.start,
-            chunk.end,
-            chunk.text,
-            list(chunk.headings),
-            chunk.page,
-            chunk.line,
-            chunk.end_line,
-            chunk.table_header,
-            chunk.ocr,
-        ],
-        "provenance": [said.url, said.date, said.author, list(said.tags)] if said else None,
-    }
+def statistics_in(said: Mapping[str, Mapping[str, int]]) -> Statistics:
+    """Return the statistics that a manifest holds."""
+    return Statistics(*(TextCounts(**said[name]) for name in ("own", "around")))
 
 
-def _stored_chunk(identifier: int, said: Mapping[str, Any]) -> StoredChunk:
-    position, start, end, text, headings, *place = said["chunk"]
-    chunk = Chunk(position, start, end, text, tuple(headings), *place)
-    from_where = said["provenance"]
-    url, date, author, tags = from_where or ("", "", "", ())
-    known = Provenance(url, date, author, tuple(tags)) if from_where else UNKNOWN
-    return StoredChunk(
-        identifier,
-        said["document"],
-        said["path"],
-        said["title"],
-        chunk,
-        said["terms"],
-        said["sentence"],
-        known,
-        said["kind"],
-        said["sha256"],
-    )
+def _place_of(point: Any) -> tuple[str, int]:
+    return point.payload["path"], point.payload["row"]
+
+
+def _rank(point: Any) -> tuple[float, str, int]:
+    return -point.score, *_place_of(point)

@@ -1,36 +1,29 @@
-"""The generations of a library in Qdrant: a publish writes a new one, then switches an alias to it.
+"""The generations of a library in Qdrant: a publish writes what is new, then switches an alias to the new generation.
 
-Until the switch, readers see the previous generation, whole, and may finish with it. A killed publish leaves
-collections that no alias names; the next publish removes them.
+What a generation lacks of the one before is marked, and deleted by the next publish: readers of either see all of it.
+Until the switch, nothing that a killed publish has written belongs to any generation; the next publish removes it.
+Everything is written again, to collections of its own, only where little would be kept or an index is to be rebuilt.
 """
 
-import itertools
 import re
 import secrets
-import uuid
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from local_rag.cluster.engines.access import DIRECT, Access
-from local_rag.cluster.engines.client import Client
-from local_rag.cluster.engines.qdrant_index import DENSE, MANIFEST, WORDS, QdrantIndex, facts_of, payload_of
-from local_rag.cluster.engines.sparse_vectors import PostingRow, chunk_vector, posting_rows, statistics_of
+from local_rag.cluster.engines.client import AlreadyThereError, Client
+from local_rag.cluster.engines.conditions import INDEXED
+from local_rag.cluster.engines.publishing import ENGINES_CHOICE, IN_TURN, Layout, Publish, upsert
+from local_rag.cluster.engines.qdrant_index import DENSE, WORDS, Place, QdrantIndex, point_id
 from local_rag.cluster.hosts import engine_of
-from local_rag.errors import ClusterError
-from local_rag.index.keyword_index import document_tokens
-from local_rag.index.protocol import Contents, DocumentRows, PassageStore
-from local_rag.index.scoring import Statistics, token_number
-from local_rag.index.vector_index import blend_neighbours
-
-_POINTS = 128  # per request
-_POSITION_BITS = 24  # for the position of a chunk in its document
+from local_rag.errors import ClusterError, DamagedLibraryError
+from local_rag.index.protocol import Contents, PassageStore
 
 
 class QdrantIndexes:
-    """The generations of one library. Only those made by `over` can publish: they copy its passages."""
+    """The generations of one library. Only those made by `over` can publish: they know the library and its passages."""
 
     def __init__(
         self,
@@ -38,133 +31,125 @@ class QdrantIndexes:
         passages: PassageStore | None = None,
         *,
         access: Access = DIRECT,
+        layout: Layout = ENGINES_CHOICE,
         client: Client | None = None,
+        in_turn: int = IN_TURN,
     ) -> None:
-        self._setting, self._passages = setting, passages
+        self._setting, self._passages, self._layout, self._in_turn = setting, passages, layout, in_turn
         self._client = client or Client(engine_of(setting), access)
         self._name = self._client.engine.name
 
     def over(self, passages: PassageStore) -> "QdrantIndexes":
         """Return the same indexes, ready to publish these passages."""
-        return QdrantIndexes(self._setting, passages, client=self._client)
+        return QdrantIndexes(self._setting, passages, layout=self._layout, client=self._client, in_turn=self._in_turn)
+
+    def place(self) -> Place | None:
+        """Return where the live generation is, None before the first publish."""
+        for alias in self._client.call("get_aliases").aliases:
+            if found := re.fullmatch(rf"{re.escape(self._name)}\.g(\d+)", alias.alias_name):
+                return Place(alias.collection_name, int(found[1]))
+        return None
 
     def live_name(self) -> str:
-        """Return the name of the live collection, empty before the first publish."""
-        aliases = self._client.call("get_aliases").aliases
-        return next((one.collection_name for one in aliases if one.alias_name == self._name), "")
+        """Return the name of the live generation, empty before the first publish."""
+        place = self.place()
+        return place.stamp if place else ""
 
     def live_stamp(self) -> str:
-        """Return the name of the live collection: no two generations share one."""
+        """Return the name of the live generation: no two share one."""
         return self.live_name()
 
     def live(self) -> QdrantIndex | None:
         """Return the live index, or None before the first publish."""
-        name = self.live_name()
-        return QdrantIndex(self._client, name) if name else None
+        place = self.place()
+        return QdrantIndex(self._client, place) if place else None
 
-    def publish(self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False) -> None:
-        """Write a generation, switch the alias to it, and remove generations before the previous one.
+    def publish(
+        self, contents: Contents, manifest: Mapping[str, Any], *, rebuild: bool = False, replace: bool = False
+    ) -> None:
+        """Write what the live generation lacks, and switch to a generation with these contents.
 
-        Everything is always written again. The rows are read twice, because the weights of words depend on the
-        average length of all texts.
+        To `rebuild`, or where less than half of it would be kept, write everything to new collections.
         """
-        before = self.live_name()
-        numbers = [number for name in self._collections() if (number := self._number(name)) is not None]
-        collection = f"{self._name}_g{max(numbers, default=0) + 1:06}_{secrets.token_hex(4)}"
-        total, own, around = Statistics(), Counter[str](), Counter[str]()
-        chunks = dimension = 0
-        for document, words in _documents(contents):
-            dimension, chunks = document.vectors.shape[1], chunks + len(words)
-            total += statistics_of(words[part] for part in document.parts)
-            for row in words:
-                own.update(row.own.keys())
-            for surroundings in {id(row.around): row.around for row in words}.values():
-                around.update(surroundings.keys())
-        self._create(collection, max(1, dimension))
-        self._upsert(collection, self._points(contents, total))
-        about = {"manifest": dict(manifest), "own": asdict(total.own), "around": asdict(total.around), "chunks": chunks}
-        self._upsert(facts_of(collection), self._facts(contents, about, own, around))
-        found = self._client.insist("count", collection, exact=True).count
-        if found != chunks:
-            raise ClusterError(
-                f"The search engine holds only {found:,} of the {chunks:,} chunks it was sent, so nothing was "
-                "published; see its log and run the same command again."
-            )
-        self._switch(collection, before)
-
-    def _collections(self) -> list[str]:
-        return [one.name for one in self._client.insist("get_collections").collections]
-
-    def _number(self, collection: str) -> int | None:
-        """Return the number of a generation of this library, None for other collections."""
-        found = re.fullmatch(rf"{re.escape(self._name)}_g(\d{{6}})_[0-9a-f]{{8}}(_facts)?", collection)
-        return int(found[1]) if found else None
-
-    def _create(self, collection: str, dimension: int) -> None:
-        models = self._client.models
-        sparse = {WORDS: models.SparseVectorParams()}
-        dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.DOT)}
-        self._client.insist("create_collection", collection, vectors_config=dense, sparse_vectors_config=sparse)
-        self._client.insist("create_collection", facts_of(collection), vectors_config={}, sparse_vectors_config=sparse)
-        fields = (
-            (collection, "document", "integer"),
-            (collection, "kind", "keyword"),
-            (facts_of(collection), "kind", "keyword"),
-        )
-        for where, field, kind in fields:
-            self._client.insist("create_payload_index", where, field_name=field, field_schema=kind, wait=True)
-
-    def _points(self, contents: Contents, total: Statistics) -> Iterator[Any]:
-        """Yield a point for each chunk, with its position in the order in which equal scores rank."""
-        models, passages = self._client.models, self._require_passages()
-        order_of = {int(document): position for position, document in enumerate(contents.documents)}
-        for document, words in _documents(contents):
-            stored = passages.chunks_by_id([int(one) for one in document.chunk_ids])
-            parts = [number for number, part in enumerate(document.parts) for _ in words[part]]
-            vectors = blend_neighbours(document.vectors, parts)
-            first = order_of[document.document_id] << _POSITION_BITS
-            for order, (chunk, vector, row) in enumerate(zip(document.chunk_ids, vectors, words, strict=True), first):
-                named: dict[str, Any] = {DENSE: vector.astype(float).tolist()}
-                if sparse := chunk_vector(row, total):
-                    named[WORDS] = models.SparseVector(indices=list(sparse), values=list(sparse.values()))
-                yield models.PointStruct(id=int(chunk), vector=named, payload=payload_of(stored[chunk], order))
-
-    def _facts(
-        self, contents: Contents, about: Mapping[str, Any], own: Counter[str], around: Counter[str]
-    ) -> Iterator[Any]:
-        """Yield a point for each document, each token and the manifest."""
-        models, passages = self._client.models, self._require_passages()
-        version_of = dict(zip(contents.documents.tolist(), contents.versions.tolist(), strict=True))
-        for facts in passages.facts():
-            if facts.id in version_of:
-                said = {**asdict(facts), "kind": "document", "version": version_of[facts.id]}
-                identifier = str(uuid.uuid5(uuid.NAMESPACE_OID, f"document {facts.id}"))
-                yield models.PointStruct(id=identifier, vector={}, payload=said)
-        for token, count in own.items():
-            said = {"kind": "token", "own": count, "around": around[token]}
-            yield models.PointStruct(id=token_number(token), vector={}, payload=said)
-        # The manifest comes last: if it is there, everything else is.
-        roots = [str(root) for root in passages.roots()]
-        yield models.PointStruct(id=MANIFEST, vector={}, payload={**about, "roots": roots, "kind": "manifest"})
+        passages, place = self._require_passages(), self.place()
+        try:
+            live = QdrantIndex(self._client, place) if place else None
+        except DamagedLibraryError:
+            if not (rebuild or replace):
+                raise
+            live = None
+        if live and not replace:
+            self._require_own(live)
+        self._remove_all_but(place)
+        number = place.number + 1 if place else 1
+        with closing(Publish(self._client, passages, contents, self._layout, self._in_turn)) as publish:
+            if live and not rebuild and not replace and publish.keeps_most_of(live):
+                new = Place(live.place.collection, number)
+                publish.add_to(live, new, manifest)
+            else:
+                new = Place(f"{self._name}_{secrets.token_hex(4)}", number)
+                publish.write(new, manifest, lambda dimension: self._create(new, dimension))
+        self._switch(new, place)
 
     def _require_passages(self) -> PassageStore:
         assert self._passages is not None, "publishing needs passages; call over() first"
         return self._passages
 
-    def _upsert(self, collection: str, points: Iterable[Any]) -> None:
-        waiting = iter(points)
-        while batch := list(itertools.islice(waiting, _POINTS)):
-            self._client.insist("upsert", collection, batch, wait=True)
+    def _require_own(self, live: QdrantIndex) -> None:
+        """Raise ClusterError if another library has published the live index."""
+        if self._passages is not None and live.library_id() != self._passages.library_id():
+            raise ClusterError(
+                f"{self._setting} holds another library; choose another name in `search_engine`, or replace it with "
+                "`local-rag cluster copy --replace`."
+            )
 
-    def _switch(self, collection: str, before: str) -> None:
+    def _collections(self) -> list[str]:
+        """Return the collections of this library."""
+        names = (one.name for one in self._client.insist("get_collections").collections)
+        own = re.compile(rf"{re.escape(self._name)}_[0-9a-f]{{8}}(_facts)?")
+        return [name for name in names if own.fullmatch(name)]
+
+    def _create(self, place: Place, dimension: int) -> None:
+        models, layout = self._client.models, self._layout
+        sparse = {WORDS: models.SparseVectorParams()}
+        int8 = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+        dense = models.VectorParams(
+            size=dimension,
+            distance=models.Distance.DOT,
+            on_disk=True,
+            quantization_config=models.ScalarQuantization(scalar=int8),
+        )
+        for name, vectors in ((place.collection, {DENSE: dense}), (place.facts, {})):
+            with suppress(AlreadyThereError):  # its name is new, so an earlier request was carried out and not answered
+                self._client.insist(
+                    "create_collection",
+                    name,
+                    vectors_config=vectors,
+                    sparse_vectors_config=sparse,
+                    shard_number=layout.shards or None,
+                    replication_factor=layout.replicas or None,
+                )
+        common = {"since": "integer", "until": "integer", "kind": "keyword"}
+        for where, fields in ((place.collection, common | {"document": "integer"} | INDEXED), (place.facts, common)):
+            for field, kind in fields.items():
+                self._client.insist("create_payload_index", where, field_name=field, field_schema=kind, wait=True)
+
+    def _switch(self, new: Place, before: Place | None) -> None:
+        """Let the alias name another generation; the engine does all of it or nothing."""
         models = self._client.models
-        made = models.CreateAlias(collection_name=collection, alias_name=self._name)
+        made = models.CreateAlias(collection_name=new.collection, alias_name=self._alias(new))
         change = [models.CreateAliasOperation(create_alias=made)]
         if before:
-            change.insert(0, models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=self._name)))
+            gone = models.DeleteAlias(alias_name=self._alias(before))
+            change.insert(0, models.DeleteAliasOperation(delete_alias=gone))
+        if self.place() != before:
+            raise ClusterError(
+                f"Another process has published in {self._setting} meanwhile; run the same command again."
+            )
         self._client.call("update_collection_aliases", change)
-        # The previous one stays for readers that are using it.
-        self._remove_all_but(collection, before)
+
+    def _alias(self, place: Place) -> str:
+        return f"{self._name}.g{place.number:06}"
 
     def unused(self, *kept: str) -> list[Path]:
         """Return no folders: these indexes are not on this machine."""
@@ -175,21 +160,51 @@ class QdrantIndexes:
         return dict.fromkeys(filter(None, [self.live_name()]), 0)
 
     def expunge(self) -> None:
-        """Do nothing: every generation is written anew."""
+        """Copy the live generation to new collections, if its own have held anything else.
+
+        What is deleted from a collection may stay in the engine's files for long.
+        """
+        if (live := self.live()) is None:
+            return
+        self._require_own(live)
+        if not live.about["deleted"]:
+            return
+        self._remove_all_but(live.place)
+        new = Place(f"{self._name}_{secrets.token_hex(4)}", live.place.number + 1)
+        self._create(new, live.about["dimension"])
+        models = self._client.models
+        for source, target in ((live.place.collection, new.collection), (live.place.facts, new.facts)):
+            points = live.scroll(source, None, vectors=True)
+            kept = (point for point in points if point.id != point_id("manifest", live.place.number))
+            records = (models.PointStruct(id=one.id, vector=one.vector or {}, payload=one.payload) for one in kept)
+            upsert(self._client, target, records)
+        about = {**live.about, "since": new.number, "deleted": 0}
+        manifest = models.PointStruct(id=point_id("manifest", new.number), vector={}, payload=about)
+        upsert(self._client, new.facts, [manifest])
+        self._switch(new, live.place)
+        self._remove_all_but(new)
 
     def prune(self) -> None:
         """Remove every generation except the live one."""
-        self._remove_all_but(self.live_name())
+        if live := self.live():
+            self._require_own(live)
+        self._remove_all_but(live.place if live else None)
 
-    def _remove_all_but(self, *generations: str) -> None:
-        kept = {name for one in generations if one for name in (one, facts_of(one))}
+    def _remove_all_but(self, kept: Place | None) -> None:
+        """Delete other collections, and in those of this generation what does not belong to it."""
+        names = {kept.collection, kept.facts} if kept else set()
         for name in self._collections():
-            if self._number(name) is not None and name not in kept:
+            if name not in names:
                 self._client.insist("delete_collection", name)
+        if kept is None:
+            return
+        models = self._client.models
 
+        def condition(key: str, **limits: int) -> Any:
+            return models.Filter(must=[models.FieldCondition(key=key, range=models.Range(**limits))])
 
-def _documents(contents: Contents) -> Iterator[tuple[DocumentRows, list[PostingRow]]]:
-    """Yield the rows of each document, with their words."""
-    for document in contents.rows(contents.documents.tolist()):
-        tokens = document_tokens(document.texts)
-        yield document, [row for part in document.parts for row in posting_rows(tokens[part])]
+        for name in (kept.collection, kept.facts):
+            for gone in (condition("since", gt=kept.number), condition("until", lte=kept.number)):
+                self._client.insist("delete", name, models.FilterSelector(filter=gone), wait=True)
+            marked = condition("until", gt=kept.number)
+            self._client.insist("delete_payload", name, ["until"], models.FilterSelector(filter=marked), wait=True)

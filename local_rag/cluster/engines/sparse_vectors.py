@@ -1,6 +1,9 @@
 """BM25 as the inner product of sparse vectors, for a search engine that knows only inner products.
 
-The scores are those of `index/scoring.py`.
+A chunk's vector holds the saturated frequencies of its tokens, which depend on the average length of all texts. It is
+written under the averages that its collection began with, and stays. While the averages differ from those, the engine's
+scores only choose candidates: frequencies and lengths of these give the scores of `index/scoring.py` under the averages
+of today, and `drift` says by how much any other chunk can have been underestimated.
 """
 
 from collections import Counter
@@ -20,7 +23,12 @@ from local_rag.index.scoring import (
     token_number,
 )
 
-_NUMBER_BITS = 30  # of the number of a token; the next bit marks tokens of the surroundings
+NUMBER_BITS = 31  # of the number of a token, of the engine's 32; the next bit marks tokens of the surroundings
+
+
+def number_of(token: str) -> int:
+    """Return the number of a token. At a million different tokens some 230 pairs share one, and count as one token."""
+    return token_number(token, NUMBER_BITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +69,10 @@ def chunk_vector(row: PostingRow, statistics: Statistics, tuning: KeywordTuning 
     vector: dict[int, float] = {}
     for counts, length, collection, offset in (
         (row.own, row.own_length, statistics.own, 0),
-        (row.around, row.around_length, statistics.around, 1 << _NUMBER_BITS),
+        (row.around, row.around_length, statistics.around, 1 << NUMBER_BITS),
     ):
         for token, frequency in counts.items():
-            number = token_number(token, _NUMBER_BITS) + offset
+            number = number_of(token) + offset
             part = saturation(float(frequency), damping(float(length), collection.average, tuning))
             vector[number] = vector.get(number, 0.0) + part
     return vector
@@ -84,12 +92,48 @@ def question_vector(
     vector: dict[int, float] = {}
     for term, weight in term_weights(terms, weights).items():
         own, around = holding(term)
-        number = token_number(term, _NUMBER_BITS)
+        number = number_of(term)
         for holders, collection, offset, share in (
             (own, statistics.own, 0, 1.0),
-            (around, statistics.around, 1 << _NUMBER_BITS, tuning.around),
+            (around, statistics.around, 1 << NUMBER_BITS, tuning.around),
         ):
             if holders:
                 part = weight * share * inverse_document_frequency(collection.texts, holders)
                 vector[number + offset] = vector.get(number + offset, 0.0) + part
     return vector
+
+
+def exact_score(
+    question: Mapping[int, float],
+    chunk: Mapping[int, float],
+    lengths: Sequence[int],
+    written: Statistics,
+    now: Statistics,
+    tuning: KeywordTuning = KEYWORDS,
+) -> float:
+    """Return the score under the averages of `now` of a chunk whose vector was `written` under others.
+
+    `lengths` are those of the chunk and of its surroundings, in tokens.
+    """
+    score = 0.0
+    for number, weight in question.items():
+        part = chunk.get(number, 0.0)
+        if 0 < part < 1:
+            around = number >> NUMBER_BITS
+            before, after = (one.around if around else one.own for one in (written, now))
+            against = damping(float(lengths[around]), before.average, tuning)
+            frequency = float(round(part * against / (1 - part)))
+            part = saturation(frequency, damping(float(lengths[around]), after.average, tuning))
+        score += weight * part
+    return score
+
+
+def drift(written: Statistics, now: Statistics) -> float:
+    """Return the largest factor by which a score can be higher under the averages of `now`; at least 1."""
+    pairs = ((written.own, now.own), (written.around, now.around))
+    return max(1.0, *(after.average / before.average for before, after in pairs))
+
+
+def differs(written: Statistics, now: Statistics) -> bool:
+    """Return whether the averages differ at all."""
+    return (written.own.average, written.around.average) != (now.own.average, now.around.average)

@@ -1,0 +1,126 @@
+"""The points of the rows of documents: what a search engine keeps of each, and the passage that comes of it.
+
+A chunk has one of two ids, so that a new version of it can be written beside the one that readers see.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from local_rag.cluster.engines.conditions import facts_payload
+from local_rag.cluster.engines.sparse_vectors import PostingRow, chunk_vector, posting_rows
+from local_rag.index.keyword_index import document_tokens
+from local_rag.index.protocol import DocumentRows
+from local_rag.index.scoring import Statistics
+from local_rag.index.vector_index import blend_neighbours
+from local_rag.keys import key_of
+from local_rag.records import UNKNOWN, Chunk, DocumentFacts, Provenance, StoredChunk
+
+_DIGITS = 8  # of a number in a vector: more than a float of 32 bits holds
+
+
+def chunk_of(point: int) -> int:
+    """Return the chunk that a point belongs to."""
+    return int(point) >> 1
+
+
+def points_of(chunks: Iterable[int]) -> list[int]:
+    """Return the ids that the points of chunks, or of documents, may have."""
+    return [2 * int(chunk) + slot for chunk in chunks for slot in (0, 1)]
+
+
+def words_of(document: DocumentRows) -> list[PostingRow]:
+    """Return the words of each row of a document."""
+    tokens = document_tokens(document.texts)
+    return [row for part in document.parts for row in posting_rows(tokens[part])]
+
+
+def row_points(
+    document: DocumentRows,
+    words: Sequence[PostingRow],
+    stored: Mapping[int, StoredChunk],
+    facts: DocumentFacts,
+    written: Statistics,
+    models: Any,
+) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
+    """Yield the chunk id, the vectors and the payload of each row of a document."""
+    parts = [number for number, part in enumerate(document.parts) for _ in words[part]]
+    vectors = blend_neighbours(document.vectors, parts)
+    said, before = facts_payload(facts), None
+    for row, (chunk, vector, word) in enumerate(zip(document.chunk_ids, vectors, words, strict=True)):
+        named: dict[str, Any] = {"dense": np.round(vector.astype(float), _DIGITS).tolist()}
+        if sparse := chunk_vector(word, written):
+            values = np.round(np.fromiter(sparse.values(), dtype=float), _DIGITS).tolist()
+            named["words"] = models.SparseVector(indices=list(sparse), values=values)
+        # The first row of a block stands for the words around all of them.
+        lengths = [word.own_length, word.around_length, int(word.around is not before)]
+        before = word.around
+        payload = {"document": document.document_id, "row": row, "lengths": lengths, **said}
+        yield int(chunk), named, {**payload, **_passage_payload(stored[chunk])}
+
+
+def document_payload(facts: DocumentFacts, version: int) -> dict[str, Any]:
+    """Return what the facts of a document are, with the version of its rows."""
+    return {
+        "kind": "document",
+        "id": facts.id,
+        "version": int(version),
+        "key": facts_key(facts),
+        "path": facts.path,
+        "modified_ns": facts.modified_ns,
+        "date": facts.date,
+        "tags": list(facts.tags),
+    }
+
+
+def facts_key(facts: DocumentFacts) -> int:
+    """Return a key of what filters look at and passages show of a document's facts."""
+    said = facts_payload(facts)
+    return int(key_of(facts.path, said["day"], list(facts.tags))[:15], 16)
+
+
+def _passage_payload(stored: StoredChunk) -> dict[str, Any]:
+    chunk, said = stored.chunk, stored.provenance
+    return {
+        "path": stored.path,
+        "title": stored.title,
+        "terms": stored.terms,
+        "sentence": stored.sentence,
+        "kind": stored.kind,
+        "sha256": stored.sha256,
+        "chunk": [
+            chunk.position,
+            chunk.start,
+            chunk.end,
+            chunk.text,
+            list(chunk.headings),
+            chunk.page,
+            chunk.line,
+            chunk.end_line,
+            chunk.table_header,
+            chunk.ocr,
+        ],
+        "provenance": [said.url, said.date, said.author, list(said.tags)] if said else None,
+    }
+
+
+def passage_of(identifier: int, said: Mapping[str, Any]) -> StoredChunk:
+    """Return the passage that a payload holds."""
+    position, start, end, text, headings, *place = said["chunk"]
+    chunk = Chunk(position, start, end, text, tuple(headings), *place)
+    from_where = said["provenance"]
+    url, date, author, tags = from_where or ("", "", "", ())
+    known = Provenance(url, date, author, tuple(tags)) if from_where else UNKNOWN
+    return StoredChunk(
+        identifier,
+        said["document"],
+        said["path"],
+        said["title"],
+        chunk,
+        said["terms"],
+        said["sentence"],
+        known,
+        said["kind"],
+        said["sha256"],
+    )

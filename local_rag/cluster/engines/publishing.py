@@ -1,0 +1,266 @@
+"""One publish in Qdrant: write rows, facts, counts of tokens and at last the manifest of a new generation.
+
+Documents are handled a few at a time, so the memory that it takes depends neither on their number nor on that of their
+tokens.
+"""
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from local_rag.cluster.engines.client import Client
+from local_rag.cluster.engines.points import document_payload, facts_key, points_of, row_points, words_of
+from local_rag.cluster.engines.qdrant_index import WORDS, Place, QdrantIndex, point_id
+from local_rag.cluster.engines.sparse_vectors import drift, statistics_of
+from local_rag.cluster.engines.token_counts import (
+    PER_BUCKET,
+    Tally,
+    bucket_of,
+    counts_in,
+    in_buckets,
+    payload_of_counts,
+    summed,
+)
+from local_rag.errors import ClusterError
+from local_rag.index.protocol import Contents, PassageStore
+from local_rag.index.scoring import Statistics
+
+FORMAT = 2  # of the points; a library in another one is written again
+_REQUEST = 128  # points
+_TOGETHER = 64  # documents that are compared with what the engine holds of them
+_FACTS_TOGETHER = 4096
+IN_TURN = 64  # publishes until each bucket has taken up the differences before
+_DIFFERENCES = 20_000  # tokens in one point
+_MOST_DRIFT = 1.25
+
+Batch = TypeVar("Batch", np.ndarray, Sequence[int])
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the engine spreads a collection; 0 leaves it to the engine."""
+
+    shards: int = 0
+    replicas: int = 0
+
+
+ENGINES_CHOICE = Layout()
+
+
+class Publish:
+    """The contents of a new generation, and how they get into the engine."""
+
+    def __init__(
+        self, client: Client, passages: PassageStore, contents: Contents, layout: Layout, in_turn: int
+    ) -> None:
+        self._client, self._passages, self._contents = client, passages, contents
+        self._layout, self._in_turn = layout, in_turn
+        by_id = np.argsort(contents.documents)
+        self._ids, self._versions = contents.documents[by_id], contents.versions[by_id]
+        self._tally = Tally()
+        self._dimension = 1
+
+    def close(self) -> None:
+        """Delete what was kept aside."""
+        self._tally.close()
+
+    def keeps_most_of(self, live: QdrantIndex) -> bool:
+        """Compare with a live generation; return whether at least half of the documents are kept as they are."""
+        about = live.about
+        if about["format"] != FORMAT or about["layout"] != asdict(self._layout):
+            return False
+        if max(drift(live.written, live.statistics), drift(live.statistics, live.written)) > _MOST_DRIFT:
+            return False
+        ids, versions, keys = live.document_states()
+        places = np.minimum(np.searchsorted(self._ids, ids), max(0, len(self._ids) - 1))
+        kept = np.zeros(len(ids), dtype=bool)
+        if len(self._ids):
+            kept = (self._ids[places] == ids) & (self._versions[places] == versions)
+        for some in _batches(np.flatnonzero(kept), _FACTS_TOGETHER):
+            now = {facts.id: facts_key(facts) for facts in self._passages.facts(ids[some].tolist())}
+            kept[some] = [now.get(one) == key for one, key in zip(ids[some].tolist(), keys[some].tolist(), strict=True)]
+        self._gone = ids[~kept]
+        self._new = self._contents.documents[~np.isin(self._contents.documents, ids)]
+        return bool(2 * kept.sum() >= max(1, len(self._ids), len(ids)))
+
+    def add_to(self, live: QdrantIndex, new: Place, manifest: Mapping[str, Any]) -> None:
+        """Write what a live generation lacks, and mark what the new one lacks of it."""
+        self._dimension = live.about["dimension"]
+        for some in _batches(self._gone, _TOGETHER):
+            taken = self._mark(live, new, some.tolist())
+            self._write(some[np.isin(some, self._ids)], new, live.written, taken)
+        self._write(self._new, new, live.written, frozenset())
+        self._write_differences(live, new)
+        self._mark_points(new.facts, [point_id("manifest", live.place.number)], new)
+        statistics = live.statistics + self._tally.statistics
+        rows, deleted = live.about["rows"] + self._tally.rows, live.about["deleted"] + len(self._gone)
+        self._finish(new, manifest, live.written, statistics, rows, live.about["buckets"], deleted)
+
+    def write(self, new: Place, manifest: Mapping[str, Any], create: Callable[[int], None]) -> None:
+        """Write everything to new collections; the rows are read twice, because weights depend on average lengths."""
+        written = Statistics()
+        for document in self._contents.rows(self._contents.documents.tolist()):
+            words = words_of(document)
+            written += statistics_of(words[part] for part in document.parts)
+            self._dimension = document.vectors.shape[1]
+        create(max(1, self._dimension))
+        self._write(self._contents.documents, new, written, frozenset())
+        buckets = max(1, -(-self._tally.different() // PER_BUCKET))
+        full = (
+            self._point(point_id("bucket", bucket), {**_bucket(bucket, new.number), **payload_of_counts(rows)})
+            for bucket, rows in in_buckets(self._tally.sums(), buckets)
+        )
+        upsert(self._client, new.facts, full)
+        self._finish(new, manifest, written, written, self._tally.rows, buckets, 0)
+
+    def _point(self, identifier: int | str, payload: Mapping[str, Any], vector: Any = None) -> Any:
+        return self._client.models.PointStruct(id=identifier, vector=vector or {}, payload=dict(payload))
+
+    def _write(self, documents: np.ndarray, new: Place, written: Statistics, taken: Collection[int]) -> None:
+        """Write the rows and facts of documents beside the points whose ids are taken."""
+        upsert(self._client, new.collection, self._rows(documents, new, written, taken))
+        upsert(self._client, new.facts, self._documents(documents, new, taken))
+
+    def _rows(self, documents: np.ndarray, new: Place, written: Statistics, taken: Collection[int]) -> Iterator[Any]:
+        """Yield a point for each row of some documents, and count its tokens."""
+        models = self._client.models
+        for some in _batches(documents, _TOGETHER):
+            facts = {one.id: one for one in self._passages.facts(some.tolist())}
+            for document in self._contents.rows(some.tolist()):
+                stored = self._passages.chunks_by_id([int(one) for one in document.chunk_ids])
+                rows = row_points(document, words_of(document), stored, facts[document.document_id], written, models)
+                for chunk, vectors, payload in rows:
+                    self._tally.add(payload["lengths"], vectors[WORDS].indices if WORDS in vectors else ())
+                    yield self._point(2 * chunk + (2 * chunk in taken), {**payload, "since": new.number}, vectors)
+
+    def _documents(self, documents: np.ndarray, new: Place, taken: Collection[int]) -> Iterator[Any]:
+        """Yield a point for the facts of each of some documents."""
+        for some in _batches(documents, _FACTS_TOGETHER):
+            versions = dict(zip(some.tolist(), self._versions[np.searchsorted(self._ids, some)].tolist(), strict=True))
+            for facts in self._passages.facts(some.tolist()):
+                point = 2 * facts.id + (_document(2 * facts.id) in taken)
+                yield self._point(point, {**document_payload(facts, versions[facts.id]), "since": new.number})
+
+    def _mark(self, live: QdrantIndex, new: Place, documents: Sequence[int]) -> set[int]:
+        """Take documents out of the new generation; return the ids of their points, which readers still see."""
+        models, taken = self._client.models, set[int]()
+        ours = models.FieldCondition(key="document", match=models.MatchAny(any=list(documents)))
+        only = live.only(None, ours)
+        for point in live.scroll(live.place.collection, only, payload=["lengths"], vectors=[WORDS]):
+            sparse = (point.vector or {}).get(WORDS)
+            self._tally.add(point.payload["lengths"], sparse.indices if sparse else (), -1)
+            taken.add(int(point.id))
+        facts = self._client.insist("retrieve", live.place.facts, points_of(documents), with_payload=True)
+        held = [int(point.id) for point in facts if live.place.holds(point.payload)]
+        self._client.insist(
+            "set_payload", live.place.collection, {"until": new.number}, models.FilterSelector(filter=only), wait=True
+        )
+        self._mark_points(live.place.facts, held, new)
+        return taken.union(map(_document, held))
+
+    def _mark_points(self, collection: str, points: Sequence[int | str], new: Place) -> None:
+        if points:
+            self._client.insist("set_payload", collection, {"until": new.number}, list(points), wait=True)
+
+    def _write_differences(self, live: QdrantIndex, new: Place) -> None:
+        """Write how counts of tokens differ from before; add earlier differences to some buckets, or to all."""
+        pieces = [
+            rows[first : first + _DIFFERENCES]
+            for rows in self._tally.sums()
+            for first in range(0, len(rows), _DIFFERENCES)
+        ]
+        upsert(
+            self._client,
+            new.facts,
+            (
+                self._point(
+                    point_id("difference", new.number, number),
+                    {"kind": "difference", "since": new.number, **payload_of_counts(rows)},
+                )
+                for number, rows in enumerate(pieces)
+            ),
+        )
+        since, earlier = live.differences()
+        buckets, now = live.about["buckets"], live.place.number
+        everything = len(earlier) > buckets * PER_BUCKET
+        some = buckets if everything else -(-buckets // self._in_turn)
+        turn = [(now * some + one) % buckets for one in range(some)]
+        homes = np.array([bucket_of(int(number), buckets) for number in earlier["number"]], dtype=np.int64)
+        upsert(self._client, new.facts, self._taken_up(live, turn, since, earlier, homes))
+        models = self._client.models
+        stale = models.Filter(
+            must=[
+                models.FieldCondition(key="kind", match=models.MatchValue(value="difference")),
+                models.FieldCondition(key="since", range=models.Range(lte=now if everything else now - self._in_turn)),
+            ]
+        )
+        self._client.insist("delete", new.facts, models.FilterSelector(filter=stale), wait=True)
+
+    def _taken_up(
+        self, live: QdrantIndex, buckets: Sequence[int], since: np.ndarray, earlier: np.ndarray, homes: np.ndarray
+    ) -> Iterator[Any]:
+        """Yield buckets with the differences up to the live generation."""
+        for some in _batches(buckets, _REQUEST):
+            for point in live.buckets(some):
+                bucket = point.payload["bucket"]
+                later = earlier[(homes == bucket) & (since > point.payload["upto"])]
+                if len(later):
+                    rows = summed(np.concatenate([counts_in(point.payload), later]))
+                    yield self._point(point.id, {**_bucket(bucket, live.place.number), **payload_of_counts(rows)})
+
+    def _finish(
+        self,
+        new: Place,
+        manifest: Mapping[str, Any],
+        written: Statistics,
+        statistics: Statistics,
+        rows: int,
+        buckets: int,
+        deleted: int,
+    ) -> None:
+        """Write the manifest, which comes last: if it is there, everything else is."""
+        about = {
+            "kind": "manifest",
+            "since": new.number,
+            "format": FORMAT,
+            "layout": asdict(self._layout),
+            "library": self._passages.library_id(),
+            "manifest": dict(manifest),
+            "written": asdict(written),
+            "statistics": asdict(statistics),
+            "dimension": max(1, self._dimension),
+            "rows": rows,
+            "buckets": buckets,
+            "deleted": deleted,
+            "roots": [str(root) for root in self._passages.roots()],
+        }
+        upsert(self._client, new.facts, [self._point(point_id("manifest", new.number), about)])
+        damage = QdrantIndex(self._client, new).damage()
+        if damage:
+            raise ClusterError(
+                f"The search engine lost chunks that it was sent ({damage[0]}), so nothing was published; see its log "
+                "and publish everything again with `local-rag cluster copy`."
+            )
+
+
+def _document(point: int) -> int:
+    """Return a number for the point of a document's facts that is the id of no row."""
+    return -1 - point
+
+
+def _bucket(bucket: int, upto: int) -> dict[str, Any]:
+    return {"kind": "bucket", "bucket": bucket, "upto": upto}
+
+
+def _batches(values: Batch, size: int) -> Iterator[Batch]:
+    return (values[first : first + size] for first in range(0, len(values), size))
+
+
+def upsert(client: Client, collection: str, points: Iterable[Any]) -> None:
+    """Write points, some at a time."""
+    waiting = iter(points)
+    while batch := list(itertools.islice(waiting, _REQUEST)):
+        client.insist("upsert", collection, batch, wait=True)
