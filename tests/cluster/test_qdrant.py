@@ -260,8 +260,8 @@ def test_a_driver_killed_at_any_write_leaves_the_generation_before_whole(
         assert writes > 9
         after = place_of(engine.setting)
         assert (after.collection, after.number) == (place.collection, place.number + 1), "beside what is kept"
-        assert any(path.endswith("/1.md") and "zeppelin" in text for path, text in found())
-        assert not any(path.endswith("/2.md") for path, _ in found())
+        assert any(path == str(many / "1.md") and "zeppelin" in text for path, text in found())
+        assert not any(path == str(many / "2.md") for path, _ in found())
         live = QdrantIndexes(engine.setting).live()
         assert live is not None
         assert live.damage() == []
@@ -288,7 +288,7 @@ def test_counts_of_tokens_stay_right_over_many_publishes(tmp_path: Path, many: P
     here, there = indexed(tmp_path, many, engine.setting)
     indexes = QdrantIndexes(engine.setting, in_turn=2)
     with here, there:
-        for number in range(7):
+        for number in range(4):
             (many / f"{number}.md").write_text(f"# Page {number}\n\n{' '.join(WORDS[number:])} again{number}.\n")
             here.index([many])
             with locked_store(there.folder) as store:
