@@ -18,6 +18,8 @@ from local_rag.display import one_line, printable_json
 from local_rag.errors import ClusterError
 from local_rag.offline import is_loopback
 
+_TOLD = ("Python", "local-rag", "ray", "llama-cpp-python", "onnxruntime")  # of the facts of a machine, when all agree
+
 
 class ClusterGroup(Group):
     """A group of commands that connect to the machines of a cluster."""
@@ -67,7 +69,9 @@ def _show(machines: Sequence[Machine]) -> None:
         if one.differences:
             click.echo(one_line(f"{one.name}: differs in {', '.join(one.differences)}"))
         else:
-            facts = ", ".join(f"{name} {value}" for name, value in one.facts.items())
+            told = {name: value for name, value in one.facts.items() if name in _TOLD or " " in name}
+            facts = ", ".join(f"{name} {value}" for name, value in told.items())
+            facts += f" and {len(one.facts) - len(told)} other packages"
             click.echo(one_line(f"{one.name}: {facts}"))
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import email.utils
 import functools
-import hashlib
 import io
 import json
 import re
@@ -72,8 +71,8 @@ def pdf_provenance(fields: Mapping[str, str]) -> Provenance:
     return make_provenance(date=made, author=fields.get("Author"), tags=fields.get("Keywords"))
 
 
-def scraped_from(path: Path, data: bytes) -> str:
-    """Return the address that a file was scraped from, or an empty string; for files that do not contain it.
+def scraped_from(path: Path, sha256: str) -> str:
+    """Return the address that a file with this hash was scraped from, or an empty string.
 
     `scrape` stores it with the file's hash in the folder above the host's folder.
     """
@@ -81,7 +80,6 @@ def scraped_from(path: Path, data: bytes) -> str:
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
         status = file.stat()
         pages = _scraped(file, status.st_size, status.st_mtime_ns).get(f"{path.parent.name}/{path.name}", {})
-        sha256 = hashlib.sha256(data).hexdigest() if pages else ""
         return next((_url(url) for url, known in pages.items() if known == sha256), "")
     return ""
 

@@ -1,5 +1,6 @@
 """Read a file into a Document: text, title, headings and pages, as offsets into the text."""
 
+import hashlib
 import re
 import warnings
 from collections.abc import Iterable
@@ -81,7 +82,7 @@ def parse(path: Path, data: bytes, *, depth: int = 0, recognize: Recognize | Non
             file_format = replace(file_format, convert=partial(convert_pdf, recognize=recognize))
         converted = _convert(suffix, file_format, data)
         if suffix == ".pdf" and not converted.provenance.url:  # other scraped pages contain their address
-            provenance = replace(converted.provenance, url=scraped_from(path, data))
+            provenance = replace(converted.provenance, url=scraped_from(path, hashlib.sha256(data).hexdigest()))
             converted = replace(converted, provenance=provenance)
         if converted.attachments:
             converted = _with_attachments(converted, depth, recognize)

@@ -8,6 +8,10 @@ from typing import Any
 from local_rag.cluster.workers.driver import Began, Ended, Event, Failed, Finished
 
 
+class Hang:
+    """From now on the slot gives nothing, with one of `hanging` for the first time."""
+
+
 class FakeWorkerPool:
     """Finish an item an event; a task ends its worker by chance, or because it holds poison.
 
@@ -15,11 +19,18 @@ class FakeWorkerPool:
     """
 
     def __init__(
-        self, slots: int, *, failing: float = 0.0, seed: int = 0, poison: frozenset[str] = frozenset()
+        self,
+        slots: int,
+        *,
+        failing: float = 0.0,
+        seed: int = 0,
+        poison: frozenset[str] = frozenset(),
+        hanging: frozenset[str] = frozenset(),
     ) -> None:
         self.names = [f"machine {number}" for number in range(slots)]
         self._failing, self._chance, self._poison = failing, random.Random(seed), poison
-        self._running: dict[int, tuple[str, Iterator[Event]]] = {}
+        self._running: dict[int, tuple[str, Iterator[Event | Hang]]] = {}
+        self._hanging, self._stuck, self.abandoned = hanging, set[str](), list[str]()
         self._number = 0
         self.done, self.begun = Counter[str](), Counter[str]()
         self.held = 0
@@ -35,13 +46,15 @@ class FakeWorkerPool:
         self.held = max(self.held, len(self._running))
         return self._number
 
-    def _work(self, keys: list[str]) -> Iterator[Event]:
+    def _work(self, keys: list[str]) -> Iterator[Event | Hang]:
         if self._chance.random() < self._failing / 4:
             yield Failed("lost before it began")
             return
         yield Began()
         for key in keys:
             self.begun[key] += 1
+            if key in self._hanging and self.begun[key] == 1:
+                yield Hang()
             if key in self._poison or self._chance.random() < self._failing:
                 yield Failed("killed")
                 return
@@ -52,10 +65,20 @@ class FakeWorkerPool:
     def events(self, running: Sequence[int], seconds: float) -> Iterator[tuple[int, Event]]:
         for handle in running:
             slot, work = self._running[handle]
+            if slot in self._stuck:
+                continue
             event = next(work) if slot in self.names else Failed("its machine has gone")
+            if isinstance(event, Hang):
+                self._stuck.add(slot)
+                continue
             if isinstance(event, Ended | Failed):
                 del self._running[handle]
             yield handle, event
+
+    def abandon(self, slot: str) -> None:
+        self._stuck.discard(slot)
+        self.abandoned.append(slot)
+        self._running = {handle: task for handle, task in self._running.items() if task[0] != slot}
 
 
 class Clock:

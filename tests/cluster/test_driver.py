@@ -117,3 +117,27 @@ def test_a_machine_that_goes_loses_nothing_and_one_that_comes_gets_work() -> Non
 def test_a_run_without_any_machine_ends_after_a_while() -> None:
     with pytest.raises(ClusterError, match="cluster start --join"):
         list(drive(FakeWorkerPool(0)).run(tasks(1)))
+
+
+def test_a_worker_that_gives_nothing_is_abandoned_and_its_tasks_go_elsewhere() -> None:
+    clock = Clock()
+    pool = FakeWorkerPool(2, hanging=frozenset({"3/0/2", "7/1/1"}))
+    some: Driver[int, int] = Driver(pool, lambda _line: None, clock=clock, sleep=clock.sleep, silent=5)
+    keys = finished_keys(some.run(tasks(12)))
+    assert len(keys) == len(set(keys)) == 12 * 8
+    assert len(pool.abandoned) == 2
+    assert clock.now > 5
+
+
+def test_slow_workers_are_waited_for_ten_times_as_long_as_the_slowest() -> None:
+    clock = Clock()
+    pool = FakeWorkerPool(1, hanging=frozenset({"5/0/0"}))
+    some: Driver[int, int] = Driver(pool, lambda _line: None, clock=clock, sleep=clock.sleep, silent=1)
+    results = some.run(tasks(6))
+    for _ in range(3):
+        next(results)
+    clock.now += 0.9  # until the next result
+    keys = finished_keys(results)
+    assert len(keys) == 6 * 8 - 3
+    assert len(pool.abandoned) == 1
+    assert clock.now > 9

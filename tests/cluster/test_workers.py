@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -6,22 +7,28 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from local_rag.cluster.workers.connection import connected
-from local_rag.cluster.workers.ray_workers import RayWorkers, pack_contexts, pack_files
+from local_rag.cluster.workers.ray_pool import differences
+from local_rag.cluster.workers.ray_workers import RayWorkers, as_read_here, pack_contexts, pack_files
+from local_rag.cluster.workers.worker import facts_of
 from local_rag.errors import ClusterError
-from local_rag.files import FileStamp
+from local_rag.files import SCRAPE_STATE, UNKNOWN_STAMP, FileStamp, file_sha256
 from local_rag.indexing.contextualize import ContextJob, Window
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.indexing.work import EmbeddingJob
 from local_rag.library import Library, Parts
+from local_rag.models.onnx import find_copy
 from local_rag.models.registry import resolve
-from local_rag.reading.split import Splitting
-from local_rag.records import InstalledModel, Skipped
+from local_rag.reading.isolate import ReadFile
+from local_rag.reading.split import READING_VERSION, Splitting
+from local_rag.records import Document, InstalledModel, Skipped
 from tests.cluster.conftest import FULL, NODE, Two
 from tests.cluster.journaling import POISON, journaling_engine
 from tests.fakes import FakeEmbedder, quick_vocabulary
@@ -71,6 +78,28 @@ def test_what_cannot_be_opened_is_told_and_not_sent(tmp_path: Path) -> None:
     assert list(task.items) == [str(tmp_path / "a.md")]
     assert [skipped.path.name for skipped in unread] == ["b.md"]
     assert [stamp.size for stamp in stamps.values()] == [4]
+
+
+def test_facts_tell_what_really_runs(embed_model: InstalledModel) -> None:
+    facts = facts_of({"embed": embed_model.name})
+    assert facts["local-rag"].split()[0] == version("local-rag")
+    assert len(facts["local-rag"].split()[1]) == 16
+    assert facts["reading"] == str(READING_VERSION)
+    assert {"pypdfium2", "mammoth", "lxml", "openpyxl", "semantic-text-splitter", "numpy"} <= set(facts)
+    copy = find_copy(embed_model)
+    assert facts["embed model runs"] == (f"{copy.name} {file_sha256(copy)[:16]}" if copy else "the original files")
+    assert differences(facts, facts | {"lxml": "0.1"}) == [f"lxml 0.1 instead of {facts['lxml']}"]
+
+
+def test_a_scraped_file_keeps_its_address_though_a_worker_has_read_it(tmp_path: Path) -> None:
+    path, sha256 = tmp_path / "example.org" / "paper.pdf", "0" * 64
+    state = {"https://example.org/paper.pdf": {"file": "example.org/paper.pdf", "sha256": sha256}}
+    (tmp_path / SCRAPE_STATE).write_text(json.dumps(state))
+    read = ReadFile(sha256, Document(path, "Paper", "text", "text"), ())
+    found = as_read_here(path, read, UNKNOWN_STAMP)
+    assert found.document.provenance.url == "https://example.org/paper.pdf"
+    other = as_read_here(path, replace(read, sha256="1" * 64), UNKNOWN_STAMP)
+    assert other.document == read.document
 
 
 def test_vectors_and_files_come_from_both_machines_as_from_this_one(

@@ -20,6 +20,8 @@ _IN_A_ROW = 20  # parts given up with nothing finished in between: the documents
 _PAUSE_SECONDS, _LONGEST_PAUSE = 1.0, 60.0  # before a slot that failed gets work again; doubles each time
 _PATIENCE_SECONDS = 60.0  # without any machine
 _WAIT_SECONDS = 0.5
+SILENT_SECONDS = 1800.0  # that a worker may be silent in any case: it loads a model, and fits it to the machine
+_SILENT_TIMES = 10  # the longest silence that a result ended so far
 
 Item = TypeVar("Item")
 Handle = TypeVar("Handle", bound=Hashable)
@@ -92,6 +94,9 @@ class WorkerPool(Protocol[Handle]):
     def events(self, running: Sequence[Handle], seconds: float) -> Iterable[tuple[Handle, Event]]:
         """Wait at most `seconds` for events of these tasks, and yield them."""
 
+    def abandon(self, slot: str) -> None:
+        """End the worker of a slot, which gives nothing any more; another one takes its place."""
+
 
 @dataclass(slots=True)
 class Driver(Generic[Item, Handle]):
@@ -104,7 +109,10 @@ class Driver(Generic[Item, Handle]):
     slots: int = 0  # that can take work now
     _pauses: dict[str, tuple[float, float]] = field(default_factory=dict)  # by slot: until when, and how long next time
     _in_a_row: int = 0
+    silent: float = SILENT_SECONDS
     _empty_since: float | None = None
+    _seen: dict[str, float] = field(default_factory=dict)  # by slot: when it last gave something, or got its first task
+    _longest: float = 0.0  # silence that a result ended
 
     def run(self, tasks: Iterable[Task[Item]]) -> Iterator[Finished | GivenUp]:
         """Yield what is finished or given up, in any order. Take a task from `tasks` only when a slot is free."""
@@ -117,8 +125,10 @@ class Driver(Generic[Item, Handle]):
                     return
                 self.sleep(_WAIT_SECONDS / 5)
                 continue
+            yield from self._abandon_silent(running, retries)
             for handle, event in self.pool.events(list(running), _WAIT_SECONDS):
                 slot, task = running[handle]
+                self._hear(slot, event)
                 if isinstance(event, Ended | Failed):
                     del running[handle]
                     yield from self._ended(slot, task, event, retries)
@@ -143,9 +153,29 @@ class Driver(Generic[Item, Handle]):
                 return False
             slot = next(one for one in free if one != task.failed_at or len(slots) == 1)
             items = {key: item for key, (_, item) in task.items.items()}
+            if not loads[slot]:
+                self._seen[slot] = self.clock()
             running[self.pool.begin(slot, items)] = slot, task
             loads[slot] += 1
         return True
+
+    def _hear(self, slot: str, event: Event) -> None:
+        """Note when a slot gave something, and after how long a silence."""
+        now = self.clock()
+        if isinstance(event, Finished):
+            self._longest = max(self._longest, now - self._seen[slot])
+        self._seen[slot] = now
+
+    def _abandon_silent(
+        self, running: dict[Handle, tuple[str, Task[Item]]], retries: deque[Task[Item]]
+    ) -> Iterator[GivenUp]:
+        """Abandon the workers that have been silent for much longer than any that gave a result; retry their tasks."""
+        now, most = self.clock(), max(self.silent, _SILENT_TIMES * self._longest)
+        for slot in {slot for slot, _ in running.values() if now - self._seen[slot] > most}:
+            self.pool.abandon(slot)
+            for handle in [one for one, (at, _) in running.items() if at == slot]:
+                _, task = running.pop(handle)
+                yield from self._ended(slot, task, Failed(f"gave nothing for {most:.0f} seconds"), retries)
 
     def _find_slots(self, busy: bool) -> Sequence[str]:
         """Return the slots that there are; raise ClusterError if there has been none for too long."""

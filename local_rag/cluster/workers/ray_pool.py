@@ -135,6 +135,11 @@ class RayWorkerPool:
         """Send items to the worker of a slot."""
         return getattr(self._actors[slot], self._method).remote(dict(items))
 
+    def abandon(self, slot: str) -> None:
+        """End the worker of a slot; Ray starts another one in its place."""
+        if slot in self._actors:
+            self._ray.kill(self._actors[slot], no_restart=False)
+
     def events(self, running: Sequence[Any], seconds: float) -> Iterator[tuple[Any, Event]]:
         """Wait until tasks have results; yield their events."""
         for stream in self._ray.wait(list(running), timeout=seconds)[0]:

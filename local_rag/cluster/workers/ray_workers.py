@@ -14,7 +14,7 @@ import numpy as np
 
 from local_rag.cluster.hosts import head_of, private_addresses
 from local_rag.cluster.workers.connection import connected, log
-from local_rag.cluster.workers.driver import Driver, Finished, GivenUp, Task
+from local_rag.cluster.workers.driver import SILENT_SECONDS, Driver, Finished, GivenUp, Task
 from local_rag.cluster.workers.ray_pool import RayWorkerPool
 from local_rag.cluster.workers.worker import Fitting, facts_of
 from local_rag.errors import ClusterError, ReadError
@@ -26,6 +26,7 @@ from local_rag.llama.load import load_embedder
 from local_rag.llama.open import open_engine
 from local_rag.models.embedder import Embedder
 from local_rag.reading.isolate import ReadFile
+from local_rag.reading.provenance import scraped_from
 from local_rag.reading.read import read_file, skipped
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel, Role, Skipped
@@ -35,6 +36,7 @@ from local_rag.settings import Settings
 _FEWEST_CHUNKS, _MOST_CHUNKS = 64, 256
 _EMBED_CHUNKS = 256
 _FILES, _FILE_BYTES = 16, 4 * 2**20
+_LONGEST_READING = 6 * 3600.0
 
 
 def workers_of(settings: Settings, local: Callable[..., Workers]) -> Callable[..., Workers]:
@@ -79,8 +81,8 @@ class RayWorkers:
                     yield unread[0].path, unread.popleft()
                 if isinstance(done, Finished):
                     key, stamp = done.keys[0], stamps.pop(done.keys[0])
-                    read = replace(done.value, stamp=stamp) if isinstance(done.value, ReadFile) else done.value
-                    yield Path(key), read
+                    read = done.value
+                    yield Path(key), as_read_here(Path(key), read, stamp) if isinstance(read, ReadFile) else read
                 else:
                     reason = f"crashed the worker that read it ({done.reason})"
                     yield from ((Path(key), Skipped(Path(key), reason, lasting=True)) for key in done.keys)
@@ -139,10 +141,20 @@ class RayWorkers:
             self._own = self._own or facts_of(self._names)
             pool = stack.enter_context(RayWorkerPool(ray, method, fitting, self._own, log))
             pool.require_same()
-            driver = Driver[Any, Any](pool, log)
+            # Reading has limits of its own, and a scan of many pages takes long.
+            driver = Driver[Any, Any](pool, log, silent=_LONGEST_READING if method == "read" else SILENT_SECONDS)
             self._drivers.append(driver)
             stack.callback(self._drivers.remove, driver)  # not always the last: reading may end before embedding
             yield driver, len(pool.slots())
+
+
+def as_read_here(path: Path, read: ReadFile, stamp: FileStamp) -> ReadFile:
+    """Add to a document what only the machine with its folder knows: its stamp, and what `scrape` noted of it."""
+    document = read.document
+    if path.suffix.lower() == ".pdf" and not document.provenance.url:
+        provenance = replace(document.provenance, url=scraped_from(path, read.sha256))
+        document = replace(document, provenance=provenance)
+    return replace(read, document=document, stamp=stamp)
 
 
 def pack_contexts(jobs: Iterable[ContextJob], size: int) -> Iterator[Task[ContextJob]]:

@@ -5,7 +5,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,20 +15,20 @@ from filelock import FileLock
 
 from local_rag.cluster.workers.connection import state_folder
 from local_rag.errors import ModelError, ReadError
-from local_rag.files import file_sha256
+from local_rag.files import constraints, file_sha256
 from local_rag.indexing.contextualize import ContextJob, write_contexts
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.indexing.work import EmbeddingJob, OpenEngine, open_writer
 from local_rag.llama.generator import Counts, Generator
 from local_rag.models.embedder import Embedder
+from local_rag.models.onnx import find_copy
 from local_rag.models.registry import TOKENIZER_FILE, load_registry, resolve
 from local_rag.offline import Cluster, close
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.read import skipped
-from local_rag.reading.split import Splitting
+from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import InstalledModel, Role
 
-_PACKAGES = ("local-rag", "ray", "llama-cpp-python", "numpy", "onnxruntime", "tokenizers")
 _EMBED_BATCH = 64
 
 # A worker yields None when it begins, then keys with their results.
@@ -51,19 +51,43 @@ class Fitting:
 
 
 def facts_of(names: Mapping[Role, str]) -> dict[str, str]:
-    """Return what must be the same on all machines: versions, and the hash of the files of each model."""
-    found = {"Python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "missing"
+    """Return what must be the same on all machines: the code that runs, and the files of each model and of its copy."""
+    found = {"Python": platform.python_version(), "local-rag": _code(), "reading": str(READING_VERSION)}
+    found |= _packages()
     for role, name in names.items():
         try:
-            found[f"{role} model"] = f"{name} {_files_sha256(name, resolve(name, role).path)[:16]}"
+            model = resolve(name, role)
+            found[f"{role} model"] = f"{name} {_files_sha256(name, model.path)[:16]}"
+            if role == "embed":
+                found["embed model runs"] = _what_runs(model)
         except (ModelError, OSError) as error:
             found[f"{role} model"] = f"missing: {error}"
     return found
+
+
+def _code() -> str:
+    """Return the version of local-rag with a hash of its files, which change between releases too."""
+    folder, digest = Path(__file__).parents[2], hashlib.sha256()
+    for file in sorted(folder.rglob("*.py")):
+        digest.update(f"{file.relative_to(folder)} {file_sha256(file)}\n".encode())
+    return f"{version('local-rag')} {digest.hexdigest()[:16]}"
+
+
+def _packages() -> dict[str, str]:
+    """Return the installed version of each pinned package that this machine has."""
+    pins = constraints()
+    lines = pins.read_text(encoding="utf-8").splitlines() if pins else []
+    found = dict[str, str]()
+    for name in [line.partition("==")[0].strip() for line in lines if "==" in line and not line.startswith("#")]:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _what_runs(model: InstalledModel) -> str:
+    """Return the file that an embedder runs from, with its hash: each machine may have made its own copy."""
+    copy = find_copy(model)
+    return f"{copy.name} {file_sha256(copy)[:16]}" if copy else "the original files"
 
 
 def _files_sha256(name: str, path: Path) -> str:
