@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from local_rag.cli.options import (
 )
 from local_rag.errors import LibraryError, LocalRagError
 from local_rag.files import extra_command
-from local_rag.offline import close, is_loopback
+from local_rag.offline import Cluster, Network, close, is_loopback
 
 _WAITING = 128
 
@@ -38,6 +39,7 @@ class ListeningCommand(Command):
 
 
 @click.command(cls=ListeningCommand)
+@click.argument("libraries", nargs=-1, metavar="[LIBRARY]...", type=click.Path(file_okay=False, path_type=Path))
 @library_options
 @model_option("answer", "answer with")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -68,6 +70,7 @@ class ListeningCommand(Command):
 @click.option("--tls-cert", type=click.Path(dir_okay=False, path_type=Path), help="Certificate, in a PEM file.")
 @click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its key, in a PEM file.")
 def command(
+    libraries: tuple[Path, ...],
     library: Path,
     host: str,
     port: int,
@@ -85,14 +88,16 @@ def command(
 ) -> None:
     """Serve a page that answers questions and shows the evidence; the models stay loaded.
 
+    Several libraries share the models; without LIBRARY, the one that --library names is served.
+
     A token is needed: the one in LOCAL_RAG_TOKEN or in the file named by LOCAL_RAG_TOKEN_FILE, else a new one, which is
     printed. Other machines reach the server only under the names given with --allow-host or --public-url. Ctrl-C stops
     it.
     """
-    given, parts = _given_token(), current_parts()
+    given, parts, served = _given_token(), current_parts(), libraries or (library,)
     beyond = not is_loopback(host)
     if no_token:
-        _require_no_others(library, beyond=beyond or bool(public_url))
+        _require_no_others(served, beyond=beyond or bool(public_url))
     if beyond and not (allow_host or public_url):
         raise click.UsageError(
             f"{host} can be reached from other machines; name it as they address it with --allow-host or --public-url."
@@ -134,7 +139,7 @@ def command(
             subprocess.Popen(browser, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         if has_own_process(click.get_current_context()):
             signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))  # once the server has ended
-            close(allowed_network(library))
+            close(_network_of(served))
         click.echo(f"Answering on {address}")
         if token and not given:
             click.echo(
@@ -142,7 +147,9 @@ def command(
             )
         interfaces: list[Any] = [partial(http_interface, with_ask=with_ask), *([chat_interface] if openai else [])]
         serve(
-            partial(open_library, library, parts, **settings),
+            served,
+            partial(open_library, **settings),
+            parts,
             listener,
             host=host,
             token=token,
@@ -156,18 +163,24 @@ def command(
         )
 
 
+def _network_of(libraries: Sequence[Path]) -> Network | Cluster:
+    """Return what a server of these libraries may reach: the hosts that the settings of any of them name."""
+    clusters = [allowed for allowed in map(allowed_network, libraries) if isinstance(allowed, Cluster)]
+    return Cluster(frozenset().union(*(one.hosts for one in clusters))) if clusters else Network.NONE
+
+
 def _print_line(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _require_no_others(library: Path, *, beyond: bool) -> None:
+def _require_no_others(libraries: Sequence[Path], *, beyond: bool) -> None:
     """Refuse to do without a token where others than this machine's users may come."""
     from local_rag.store.people import read_people
 
     if beyond:
         raise click.UsageError("A server that can be reached from other machines needs a token; leave out --no-token.")
-    if read_people(library.resolve()):
-        raise click.UsageError("This library has people, who come in with their tokens; leave out --no-token.")
+    if any(read_people(library.resolve()) for library in libraries):
+        raise click.UsageError("A library has people, who come in with their tokens; leave out --no-token.")
 
 
 def _given_token() -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ from local_rag.errors import LocalRagError, MissingError, QuestionError
 from local_rag.openai.client_tasks import reply_to_client_task
 from local_rag.openai.markdown import answer_as_markdown
 from local_rag.openai.requests import ChatRequest, read_request
-from local_rag.records import Answer
+from local_rag.records import EVERYTHING, Answer, AskOptions, Filters
 from local_rag.serving.http import EventStream, caller_of, status_of, unless_gone
 from local_rag.serving.job import Failure, Job, Ping, Result, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
@@ -41,25 +41,27 @@ def chat_interface(
     def model() -> dict[str, Any]:
         return {"id": service.name, "object": "model", "created": started, "owned_by": "local-rag"}
 
-    def require(name: str) -> None:
-        if name != (own := service.name):
+    def filters_in(name: str) -> Filters:
+        """Return the filter behind the library's name in that of a model; raise UnknownModelError for another."""
+        own, slash, pattern = service.name, *name.removeprefix(service.name).partition("/")[1:]
+        if name not in (own, f"{own}/{pattern}"):
             raise UnknownModelError(f"There is no model {name[:60]!r} here; the library is {own!r}.")
+        return Filters(within=(pattern,)) if slash and pattern else EVERYTHING
 
     async def models(_request: Request) -> Response:
         return _json({"object": "list", "data": [model()]})
 
     async def one_model(request: Request) -> Response:
-        require(request.path_params["model"])
-        return _json(model())
+        filters_in(request.path_params["model"])
+        return _json(model() | {"id": request.path_params["model"]})
 
     async def completions(request: Request) -> Response:
         body = await request.body()
         asked = await service.aside(lambda: read_request(body))
-        if asked.model:
-            require(asked.model)
+        filters = filters_in(asked.model) if asked.model else EVERYTHING
         caller = caller_of(request.scope, _COMPLETIONS)
         name = await service.aside(service.library_for(caller.person).place_names)
-        completion = Completion(service, asked, caller, name)
+        completion = Completion(service, asked, caller, name, filters)
         headers = {IGNORED_HEADER: ", ".join(asked.ignored)} if asked.ignored else {}
         if asked.stream:
             return completion.stream(headers)
@@ -92,9 +94,16 @@ def _reported(handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Re
 class Completion:
     """Answer one request, whole or as a stream of events."""
 
-    def __init__(self, service: LibraryService, asked: ChatRequest, caller: Caller, name: Name = str) -> None:
+    def __init__(
+        self,
+        service: LibraryService,
+        asked: ChatRequest,
+        caller: Caller,
+        name: Name = str,
+        filters: Filters = EVERYTHING,
+    ) -> None:
         self._service, self._asked, self._caller, self._name = service, asked, caller, name
-        self._model = service.name
+        self._model, self._options = asked.model or service.name, AskOptions(filters=filters)
         self._id, self._created = f"chatcmpl-{secrets.token_hex(12)}", int(time.time())
         if not asked.question.strip():
             raise QuestionError("The question is empty.")
@@ -149,7 +158,8 @@ class Completion:
         return Answer(question, reply, "answered") if reply else None
 
     def _ask(self) -> Job[ServedAnswer]:
-        return self._service.ask(AskRequest(question=self._asked.question, earlier=self._asked.earlier), self._caller)
+        asked = AskRequest(question=self._asked.question, options=self._options, earlier=self._asked.earlier)
+        return self._service.ask(asked, self._caller)
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}

@@ -69,13 +69,19 @@ class LibraryService(Protocol):
         """Queue a question."""
 
 
+def name_of(folder: Path) -> str:
+    """Return the name of a library: that of its folder, or of the parent of a folder with the usual name."""
+    return one_line((folder.parent if folder.name == DEFAULT_FOLDER.name else folder).name) or "library"
+
+
 class WorkerService:
     """Serve a library with a worker of this process."""
 
     caches_answers = True
     patience = 10.0
 
-    def __init__(self, worker: LibraryWorker) -> None:
+    def __init__(self, worker: LibraryWorker, name: str = "") -> None:
+        self._name = name
         self.worker, self.aside, self.metrics = worker, Threads(), Metrics()
         self.history = Conversations(lambda: worker.library)
 
@@ -86,9 +92,8 @@ class WorkerService:
 
     @property
     def name(self) -> str:
-        """Return the name of the library: that of its folder, or of the parent of a folder with the usual name."""
-        folder = self.library.folder
-        return one_line((folder.parent if folder.name == DEFAULT_FOLDER.name else folder).name) or "library"
+        """Return the name of the library."""
+        return self._name or name_of(self.library.folder)
 
     def library_for(self, person: Person) -> VisibleLibrary:
         """Return the library as a person may see it."""

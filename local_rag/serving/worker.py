@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar
 
 from local_rag.errors import BusyError, LocalRagError, StoppedError
@@ -21,7 +21,8 @@ class LibraryWorker:
 
     Models are loaded for the first job, freed after `idle_seconds` without one (the library's setting by default), and
     loaded again when they are needed; with `answering` the model that answers is loaded together with those that
-    search. `open_library` is called again when another process has changed the settings of the library.
+    search. `open_library` is called again when another process has changed the settings of the library. Workers whose
+    libraries share models also share a `turn`, in which one of them at a time works.
     """
 
     def __init__(
@@ -31,7 +32,9 @@ class LibraryWorker:
         idle_seconds: float | None = None,
         answering: bool = True,
         max_waiting: int = MAX_WAITING,
+        turn: AbstractContextManager[Any] = nullcontext(),  # noqa: B008
     ) -> None:
+        self._turn = turn
         self._open_library, self._answering, self._max_waiting = open_library, answering, max_waiting
         self._library = open_library()
         self._idle_seconds = idle_seconds
@@ -116,15 +119,17 @@ class LibraryWorker:
         while not self._closed:
             job = self._next()
             if job:
-                self._do(job)
+                with self._turn:
+                    self._do(job)
             elif self.loaded and not self._closed:
-                self._library.close()  # nobody has asked for a while
+                with self._turn:
+                    self._library.close()  # nobody has asked for a while
                 self.loaded = False
         with self._changed:  # from now on nobody else takes a job out, and none comes in
             left, self._waiting = [*self._waiting], deque()
         for job in left:
             job.result.set_exception(StoppedError("The server was stopped."))
-        with suppress(LocalRagError):
+        with suppress(LocalRagError), self._turn:
             self._library.close()
 
     def _do(self, job: Job[Any]) -> None:

@@ -64,7 +64,8 @@ class Access:
         # Browsers send a cookie to every port of a host; with the prefix they keep it to this one over TLS.
         self.cookie = f"__Host-{cookie}" if secure else cookie
         self._invited, self._invited_until = "", time.monotonic() + _INVITATION_SECONDS
-        self._sessions: OrderedDict[str, str] = OrderedDict()  # with the id of the person
+        # With the ids of the people: one for each library, where there are several.
+        self._sessions: OrderedDict[str, frozenset[str]] = OrderedDict()
         self._wrong: OrderedDict[tuple[str, bytes], None] = OrderedDict()
         self._tries = Buckets(tries / 60, tries)
         self._key = hashlib.sha256(b"session" + token.encode("utf-8", "surrogatepass")).digest()
@@ -91,17 +92,20 @@ class Access:
     def _of_session(self, session: str, people: People) -> Person | None:
         """Return the person of a session; one of somebody who was removed is of nobody."""
         known = [one for one in self._sessions if session and hmac.compare_digest(session, one)]
-        identifier = self._sessions[known[0]] if known else None
-        if identifier == HOST.id:
+        identifiers = self._sessions[known[0]] if known else frozenset[str]()
+        if HOST.id in identifiers:
             return HOST
-        return next((person for person in people.values() if person.id == identifier), None)
+        return next((person for person in people.values() if person.id in identifiers), None)
 
-    def log_in(self, client: str, token: str, response: Response, people: People) -> HTTPStatus:
-        """Check a token from the form, and set the cookie of a new session."""
+    def log_in(
+        self, client: str, token: str, response: Response, people: People, headers: Headers | None = None
+    ) -> HTTPStatus:
+        """Check a token from the form, and set the cookie of a new session, which stays one of other libraries too."""
         entry = self._try(client, token, people) if self.needed(people) else HTTPStatus.UNAUTHORIZED
         if isinstance(entry, HTTPStatus):
             return entry
-        self._begin(response, entry)
+        before = self._sessions.get(self._session(headers or {}), frozenset())
+        self._begin(response, entry, before - {HOST.id} - {person.id for person in people.values()})
         return HTTPStatus.OK
 
     def log_in_once(self, client: str, invitation: str, response: Response) -> HTTPStatus:
@@ -123,10 +127,10 @@ class Access:
         self._sessions.pop(self._session(headers), None)
         response.delete_cookie(self.cookie, path="/", secure=self._secure, httponly=True, samesite="strict")
 
-    def _begin(self, response: Response, person: Person) -> str:
+    def _begin(self, response: Response, person: Person, others: frozenset[str] = frozenset()) -> str:
         name = secrets.token_urlsafe(32)
         session = f"{name}.{self._signed(name)}"
-        self._sessions[session] = person.id
+        self._sessions[session] = others | {person.id}
         if len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)
         response.set_cookie(self.cookie, session, httponly=True, samesite="strict", secure=self._secure, path="/")

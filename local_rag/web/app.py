@@ -28,7 +28,7 @@ from local_rag.web.access_log import Log, as_line
 from local_rag.web.checkup import Check, Checkup, check_as_served
 from local_rag.web.guard import Guard, Limits, Scope
 from local_rag.web.pages import add, ask, documents, find, history, inspect, library, operations
-from local_rag.web.pages.base import Site, aside, json_response, site_of, wants_json
+from local_rag.web.pages.base import Named, Site, aside, json_response, site_of, wants_json
 
 _PAGES = (ask, find, documents, add, operations, library, inspect, history)
 _METHODS = ("GET", "HEAD", "POST")
@@ -49,15 +49,17 @@ def make_app(
     may_add: Sequence[Path] = (),
     maintain: Sequence[str] = COMMAND,
     log: Log | None = None,
+    root: str = "",
+    libraries: Named = (),
 ) -> Guard:
     """Return the whole application; it starts the worker and closes it at the end.
 
     `origins` are those of its pages, by default over HTTP at the `hosts`. Without `access` everyone may come in.
     `with_socket` answers the command line of the same user, `interfaces` are those beside the page, and `check` is the
     health check. Documents may be added from below the folders `may_add`, by the process that `maintain` starts. Each
-    request is a line of the `log`.
+    request is a line of the `log`. Of several `libraries`, each with its root, this is the one at `root`.
     """
-    service = WorkerService(worker)
+    service = WorkerService(worker, {at: name for name, at in libraries}.get(root, ""))
     tasks = Tasks(worker.library.folder, maintain)
     people = People(lambda: worker.library.folder)
     added = [interface(service) for interface in interfaces]
@@ -95,7 +97,8 @@ def make_app(
         exception_handlers={LocalRagError: _expected, HTTPException: _refused, Exception: _failed},
         lifespan=life,
     )
-    app.state.site, app.state.pace, app.state.checkup = Site(service, port=port), library.Pace(), Checkup(check)
+    app.state.site = Site(service, port=port, root=root, libraries=libraries)
+    app.state.pace, app.state.checkup = library.Pace(), Checkup(check)
     app.state.changes = add.Changes(tasks, MayAdd(may_add))
     app.state.drawing = asyncio.Semaphore(documents.DRAWN_AT_ONCE)
     return Guard(

@@ -7,11 +7,13 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
+from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from local_rag.errors import LocalRagError
@@ -45,6 +47,8 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+ROOT = "local_rag.root"  # in the scope of a request for one of several libraries
+
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Told = Callable[[Scope, int, float], None]  # of a request: its scope, the status, and the seconds until then
 
@@ -77,7 +81,7 @@ class Guard:
 
     def __init__(
         self,
-        app: App,
+        app: Starlette,
         *,
         hosts: Collection[str],
         origins: Collection[str],
@@ -91,6 +95,10 @@ class Guard:
         self._app, self._hosts, self._origins, self._people = app, frozenset(hosts), frozenset(origins), people
         self._access, self._behind_proxy, self._limits = access, behind_proxy, limits
         self._requests = Buckets(limits.rate, limits.burst)
+
+    def life(self) -> AbstractAsyncContextManager[Any]:
+        """Return what must be entered while the application is served."""
+        return self._app.router.lifespan_context(self._app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request or pass it on."""
@@ -185,7 +193,7 @@ class Guard:
         query = scope.get("query_string", b"").decode("latin-1")
         wanted = quote(scope["path"]) + (f"?{query}" if query else "")
         if _is_link(scope, headers) and _LINK_FOLLOWED not in query:
-            return _follow(wanted)
+            return _follow(scope.get(ROOT, "") + wanted)
         if status is HTTPStatus.TOO_MANY_REQUESTS:
             return _refuse(scope, status, "Too many wrong tokens; wait a minute.")
         if scope["method"] == "GET" and "text/html" in "".join(headers.get("accept", [])):
@@ -219,7 +227,7 @@ class Visit:
 
     def log_in(self, token: str, response: Response) -> HTTPStatus:
         """Check a token from the form, and set the cookie of a new session."""
-        return self._access.log_in(self.client, token, response, self.people)
+        return self._access.log_in(self.client, token, response, self.people, self._headers)
 
     def log_in_once(self, invitation: str, response: Response) -> HTTPStatus:
         """Begin a session with an invitation."""

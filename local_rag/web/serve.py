@@ -1,5 +1,6 @@
 """Run the server on a socket that already listens, because the network may be closed by then."""
 
+import itertools
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Sequence
@@ -12,14 +13,17 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from local_rag.errors import LocalRagError
-from local_rag.library import Library
+from local_rag.library import Library, Parts
 from local_rag.offline import is_loopback
 from local_rag.serving.http import Interface
+from local_rag.serving.service import name_of
+from local_rag.serving.shared_models import SharedModels
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web.access import Access
 from local_rag.web.access_log import Log
 from local_rag.web.app import make_app
 from local_rag.web.connections import Connection, Connections, most_connections
+from local_rag.web.libraries import Libraries, root_of
 
 _GRACE_SECONDS = 3
 _BACKLOG = 128
@@ -80,7 +84,9 @@ class PublicUrl:
 
 
 def serve(
-    open_library: Callable[[], Library],
+    libraries: Sequence[Path],
+    open_library: Callable[[Path, Parts], Library],
+    parts: Parts,
     listener: socket.socket,
     *,
     host: str,
@@ -93,7 +99,7 @@ def serve(
     may_add: Sequence[Path] = (),
     log: Log | None = None,
 ) -> None:
-    """Answer on a listening socket until Ctrl-C; `interfaces` are those beside the page.
+    """Answer from libraries on a listening socket until Ctrl-C; `interfaces` are those beside the page.
 
     With an `invitation` one browser comes in without the token. `public` is the address of a proxy. Documents may be
     added from below the folders `may_add`. Each request is a line of the `log`.
@@ -102,21 +108,44 @@ def serve(
     hosts, scheme = allowed_hosts(host, port, allowed), "https" if tls else "http"
     origins = {f"{scheme}://{name}" for name in hosts}
     secure = (public.scheme if public else scheme) == "https"
-    app = make_app(
-        LibraryWorker(open_library),
-        hosts=hosts | (public.hosts if public else set()),
-        origins=origins | ({public.origin} if public else set()),
-        access=Access(token, cookie=f"local_rag_session_{port}", secure=secure, invitation=invitation),
-        behind_proxy=public is not None,
-        port=port,
-        with_socket=True,
-        interfaces=interfaces,
-        may_add=may_add,
-        log=log,
-    )
+    access = Access(token, cookie=f"local_rag_session_{port}", secure=secure, invitation=invitation)
+    shared = SharedModels(parts)
+    workers = {
+        name: LibraryWorker(partial(open_library, folder, shared.parts()), turn=shared.turn)
+        for name, folder in names_of(libraries).items()
+    }
+    named = [(name, root_of(name) if number else "") for number, name in enumerate(workers)]
+    apps = {
+        name: make_app(
+            worker,
+            hosts=hosts | (public.hosts if public else set()),
+            origins=origins | ({public.origin} if public else set()),
+            access=access,
+            behind_proxy=public is not None,
+            port=port,
+            with_socket=True,
+            interfaces=interfaces,
+            may_add=may_add,
+            log=log,
+            root=root,
+            libraries=named,
+        )
+        for (name, root), worker in zip(named, workers.values(), strict=True)
+    }
+    app = Libraries(apps) if len(apps) > 1 else next(iter(apps.values()))
     options: dict[str, Any] = {"ssl_certfile": tls.certificate, "ssl_keyfile": tls.key} if tls else {}
     config = server_config(app, Connections(most=most_connections()), **options)
     uvicorn.Server(config).run(sockets=[listener])
+
+
+def names_of(libraries: Sequence[Path]) -> dict[str, Path]:
+    """Return libraries by their names; of those with the same name, the later ones have a number."""
+    named = dict[str, Path]()
+    for folder in dict.fromkeys(path.resolve() for path in libraries):
+        name = name_of(folder)
+        numbers = (f"{name}-{number}" for number in itertools.count(2))
+        named[name if name not in named else next(one for one in numbers if one not in named)] = folder
+    return named
 
 
 def server_config(app: Any, connections: Connections, **options: Any) -> uvicorn.Config:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,10 +70,19 @@ def index(documents: Path, folder: Path, **settings: Any) -> None:
 
 
 def worker(
-    folder: Path, made_of: Parts | None = None, *, idle_seconds: float = 900.0, **settings: Any
+    folder: Path,
+    made_of: Parts | None = None,
+    *,
+    idle_seconds: float = 900.0,
+    turn: AbstractContextManager[Any] | None = None,
+    **settings: Any,
 ) -> LibraryWorker:
     """Hold a library with fakes in a thread of its own."""
-    return LibraryWorker(lambda: open_library(folder, made_of or parts(), **settings), idle_seconds=idle_seconds)
+    return LibraryWorker(
+        lambda: open_library(folder, made_of or parts(), **settings),
+        idle_seconds=idle_seconds,
+        turn=turn or nullcontext(),
+    )
 
 
 @contextmanager

@@ -142,7 +142,7 @@ async def remove(request: Request) -> Response:
     if erase:
         require_role(request.scope, "owner")
     if not fields.get("confirmed"):
-        shown = {"path": path, "document": fields.get("document", ""), "root": fields.get("root", "")}
+        shown = {"path": path, "document": fields.get("document", ""), "folder": fields.get("root", "")}
         return await site.show(request, "remove.html", **shown)
     await site.aside(
         lambda: site.service.record_change("erase" if erase else "remove", [Path(path)], caller_of(request))

@@ -4,7 +4,7 @@ import functools
 import json
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from local_rag.serving.visible import VisibleLibrary
 from local_rag.web.own_files import style
 
 T = TypeVar("T")
+Named = Sequence[tuple[str, str]]
 THEME_COOKIE = "local_rag_theme"
 THEMES = ("auto", "light", "dark")
 _SEAL_SECONDS = 10.0
@@ -63,9 +64,14 @@ class Seal:
 
 
 class Site:
-    """Answer requests with pages, or with JSON if the client asks for it."""
+    """Answer requests with pages, or with JSON if the client asks for it.
 
-    def __init__(self, service: WorkerService, *, port: int | None = None) -> None:
+    The addresses of its pages begin with `root`; `libraries` are those of the server, each with its root.
+    """
+
+    def __init__(
+        self, service: WorkerService, *, port: int | None = None, root: str = "", libraries: Named = ()
+    ) -> None:
         self.service, self.seal = service, Seal(port)
         self._templates = Environment(
             loader=FileSystemLoader(Path(__file__).parents[1] / "templates"),
@@ -74,6 +80,7 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._templates.globals |= {"root": root, "libraries": libraries}
         self._templates.filters |= {"one_line": one_line, "short_path": display_path, "number": "{:,}".format}
 
     def fragment(self, template: str, **values: Any) -> str:

@@ -3,6 +3,7 @@
 // which escapes all that comes from documents and models; words of an answer that is being written are set as text.
 "use strict";
 
+const root = document.documentElement.dataset.root || "";  // of the library, where there are several
 const at = (name) => document.getElementById(name);
 
 function fragment(html) {
@@ -49,8 +50,8 @@ function watchForm(form) {
     at("conversation").value = conversation || "";
     at("new_subject").checked = false;
     at("talk").hidden = !conversation;
-    at("export").href = `/history/${conversation}.html`;
-    history.replaceState(null, "", conversation ? `/?conversation=${conversation}` : "/");
+    at("export").href = `${root}/history/${conversation}.html`;
+    history.replaceState(null, "", conversation ? `${root}/?conversation=${conversation}` : `${root}/`);
   }
 
   async function ask(fields) {
@@ -71,7 +72,7 @@ function watchForm(form) {
     stop.hidden = false;
     say("Searching.");
     try {
-      const response = await fetch("/ask", {
+      const response = await fetch(`${root}/ask`, {
         method: "POST", body: new URLSearchParams(fields), signal: mine.signal,
         headers: { Accept: "text/event-stream" },
       });
@@ -190,8 +191,8 @@ function watchDrop(form, files) {
 if (at("ask")) watchForm(at("ask"));
 watchCitations();
 const task = document.querySelector("section.task"), upload = at("upload");
-if (task) watch(task, "/library/task", false);
+if (task) watch(task, root + "/library/task", false);
 if (upload) watchDrop(upload, at("files"));
 const progress = document.querySelector("section.progress"), checkup = document.querySelector("section.checkup");
-if (progress) watch(progress, "/library/progress", true);
-if (checkup) watch(checkup, "/library/doctor", false);
+if (progress) watch(progress, root + "/library/progress", true);
+if (checkup) watch(checkup, root + "/library/doctor", false);

@@ -1,0 +1,70 @@
+"""The models of several libraries in one server: each is loaded once, and does one job at a time."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from local_rag.library import Parts
+from local_rag.llama.generator import Generator
+from local_rag.records import InstalledModel
+
+
+@dataclass(slots=True)
+class _Engine:
+    """An open engine, and by how many libraries it is used."""
+
+    generator: Generator
+    opened: ExitStack = field(default_factory=ExitStack)
+    users: int = 0
+
+
+class SharedModels:
+    """Load each model for the first library that needs it, and free it with the last one; `turn` keeps jobs apart."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.turn = threading.RLock()
+        self._parts, self._lock = parts, threading.RLock()
+        self._loaded: WeakValueDictionary[tuple[str, Path, str], Any] = WeakValueDictionary()
+        self._engines: dict[tuple[Any, ...], _Engine] = {}
+
+    def parts(self) -> Parts:
+        """Return the parts of a library that shares its models."""
+        parts = self._parts
+        return replace(
+            parts,
+            load_embedder=lambda model: self._load("embed", model, parts.load_embedder),
+            load_reranker=lambda model: self._load("rerank", model, parts.load_reranker),
+            open_engine=self._open_engine,
+        )
+
+    def _load(self, role: str, model: InstalledModel, load: Callable[[InstalledModel], Any]) -> Any:
+        with self._lock:
+            key = role, model.path, model.identity
+            loaded = self._loaded.get(key)
+            if loaded is None:
+                self._loaded[key] = loaded = load(model)
+            return loaded
+
+    @contextmanager
+    def _open_engine(self, path: Path, **how: Any) -> Iterator[Generator]:
+        """Open an engine, or use the one that another library has opened in the same way."""
+        key = (path, *sorted(how.items(), key=lambda item: item[0]))
+        with self._lock:
+            engine = self._engines.get(key)
+            if engine is None:
+                stack = ExitStack()
+                engine = _Engine(stack.enter_context(self._parts.open_engine(path, **how)), stack)
+                self._engines[key] = engine
+            engine.users += 1
+        try:
+            yield engine.generator
+        finally:
+            with self._lock:
+                engine.users -= 1
+                if not engine.users:
+                    del self._engines[key]
+                    engine.opened.close()
