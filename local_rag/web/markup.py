@@ -80,7 +80,12 @@ def _show_fence(_renderer: RendererHTML, tokens: Sequence[Token], index: int, _o
 
 
 def _show_heading(_renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: Any, _env: Any) -> str:
-    return f"<{_HEADING}>" if tokens[index].nesting == 1 else f"</{_HEADING}>\n"
+    opens, element = tokens[index].nesting == 1, _HEADING
+    if index == (
+        0 if opens else 2
+    ):  # a passage that the answer repeats may begin so: nothing is headed by its first line
+        element = "p"
+    return f"<{element}>" if opens else f"</{element}>\n"
 
 
 def _plain_element(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
