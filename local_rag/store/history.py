@@ -41,7 +41,7 @@ class KeptTurn:
 
 @dataclass(frozen=True, slots=True)
 class KeptConversation:
-    """A conversation: its id, its start (local time), its first question, and its number of questions."""
+    """A conversation: its id, its start (local time), its title or first question, and its number of questions."""
 
     id: str
     started: str
@@ -154,16 +154,26 @@ class History:
         known = "SELECT 1 FROM conversations WHERE id = ? AND person = ?"
         return bool(self._rows(known, conversation, self._person))
 
-    def conversations(self, *, count: int = -1, before: str | None = None) -> list[KeptConversation]:
-        """Return the conversations, the latest first; `before` continues a listing after this one."""
+    def conversations(
+        self, *, count: int = -1, before: str | None = None, containing: str = ""
+    ) -> list[KeptConversation]:
+        """Return the conversations, the latest first; `before` continues a listing after this one.
+
+        With `containing`, return those with this text in the title, a question or an answer.
+        """
         rows = self._rows(
-            "SELECT conversations.id, started, question, count(*), min(turns.id) FROM conversations "
+            "SELECT conversations.id, started, coalesce(nullif(title, ''), question), count(*), min(turns.id) "
+            "FROM conversations "
             "JOIN turns ON conversation_id = conversations.id "
-            "WHERE person = ? AND number < coalesce((SELECT number FROM conversations WHERE id = ?), 9e18) "
-            "GROUP BY conversations.id ORDER BY number DESC LIMIT ?",
+            "WHERE person = ?1 AND number < coalesce((SELECT number FROM conversations WHERE id = ?2), 9e18) "
+            "AND (instr(lower(title), lower(?4)) OR EXISTS (SELECT 1 FROM turns AS said "
+            "WHERE said.conversation_id = conversations.id "
+            "AND (instr(lower(said.question), lower(?4)) OR instr(lower(said.answer), lower(?4))))) "
+            "GROUP BY conversations.id ORDER BY number DESC LIMIT ?3",
             self._person,
             before,
             count,
+            containing,
         )
         return [KeptConversation(*row) for *row, _first in rows]  # type: ignore[arg-type]
 
@@ -211,6 +221,13 @@ class History:
             "SELECT (SELECT count(*) FROM conversations), (SELECT count(*) FROM cached WHERE kind = ?)", _ANSWER
         )
         return KeptOfQuestions(int(str(conversations)), int(str(answers)))
+
+    def rename(self, conversation: str, title: str) -> None:
+        """Give a conversation a title, or with an empty one its first question again; MissingError if there is none."""
+        with self._transaction() as connection:
+            update = "UPDATE conversations SET title = ? WHERE id = ? AND person = ?"
+            if not connection.execute(update, (title, conversation, self._person)).rowcount:
+                raise MissingError(f"There is no conversation {conversation[:40]}; it may have been forgotten.")
 
     def forget(self, conversation: str) -> None:
         """Delete a conversation and all cached answers, leaving nothing of it; raise MissingError if there is none."""

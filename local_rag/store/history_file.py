@@ -20,6 +20,7 @@ CREATE TABLE IF NOT EXISTS conversations (
     number INTEGER PRIMARY KEY,         -- orders them
     id TEXT NOT NULL UNIQUE,            -- random: it cannot be guessed, and none is used twice
     started TEXT NOT NULL,
+    title TEXT NOT NULL DEFAULT '',     -- given by its owner; else its first question stands for it
     person TEXT NOT NULL                -- id of whom it belongs to; empty: of who serves the library
 );
 CREATE TABLE IF NOT EXISTS turns (

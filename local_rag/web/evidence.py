@@ -59,7 +59,7 @@ class QuoteView:
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """An answer as it is shown; `notice` says what became of its conversation."""
+    """An answer as it is shown; `notice` says what became of its conversation, `chunk` is the passage cited first."""
 
     text: Markup
     outcome: Outcome
@@ -110,6 +110,7 @@ def view_list(found: Found, documents: Mapping[str, int] = MappingProxyType({}))
         for one in found.places
     )
     return ListView(found_headline(found), tuple(rows), found.notes)
+    chunk: int | None = None
 
 
 def view_answer(
@@ -143,6 +144,7 @@ def view_answer(
         notice=notice,
         listed=view_list(answer.found) if answer.found else None,
         versions=answer.versions,
+        chunk=answer.citations[0].passage.chunk_id if answer.citations else None,
     )
 
 

@@ -8,6 +8,7 @@ documents and models was escaped.
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import Any
 
 from starlette.requests import Request
 
@@ -19,7 +20,7 @@ from local_rag.serving.requests import AskRequest, ServedAnswer
 from local_rag.web.conversation import Thread, view_thread
 from local_rag.web.evidence import cards, view_answer
 from local_rag.web.filtering import as_fields
-from local_rag.web.pages.base import caller_of, history_of, library_of, site_of
+from local_rag.web.pages.base import caller_of, history_of, library_of, may_record, site_of
 
 _PING_SECONDS = 10.0
 
@@ -86,7 +87,8 @@ def _done(request: Request, asked: AskRequest, found: ServedAnswer) -> dict[str,
     shown = cards(library, asked.question, found.answer.passages, answer=found.answer)
     view = view_answer(found.answer, again=found.again, notice=found.notice)
     filters = as_fields(asked.options.filters)
-    said = {"question": asked.question, "filters": filters, "conversation": found.conversation}
+    said: dict[str, Any] = {"question": asked.question, "filters": filters, "conversation": found.conversation}
+    said["may_record"] = may_record(request)
     return {
         "answer": answer_as_dict(found.answer, library.place_names()),
         "again": found.again,

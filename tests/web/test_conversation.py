@@ -264,3 +264,33 @@ def test_no_vectors_are_kept_where_the_setting_says_so(folder: Path) -> None:
     with client(folder, answer_cache=False) as opened:
         opened.get("/search?q=boat")
     assert not (folder / HISTORY_FILE).exists()
+
+
+def test_conversations_are_searched_renamed_and_exported_as_markdown(talking: TestClient) -> None:
+    boat, other = ask(talking, QUESTION)["conversation"], ask(talking, "Who is carried there?")["conversation"]
+
+    def listed(wanted: str) -> list[tuple[str, str]]:
+        found = talking.get("/history", params={"q": wanted, "format": "json"}).json()["conversations"]
+        return [(one["id"], one["title"]) for one in found]
+
+    assert listed("HARBOUR") == [(boat, QUESTION)]
+    assert listed("nothing of this") == []
+    assert "No conversation contains this." in talking.get("/history?q=nothing+of+this").text
+    assert {key for key, _ in listed("")} == {boat, other}
+    assert talking.post("/history/rename", data={"id": boat, "title": " Ferry\n<b>times</b> "}).status_code == 303
+    assert listed("ferry") == [(boat, "Ferry <b>times</b>")]
+    assert "Ferry &lt;b&gt;times&lt;/b&gt;" in talking.get("/history").text
+    assert talking.post("/history/rename", data={"id": "unknown", "title": "x"}).status_code == 404
+    talking.post("/history/rename", data={"id": boat, "title": ""})
+    assert listed("harbour") == [(boat, QUESTION)]
+    exported = talking.get(f"/history/{boat}.md")
+    assert exported.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert exported.text.startswith(f"# Conversation\n\n## {QUESTION}")
+
+
+def test_an_answer_can_be_kept_as_an_evaluation_question(talking: TestClient, folder: Path) -> None:
+    page = talking.post("/ask", data={"question": QUESTION}).text
+    kept = re.search(r'name="chunk" value="(\d+)">Right', page)
+    assert kept is not None
+    assert talking.post("/inspect/question", data={"question": QUESTION, "chunk": kept[1]}).status_code == 303
+    assert json.loads((folder / "questions" / "questions.jsonl").read_text())["question"] == QUESTION

@@ -24,6 +24,7 @@ from local_rag.web.pages.base import (
     json_response,
     library_of,
     local_address,
+    may_record,
     number_field,
     site_of,
     text_field,
@@ -159,7 +160,7 @@ ROUTES = (
 
 def _page(request: Request, question: str, filters: Filters, thread: Thread, **shown: Any) -> Response:
     said: dict[str, Any] = {"question": question, "filters": as_fields(filters), "thread": thread}
-    said |= {"view": None, "cards": [], "searched": False} | shown
+    said |= {"view": None, "cards": [], "searched": False, "may_record": may_record(request)} | shown
     return site_of(request).page(request, "ask.html", **said)
 
 

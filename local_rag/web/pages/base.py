@@ -145,6 +145,11 @@ def library_of(request: Request) -> VisibleLibrary:
     return site_of(request).service.library_for(person_of(request))
 
 
+def may_record(request: Request) -> bool:
+    """Return whether this person may add questions to the library's own evaluation dataset."""
+    return library_of(request).settings.retention.conversations and person_of(request).may("editor")
+
+
 def history_of(request: Request) -> AbstractContextManager[History]:
     """Open the history of the person who asks."""
     return site_of(request).service.history(person_of(request).id)

@@ -1,9 +1,11 @@
-"""The page of earlier conversations: continue, forget, or export one as a file that needs no server."""
+"""The page of earlier conversations: search, continue, rename, forget, or export one as a file."""
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from local_rag.conversation import conversation_as_markdown
+from local_rag.display import one_line
 from local_rag.errors import QuestionError
 from local_rag.serving.history import KeptOfQuestions
 from local_rag.web.conversation import view_turn
@@ -19,14 +21,16 @@ from local_rag.web.pages.base import (
 )
 
 _SHOWN = 50
+_LONGEST_TITLE = 200
 _ALL = "all"
 
 
 def history(request: Request) -> Response:
     """List conversations, the latest first."""
-    site, before = site_of(request), request.query_params.get("before")
+    site, before, wanted = site_of(request), request.query_params.get("before"), request.query_params.get("q", "")
     with history_of(request) as kept:
-        conversations, lasting = kept.conversations(count=_SHOWN, before=before), kept.kept
+        conversations = kept.conversations(count=_SHOWN, before=before, containing=wanted.strip())
+        lasting = kept.kept
     if wants_json(request):
         return json_response({"kept": lasting, "conversations": conversations})
     more = conversations[-1].id if len(conversations) == _SHOWN else None
@@ -36,6 +40,7 @@ def history(request: Request) -> Response:
         "history.html",
         conversations=conversations,
         more=more,
+        wanted=wanted,
         kept=lasting,
         left=_left(request),
         switched_off=switched_off,
@@ -54,6 +59,28 @@ def export(request: Request) -> Response:
         "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
     }
     return Response(text, media_type="text/html", headers=headers)
+
+
+def export_markdown(request: Request) -> Response:
+    """Return a conversation as Markdown."""
+    conversation = request.path_params["conversation"]
+    with history_of(request) as kept:
+        text = conversation_as_markdown(kept.turns(conversation))
+    headers = {"content-disposition": f'attachment; filename="local-rag-conversation-{conversation}.md"'}
+    return Response(text, media_type="text/markdown; charset=utf-8", headers=headers)
+
+
+async def rename(request: Request) -> Response:
+    """Give a conversation a title."""
+    fields = await form_of(request)
+    title = one_line(text_field(fields, "title"))[:_LONGEST_TITLE].strip()
+
+    def work() -> None:
+        with history_of(request) as kept:
+            kept.rename(text_field(fields, "id"), title)
+
+    await site_of(request).aside(work)
+    return RedirectResponse("/history", 303)
 
 
 async def forget(request: Request) -> Response:
@@ -91,5 +118,7 @@ def _left(request: Request) -> KeptOfQuestions:
 ROUTES = (
     Route("/history", history),
     Route("/history/{conversation}.html", export),
+    Route("/history/{conversation}.md", export_markdown),
+    Route("/history/rename", rename, methods=["POST"]),
     Route("/history/forget", forget, methods=["POST"]),
 )

@@ -21,8 +21,8 @@ from local_rag.web.pages.base import (
     form_of,
     json_response,
     library_of,
+    may_record,
     parse_number,
-    person_of,
     site_of,
     wants_json,
 )
@@ -95,7 +95,7 @@ def _found(request: Request, trace: Trace, shared: Mapping[str, Any]) -> Respons
         missing=missing,
         counts={view: sum(is_shown(row, view, kept) for row in rows) for view in VIEWS},
         written=library.questions_file if "written" in request.query_params else "",
-        records=library.settings.retention.conversations and person_of(request).may("editor"),
+        records=may_record(request),
         stages=[name for name in ("dense", "keyword", "fused", "rerank") if any(name in row.hits for row in rows)],
     )
 

@@ -152,6 +152,21 @@ function watchForm(form) {
   watchAnyway();
 }
 
+function watchCopies() {
+  // Without a clipboard, which browsers give only over TLS and on this machine, the button stays hidden.
+  if (!navigator.clipboard) return;
+  const reveal = () => document.querySelectorAll("button.copy[hidden]").forEach((button) => { button.hidden = false; });
+  new MutationObserver(reveal).observe(document.body, { childList: true, subtree: true });
+  reveal();
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button.copy");
+    const text = button && button.closest("#answer-body, .turn").querySelector(".prose");
+    if (!text) return;
+    await navigator.clipboard.writeText(text.innerText.trim());
+    button.textContent = "Copied";
+  });
+}
+
 function watchCitations() {
   // The card that a citation leads to gets the focus, so that the next key goes on from there.
   document.addEventListener("click", (event) => {
@@ -190,6 +205,7 @@ function watchDrop(form, files) {
 
 if (at("ask")) watchForm(at("ask"));
 watchCitations();
+watchCopies();
 const task = document.querySelector("section.task"), upload = at("upload");
 if (task) watch(task, root + "/library/task", false);
 if (upload) watchDrop(upload, at("files"));
