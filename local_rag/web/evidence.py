@@ -75,6 +75,7 @@ class AnswerView:
     notice: str = ""
     listed: "ListView | None" = None
     versions: tuple[VersionValue, ...] = ()
+    chunk: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,6 @@ def view_list(found: Found, documents: Mapping[str, int] = MappingProxyType({}))
         for one in found.places
     )
     return ListView(found_headline(found), tuple(rows), found.notes)
-    chunk: int | None = None
 
 
 def view_answer(
