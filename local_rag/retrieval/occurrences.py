@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from local_rag.index.keyword_index import is_unspaced, keyword_tokens
+from local_rag.index.languages import ENGLISH, FUNCTION_WORDS
 from local_rag.retrieval.question_kinds import Phrase
 
 # Plurals that no rule forms; -ves, -ices and the like are such too, because their stems differ.
@@ -106,17 +107,19 @@ def _word_pattern(word: str, *, exact: bool) -> str:
 
 
 def tokens_of(phrase: Phrase) -> list[frozenset[str]]:
-    """Return, for each word of a phrase, tokens of which each text with the phrase has one."""
-    found = []
+    """Return, for some words of a phrase, tokens of which each text with the phrase has one, in whatever language.
+
+    A word that the index leaves out in some language has no such tokens.
+    """
+    found = list[frozenset[str]]()
     for word in phrase.text.split():
         plain = word.strip(",;:()[]'\"\u2019")
         inflected = not phrase.exact and _LETTERS.match(plain) and not is_unspaced(plain)
-        of_word = [keyword_tokens(form) for form in (inflections(plain) if inflected else (plain,))]
-        if inflected:  # each form is one token
-            found.append(frozenset(token for tokens in of_word for token in tokens))
-        else:
-            found += [frozenset({token}) for token in of_word[0]]
-    return [tokens for tokens in found if tokens]
+        forms = inflections(plain) if inflected else (plain,)
+        tokens = [keyword_tokens(form, language) for form in forms for language in (ENGLISH, *FUNCTION_WORDS)]
+        if all(tokens):
+            found.append(frozenset(token for one in tokens for token in one))
+    return found
 
 
 def occurrences(text: str, patterns: Sequence[re.Pattern[str]]) -> list[Occurrence]:

@@ -3,6 +3,7 @@
 import pytest
 
 from local_rag.index.keyword_index import keyword_tokens
+from local_rag.index.languages import FUNCTION_WORDS
 from local_rag.retrieval.occurrences import best_line, inflections, line_span, occurrences, pattern_of, tokens_of
 from local_rag.retrieval.question_kinds import Phrase
 
@@ -61,6 +62,16 @@ def test_every_text_with_a_phrase_has_a_token_of_each_of_its_words() -> None:
         assert matches(text, phrase)
         assert tokens_of(Phrase(phrase))
         assert all(tokens & some for some in tokens_of(Phrase(phrase)))
+
+
+def test_a_word_has_the_tokens_of_every_language_that_documents_are_in() -> None:
+    for language in FUNCTION_WORDS:
+        assert all(
+            some & set(keyword_tokens("Sicherheitsleitern", language))
+            for some in tokens_of(Phrase("Sicherheitsleitern"))
+        )
+    assert tokens_of(Phrase("Sicherheitsleitern"))
+    assert tokens_of(Phrase("die")) == []  # German documents leave it out
 
 
 @pytest.mark.parametrize("word", ["a", "bus", "ss", "ies", "x", "\u00e9t\u00e9s", "news"])
