@@ -176,7 +176,7 @@ class Searcher:
         """Return the vectors of passages, shape (texts, dimension)."""
         return self._embedder.embed_passages(texts)
 
-    def _share_known(self, question: str, allowed: np.ndarray | None) -> float:
+    def _share_known(self, question: str, allowed: Allowed) -> float:
         """Return the share of a question's words that the documents have, 1 for a question in English.
 
         Asked in another language than theirs, keywords find little but names, and only vectors find the rest.

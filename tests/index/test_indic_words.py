@@ -36,7 +36,7 @@ def tokens_of_before(text: str) -> list[str]:
                 yield from (part.lower() for part in parts)
 
     kept = [word for word in words() if word not in keyword_index._STOP_WORDS]
-    stems: list[str] = keyword_index._stemmer(keyword_index.ENGLISH).stemWords(kept)
+    stems: list[str] = keyword_index._stemmer("english").stemWords(kept)
     return stems
 
 
