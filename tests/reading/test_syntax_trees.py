@@ -13,7 +13,7 @@ from local_rag.reading.syntax_trees import outline_of
 from tests.reading.test_split import WORDS, count
 
 # By file: code in which each call `mark_N()` stands below the headings that are given for it.
-FILES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
+FILES: dict[str, tuple[str, dict[int, tuple[str, ...]]]] = {
     "lamp.c": (
         """\
 struct lamp {
