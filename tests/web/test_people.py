@@ -86,6 +86,7 @@ def completion(opened: TestClient, who: Any, **more: Any) -> str:
 def without_the_question(text: str) -> str:
     """Leave out what the person has typed, which comes back in pages."""
     for typed in (
+        f"Which documents mention {WORD}?",
         QUESTION,
         json.dumps(QUESTION)[1:-1],
         QUESTION.replace(" ", "+"),
@@ -127,6 +128,13 @@ def everything(opened: TestClient, who: Any, ids: dict[str, int], chunks: list[i
         "inspector, why missing": get(f"/inspect?q={WORD}&path=.pdf"),
         "inspector, JSON": get(f"/inspect?q={WORD}&path=e&format=json"),
         "inspector, dense": get(f"/inspect?q={WORD}&show=dense"),
+        "find": get(f"/find?q=Which documents mention {WORD}?"),
+        "find, JSON": get(f"/find?q=How many documents mention {WORD}?&format=json"),
+        "find, CSV": get(f"/find?q=Which documents mention {WORD}?&format=csv"),
+        "tool find": tool(opened, who, "find", question=f"Which documents mention {WORD}?"),
+        "ask, count": opened.post(
+            "/ask", data={"question": f"Which documents mention {WORD}?"}, headers={"accept": "application/json", **who}
+        ).text,
         "library": get("/library"),
         "library, JSON": get("/library?format=json"),
         "library, later": get("/library?from=1"),
@@ -154,7 +162,11 @@ def everything(opened: TestClient, who: Any, ids: dict[str, int], chunks: list[i
     for chunk in chunks:
         said[f"passage {chunk}"] = get(f"/document/{ids['ledger.md']}?chunk={chunk}")
         said[f"tool fetch passage {chunk}"] = tool(opened, who, "fetch", id=f"passage-{chunk}")
-    return {name: without_the_question(text) for name, text in said.items()}
+    counted = ("find", "tool find", "ask, count")  # they say what they have looked for, whether it is there or not
+    return {
+        name: text.replace(WORD, "") if name.startswith(counted) else without_the_question(text)
+        for name, text in said.items()
+    }
 
 
 INITIALIZE = json.dumps(
@@ -185,6 +197,10 @@ def test_nothing_outside_leaks_through_any_interface(opened: TestClient, library
         "page", "library, later", "progress", "health", "history", "models", "initialize", "inspector, dense",
         "document house.txt", "tool fetch house.txt", "tool status",
     }, "what shows nothing to the owner proves nothing"  # fmt: skip
+    assert (
+        json.loads(seen["find, JSON"].partition("Headers(")[0])["count"],
+        json.loads(said["find, JSON"].partition("Headers(")[0])["count"],
+    ) == (2, 0)
     assert [re.findall(r'\\"documents\\": ?(\d+)', text["tool status"]) for text in (seen, said)] == [["6"], ["3"]]
     assert opened.get(f"/document/{ids['windmill.pdf']}/page/1.png", headers=host).status_code == 200
     assert opened.get(f"/document/{ids['windmill.pdf']}/page/1.png", headers=anna).status_code == 404
