@@ -60,7 +60,7 @@ def install(
     """
     tested: dict[str, Any] | None = None
     with _prefix(prefix):
-        layout.clean(prefix)
+        layout.clean(prefix, models=False)  # the version to come may have them
         versions = prefix / "versions"
         unpacking = _Unpacking(prefix, versions / _STAGING, step, free)
         try:

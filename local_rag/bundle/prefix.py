@@ -92,8 +92,8 @@ def switch(prefix: Path, version: str) -> None:
     temporary.replace(prefix / "selected")
 
 
-def clean(prefix: Path) -> None:
-    """Remove what killed runs left, versions before the previous one, and models that no version has."""
+def clean(prefix: Path, *, models: bool = True) -> None:
+    """Remove what killed runs left, versions before the previous one and, with `models`, those that no version has."""
     kept = {current(prefix, link) for link in _LINKS} - {""}
     selected = prefix / "selected"
     for path in prefix.glob("@*"):
@@ -113,7 +113,7 @@ def clean(prefix: Path) -> None:
             hidden = path.with_name(f".{path.name}.tmp")
             path.rename(hidden)
             remove(hidden)
-    for path in (prefix / "content").glob("*"):
+    for path in (prefix / "content").glob("*") if models else ():
         if path.name not in wanted:
             path.unlink()
 

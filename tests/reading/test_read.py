@@ -295,7 +295,7 @@ def test_other_code_has_a_language_and_broken_python_no_headings(tmp_path: Path)
     assert read_text(tmp_path, "a.RS", "fn main() {}").language == "rust"
     assert read_text(tmp_path, "a.json", "{}").kind == "code"
     assert read_text(tmp_path, "old.py", "print 'x'\nclass A: pass\n").headings == ()
-    assert read_text(tmp_path, "warn.py", "x = '\\d'\ndef f(): pass\n").headings == (Heading(1, "def f", 9),)
+    assert read_text(tmp_path, "warn.py", "x = '\\d'\ndef f(): pass\n").headings == (Heading(1, "def f", 9, 23),)
 
 
 # HTML

@@ -28,7 +28,7 @@ from tests.support.served import Talker
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 made_of = replace(QUICK, open_engine=generating(Talker()))
-serve(lambda: open_library(Path(sys.argv[1]), made_of), listener, host="127.0.0.1")
+serve([Path(sys.argv[1])], open_library, made_of, listener, host="127.0.0.1")
 """
 
 

@@ -80,7 +80,7 @@ def _packages() -> dict[str, str]:
     found = dict[str, str]()
     for name in [line.partition("==")[0].strip() for line in lines if "==" in line and not line.startswith("#")]:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
+            found[name.lower().replace("_", "-")] = version(name)
     return found
 
 
