@@ -145,7 +145,7 @@ say compare the disk before and after
 rm -rf "$HOME/documents" "$HOME/library" "$HOME/answer.json"
 rmdir "$HOME/apps"
 find "$HOME" | sort > "$TMPDIR/after"
-cmp "$TMPDIR/before" "$TMPDIR/after"
+cmp "$TMPDIR/before" "$TMPDIR/after" || { cat "$TMPDIR/after" >&2; exit 1; }
 END
 cp scripts/airgap/tamper.py scripts/airgap/kill.py "$work"
 

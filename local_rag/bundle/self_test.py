@@ -5,6 +5,7 @@ small document is indexed, searched for (with the reranker, if the profile has o
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -39,8 +40,19 @@ def native_modules() -> list[str]:
 
 
 def try_import(module: str, program: Sequence[str] = (sys.executable, "-P", "-c")) -> str:
-    """Import a module in another process; return the problem as a clause, or an empty string."""
-    done = subprocess.run([*program, f"import {module}"], capture_output=True, text=True, errors="replace", check=False)
+    """Import a module in another process; return the problem as a clause, or an empty string.
+
+    Its home is a temporary folder, since hf_xet writes a log into the home when it is imported.
+    """
+    with tempfile.TemporaryDirectory(prefix="local-rag-import-") as home:
+        done = subprocess.run(
+            [*program, f"import {module}"],
+            env=os.environ | dict.fromkeys(("HOME", "XDG_CACHE_HOME", "HF_HOME"), home),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
     if done.returncode == -signal.SIGILL:
         return f"{module} uses instructions that this processor does not have"
     if done.returncode < 0:
