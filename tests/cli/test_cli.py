@@ -251,7 +251,7 @@ def test_interrupted_index_keeps_contexts_and_says_how_to_go_on(documents: Path,
         stored = list(itertools.islice((line for line in journal if line.startswith("contexts ")), 3))
         assert len(stored) == 3, "it ended before that"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "run `local-rag index` again" in errors
     assert "Traceback" not in errors
