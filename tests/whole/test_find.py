@@ -13,6 +13,7 @@ from local_rag.models.registry import resolve
 from local_rag.records import AskOptions, Document, Filters, Found, Progress
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, ReadsHere
+from tests.support.indexed import index_texts
 
 TEXTS = {
     "incidents/a.md": "# Incident report A\n\nThe crane stopped.\nTwo cranes and a Crane stood still.\n",
@@ -27,12 +28,7 @@ TEXTS = {
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
     monkeypatch.chdir(tmp_path)
-    for name, text in TEXTS.items():
-        path = tmp_path / "documents" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    result = run("index", "documents", "--profile", "tiny", "--context", "headings")
-    assert result.exit_code == 0, result.output
+    index_texts(tmp_path, TEXTS, run)
     return tmp_path
 
 

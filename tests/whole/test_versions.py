@@ -14,6 +14,7 @@ from local_rag.store.history import History
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating, passage
 from tests.support import served
+from tests.support.indexed import index_texts
 
 POLICY = """# Travel policy {year}
 
@@ -42,12 +43,7 @@ FACTS = {
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
     monkeypatch.chdir(tmp_path)
-    for name, text in FACTS.items():
-        path = tmp_path / "documents" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    result = run("index", "documents", "--profile", "tiny", "--context", "headings")
-    assert result.exit_code == 0, result.output
+    index_texts(tmp_path, FACTS, run)
     return tmp_path
 
 
