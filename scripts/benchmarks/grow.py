@@ -6,8 +6,8 @@
 The documents are varied copies of the pages in corpus/: some words of each copy are exchanged, and each section is one
 chunk. Their vectors are those of the original paragraphs by all-minilm-l6-v2, with noise added. The embedder takes no
 time, so only local-rag itself is measured. The contexts are those of the default mode that no model writes (`--context
-terms`); the first `index` is also timed with `--context headings`, right before. Each step is a process of its own; its
-time, processor time and peak memory are reported. Processor time is that of all threads and of the processes that read
+terms`); the first `index` is also timed with `--context headings`, right before, unless `--alone`. Each step is a process
+of its own; its time, processor time and peak memory are reported. Processor time is that of all threads and of the processes that read
 files. Run it on an idle machine, or with `--busy`, which reports no other times.
 """
 
@@ -217,7 +217,7 @@ def with_headings(folder: Path, documents: Path) -> dict[str, Any]:
 STEPS = {"index": index, "with_headings": with_headings, "search": search, "order": order}
 
 
-def measure(chunks: int, work: Path, report: Callable[[dict[str, Any]], None]) -> None:
+def measure(chunks: int, work: Path, alone: bool, report: Callable[[dict[str, Any]], None]) -> None:
     """Run all steps; report the figures once before the last step, which builds the index again, and once after."""
     documents, library, fresh, vectors = (work / name for name in ("documents", "library", "fresh", "bases.npy"))
     bases = paragraphs()
@@ -231,9 +231,16 @@ def measure(chunks: int, work: Path, report: Callable[[dict[str, Any]], None]) -
         print(f"{name} {folder.name} ...", file=sys.stderr)
         return in_child(name, folder, documents, bases=vectors)
 
-    headings = step("with_headings", work / "headings")
-    shutil.rmtree(work / "headings")
+    compared = {}
+    if not alone:
+        headings = step("with_headings", work / "headings")
+        shutil.rmtree(work / "headings")
     first = step("index")
+    if not alone:
+        compared = {
+            "headings_ratio": first["seconds"] / headings["seconds"],
+            "headings_processor_ratio": first["processor_seconds"] / headings["processor_seconds"],
+        }
     unchanged = step("index")
     paths[len(paths) // 2].write_text(document(len(paths) // 2, 1, _SECTIONS, bases, words))
     changed = step("index")
@@ -247,8 +254,7 @@ def measure(chunks: int, work: Path, report: Callable[[dict[str, Any]], None]) -
         "context": "terms",
         "index_seconds": first["seconds"],
         "index_processor_seconds": first["processor_seconds"],
-        "headings_ratio": first["seconds"] / headings["seconds"],
-        "headings_processor_ratio": first["processor_seconds"] / headings["processor_seconds"],
+        **compared,
         "index_peak_mb": first["peak_mb"],
         "unchanged_seconds": unchanged["seconds"],
         "unchanged_processor_seconds": unchanged["processor_seconds"],
@@ -309,6 +315,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="file for the figures")
     parser.add_argument("--work", type=Path, help="folder to work in, which is kept (default: a temporary one)")
     parser.add_argument("--busy", action="store_true", help="leave out the times that other programs would spoil")
+    parser.add_argument("--alone", action="store_true", help="do not index with headings too, which doubles the time")
     parser.add_argument("--plot", action="store_true", help="plot the figures of the given files instead")
     parser.add_argument("--to", type=Path, default=Path("grow.png"), help="file for the plot")
     parser.add_argument("--step", choices=sorted(STEPS), help=argparse.SUPPRESS)
@@ -333,4 +340,4 @@ def main() -> None:
             if arguments.json:
                 arguments.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
-        measure(arguments.chunks, folder.resolve(), report)
+        measure(arguments.chunks, folder.resolve(), arguments.alone, report)
