@@ -206,13 +206,15 @@ class Filters:
         since: str | None = None,
         before: str | None = None,
         tags: Sequence[str] = (),
+        as_of: str | None = None,
     ) -> "Filters":
         """Return the filters that texts name, without empty ones; raise QuestionError for a text that is not a day."""
 
         def texts(given: Sequence[str]) -> tuple[str, ...]:
             return tuple(text.strip() for text in given if text.strip())
 
-        return cls(texts(within), texts(types), _day("since", since), _day("before", before), texts(tags))
+        days = _day("since", since), _day("before", before)
+        return cls(texts(within), texts(types), *days, texts(tags), _day("as_of", as_of))
 
 
 def _day(name: str, text: str | None) -> date | None:

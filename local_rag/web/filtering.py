@@ -12,13 +12,14 @@ _PART = re.compile(r'\s*"[^"]*"|[^,]+')  # a value that holds a comma stands in 
 
 
 def filters_of(fields: Mapping[str, Any]) -> Filters:
-    """Return the filters in the fields in, type, since, before and tag; commas separate values, except in quotes."""
+    """Return the filters in the fields; commas separate values, except in quotes."""
     return Filters.parse(
         within=_several(fields, "in"),
         types=_several(fields, "type"),
         since=str(fields.get("since") or ""),
         before=str(fields.get("before") or ""),
         tags=_several(fields, "tag"),
+        as_of=str(fields.get("as_of") or ""),
     )
 
 
@@ -30,6 +31,7 @@ def as_fields(filters: Filters) -> dict[str, str]:
         "since": str(filters.since or ""),
         "before": str(filters.before or ""),
         "tag": _joined(filters.tags),
+        "as_of": str(filters.as_of or ""),
     }
 
 

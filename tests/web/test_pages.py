@@ -481,7 +481,30 @@ def test_a_folder_whose_name_holds_a_comma_is_named_in_quotation_marks(documents
         assert 'name="in" value="&#34;Rome, Italy&#34;, boat.txt"' in page
 
 
-@pytest.mark.parametrize(("name", "value"), [("since", "yesterday"), ("before", "2024-13-01"), ("in", "x" * 3000)])
+def test_as_of_a_day_the_page_asks_the_versions_that_were_valid_then(documents: Path) -> None:
+    for year, day, amount in ((2022, "1 May 2022", 520), (2025, "1 March 2025", 740)):
+        text = f"# Travel policy {year}\n\nIn force from {day}.\n\nThe daily allowance for meals is {amount} kroner.\n"
+        (documents / f"travel-policy-{year}.md").write_text(text)
+    index(documents, documents.parent / "lib")
+
+    def paths(found: list[dict[str, str]]) -> set[str]:
+        return {Path(one["path"]).name for one in found if "travel" in one["path"]}
+
+    with client(documents.parent / "lib") as opened:
+        fields = {"q": "daily allowance for meals", "format": "json"}
+        assert len(paths(opened.get("/search", params=fields).json()["passages"])) == 2
+        fields["as_of"] = "2023-01-01"
+        assert paths(opened.get("/search", params=fields).json()["passages"]) == {"travel-policy-2022.md"}
+        asked = {"question": "What is the daily allowance for meals?", "as_of": "2023-01-01"}
+        answer = opened.post("/ask", data=asked, headers={"accept": "application/json"}).json()
+        assert paths(answer["passages"]) == {"travel-policy-2022.md"}
+        page = opened.get("/search", params=fields | {"format": ""}).text
+        assert 'name="as_of" type="date" value="2023-01-01"' in page
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("since", "yesterday"), ("before", "2024-13-01"), ("as_of", "then"), ("in", "x" * 3000)]
+)
 def test_a_filter_that_cannot_be_read_is_named(client: TestClient, name: str, value: str) -> None:
     refused = client.get("/search", params={"q": "leave", name: value})
     assert refused.status_code == 400
