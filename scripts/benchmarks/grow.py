@@ -6,9 +6,9 @@
 The documents are varied copies of the pages in corpus/: some words of each copy are exchanged, and each section is one
 chunk. Their vectors are those of the original paragraphs by all-minilm-l6-v2, with noise added. The embedder takes no
 time, so only local-rag itself is measured. The contexts are those of the default mode that no model writes (`--context
-terms`); the first `index` is also timed with `--context headings`, right before, unless `--alone`. Each step is a process
-of its own; its time, processor time and peak memory are reported. Processor time is that of all threads and of the processes that read
-files. Run it on an idle machine, or with `--busy`, which reports no other times.
+terms`); the first `index` is also timed with `--context headings`, right before, unless `--alone`. Each step is a
+process of its own; its time, processor time and peak memory are reported. Processor time is that of all threads and of
+the processes that read files. Run it on an idle machine, or with `--busy`, which reports no other times.
 """
 
 import argparse
