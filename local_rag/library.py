@@ -351,9 +351,14 @@ class Library:
         with storage_errors(self.folder), ExitStack() as opened:
             index = live_index(self._indexes, self.settings, self.folder)
             index.open()
-            passages = index.passages() or opened.enter_context(closing(Store(self.folder)))
-            require_own(passages, index)
-            return search_keywords(question, index, passages, top=top, filters=filters)
+            if passages := index.passages():
+                require_own(passages, index)
+                return search_keywords(question, index, passages, top=top, filters=filters)
+            store = opened.enter_context(closing(Store(self.folder)))
+            require_own(store, index)
+            found = search_keywords(question, index, store, top=top, filters=filters)
+            versions = Versions(store, self.settings.no_versions)
+            return [versions.marked(passage, filters) for passage in found]
 
     def find(
         self,

@@ -115,6 +115,9 @@ class FoundPassage(Text):
         description="chunk: `text` is quoted. document: `text` is its beginning and its headings, put together.",
     )
     ranks: dict[str, Rank]
+    newest_version: str | None = Field(
+        default=None, description="Of an older version of a document: where the newest version is."
+    )
     cut: bool = Field(default=False, description="Whether `text` is only its beginning; fetch the id for all of it.")
 
 

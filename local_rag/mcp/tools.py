@@ -103,6 +103,7 @@ def _results(library: VisibleLibrary, passages: Sequence[Passage], dense: Dense,
             text=printable(passage.text),
             generated_context=_generated(passage),
             ranks={hit.list_name: Rank(rank=hit.rank, score=round(hit.score, 3)) for hit in passage.hits},
+            newest_version=one_line(passage.newest) if passage.newest else None,
             changed_since_indexed=location.state in _CHANGED,
         )
         for passage, location in zip(passages, library.locate(passages), strict=True)

@@ -159,13 +159,10 @@ class Searcher:
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
             passages = mark_weak(passages, self._weak_below, least)
-        found = [self._with_newest(passage, filters) for passage in passages[:top]]
+        found = passages[:top]
+        if self.versions:
+            found = [self.versions.marked(passage, filters) for passage in found]
         return Trace(found, rankings, watch.seconds, follows=weights_of_terms is not None)
-
-    def _with_newest(self, passage: Passage, filters: Filters) -> Passage:
-        """Name the newest version of an older document, of those that the person who asks may see."""
-        newest = self.versions.newest(passage.path, filters.limits or EVERYTHING) if self.versions else ""
-        return replace(passage, newest=newest) if newest else passage
 
     def closeness(self, text: str, top: int, allowed: Allowed) -> tuple[np.ndarray, list[tuple[int, float]]]:
         """Return the vector of a text, and the chunks with their cosines to it, the closest first."""

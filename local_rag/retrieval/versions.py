@@ -6,7 +6,7 @@ are derived from keys that indexing stores, so a setting can split a wrong one a
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 
@@ -86,6 +86,11 @@ class Versions:
         """
         family = self.within(path, limits)
         return family[0].path if family and family[0].path != path else ""
+
+    def marked(self, passage: Passage, filters: Filters) -> Passage:
+        """Name the newest version in a passage of an older one, if the person who asks may see it."""
+        newest = self.newest(passage.path, filters.limits or EVERYTHING)
+        return replace(passage, newest=newest) if newest else passage
 
     def families(self) -> Iterator[tuple[Version, ...]]:
         """Yield each family, newest version first, in the order of the first path."""

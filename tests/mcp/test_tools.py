@@ -64,6 +64,26 @@ def test_search_gives_passages_with_all_that_is_promised(folder: Path, era: str)
     assert not best["changed_since_indexed"]
 
 
+def test_search_names_the_newest_version_of_an_older_document(tmp_path: Path) -> None:
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    for year, amount in ((2022, 520), (2025, 740)):
+        text = f"# Travel policy {year}\n\nThe daily allowance for meals is {amount} kroner.\n"
+        (documents / f"travel-policy-{year}.md").write_text(text)
+    served.index(documents, tmp_path / "lib")
+    asked = {"query": "daily allowance for meals"}
+    by_models = call(loaded(local_service(tmp_path / "lib")), "search", asked)
+    without = local_service(tmp_path / "lib", replace(served.parts(), load_embedder=missing))
+    by_keywords = call(loaded(without), "search", asked)
+    for found in (by_models, by_keywords):
+        newest = {Path(one["location"].rpartition(":")[0]).name: one["newest_version"] for one in found["results"]}
+        assert newest == {
+            "travel-policy-2022.md": str(documents / "travel-policy-2025.md"),
+            "travel-policy-2025.md": None,
+        }
+    assert by_keywords["dense"] == "unavailable"
+
+
 def test_find_counts_all_documents(folder: Path) -> None:
     found = call(loaded(local_service(folder)), "find", {"question": "How many documents mention parents?"})
     assert (found["kind"], found["count"], found["complete"], found["left_out"]) == ("count", 2, True, 0)
@@ -164,10 +184,12 @@ async def wait_until_ready(client: Client) -> None:
     raise AssertionError("the models were not loaded")
 
 
-def test_without_its_model_a_library_is_searched_by_keywords(folder: Path) -> None:
-    def missing(_model: InstalledModel) -> FakeEmbedder:
-        raise ModelError("The model is not installed; run `local-rag models pull`.")
+def missing(_model: InstalledModel) -> FakeEmbedder:
+    """Load a model that is not there."""
+    raise ModelError("The model is not installed; run `local-rag models pull`.")
 
+
+def test_without_its_model_a_library_is_searched_by_keywords(folder: Path) -> None:
     service = local_service(folder, replace(served.parts(), load_embedder=missing))
 
     async def work(client: Client) -> Any:

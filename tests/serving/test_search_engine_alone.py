@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from local_rag.library import Library
+from tests.conftest import Run
 from tests.fakes import QUICK
 from tests.mcp.talking import call, loaded, local_service
 from tests.support import served
@@ -60,3 +61,16 @@ def test_mcp_searches(tmp_path: Path, setting: str) -> None:
     by_keywords = local_service(tmp_path, **how)
     assert by_keywords.library.search_keywords("boat", top=1)[0].title == "Boat"
     assert ELSEWHERE in call(by_keywords, "fetch", {"id": "document-1"})
+
+
+@pytest.mark.parametrize("question", ["How many documents mention the boat?", "Which documents are about leave?"])
+def test_counting_needs_the_documents_and_says_so(tmp_path: Path, setting: str, run: Run, question: str) -> None:
+    (tmp_path / "settings.toml").write_text(f'profile = "tiny"\nsearch_engine = "{setting}"\n')
+    found = run("find", question, "--library", tmp_path, parts=QUICK)
+    assert found.exit_code == 1
+    assert ELSEWHERE in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+    assert ELSEWHERE in call(loaded(local_service(tmp_path)), "find", {"question": question})
+    with served.client(tmp_path) as client:
+        asked = client.get("/find", params={"q": question})
+        assert ELSEWHERE in asked.text

@@ -46,6 +46,15 @@ def test_the_server_gives_the_same_results(folder: Path, runtime: Path, run: Run
     assert SAID not in run("search", "boat", "--library", str(folder), "--explain", parts=made_of).stderr
 
 
+def test_find_works_beside_a_server(folder: Path, runtime: Path, run: Run) -> None:
+    asked = ["find", "How many documents mention parents?", "--library", str(folder), "--json"]
+    alone = run(*asked)
+    with command_line_server(folder):
+        beside = run(*asked)
+    assert json.loads(alone.stdout)["count"] == 2
+    assert (beside.exit_code, beside.stdout, beside.stderr) == (0, alone.stdout, alone.stderr)
+
+
 def test_flags_and_variables_of_its_own_are_answered_by_the_command(
     folder: Path, runtime: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
