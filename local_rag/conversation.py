@@ -54,7 +54,7 @@ class Conversation:
     def ask(self, question: str, *, on_text: Callable[[str], None] = lambda _text: None) -> Answer:
         """Ask a question like `Library.ask`; a greeting is answered without a search.
 
-        With `anyway` in the options, a question that repeats the previous one replaces its turn.
+        A question that repeats the previous one replaces its turn.
         """
         if reply := reply_to_greeting(question):
             on_text(reply)
@@ -63,7 +63,7 @@ class Conversation:
         if self._id is not None and not self._history.holds(self._id):
             self._begin_anew(FORGOTTEN)
         epoch = self._history.epoch()
-        again = bool(self.options.anyway and self.turns and self.turns[-1].question == question)
+        again = bool(self.turns) and self.turns[-1].question == question
         earlier = self.turns[:-1] if again else self.turns
         answer = self._ask(question, self.options, earlier=tuple(earlier), on_text=on_text)
         kept = self._history.add(self._id, answer, epoch=epoch, opens=not earlier, again=again)

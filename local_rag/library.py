@@ -89,7 +89,7 @@ from local_rag.store.history import History, KeptOfQuestions, kept_history
 from local_rag.store.inspection import is_unfinished
 from local_rag.store.lock import library_lock, locked_store
 from local_rag.store.published import require_own
-from local_rag.store.questions import QUESTIONS_FILE, add_question
+from local_rag.store.questions import QUESTIONS_FILE, add_question, add_wrong_answer, wrong_answers
 from local_rag.store.storage_errors import storage_errors
 
 OnProgress = Callable[[Progress], None]
@@ -296,9 +296,21 @@ class Library:
 
     def record_question(self, question: str, chunk_id: int, *, filters: Filters = EVERYTHING) -> None:
         """Add a question and the passage that answers it to the library's own evaluation dataset."""
+        self._require_retention()
+        add_question(self.folder, question, self.passage(chunk_id, filters=filters))
+
+    def record_wrong_answer(self, question: str, chunk_id: int | None, *, filters: Filters = EVERYTHING) -> None:
+        """Add a question that was answered wrongly, perhaps from a passage, to those that wait for the right one."""
+        self._require_retention()
+        add_wrong_answer(self.folder, question, self.passage(chunk_id, filters=filters) if chunk_id else None)
+
+    def wrong_answers(self) -> list[str]:
+        """Return the questions that were answered wrongly and have no right passage yet."""
+        return wrong_answers(self.folder)
+
+    def _require_retention(self) -> None:
         if not self.settings.retention.conversations:
             raise LibraryError("The setting history is off, so no question is written to a file; turn it on first.")
-        add_question(self.folder, question, self.passage(chunk_id, filters=filters))
 
     def locate(self, passages: Sequence[Passage], *, filters: Filters = EVERYTHING) -> list[Location]:
         """Return the document that each passage leads to, if it passes, and whether its file has changed."""

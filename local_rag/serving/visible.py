@@ -72,6 +72,14 @@ class VisibleLibrary:
         """Add a question and the passage that answers it to the library's own evaluation dataset."""
         self._library.record_question(question, chunk_id, filters=self._limits)
 
+    def record_wrong_answer(self, question: str, chunk_id: int | None) -> None:
+        """Add a question that was answered wrongly to those that wait for the right passage."""
+        self._library.record_wrong_answer(question, chunk_id, filters=self._limits)
+
+    def wrong_answers(self) -> list[str]:
+        """Return the questions that wait for the right passage; who sees only a part sees none of others."""
+        return self._library.wrong_answers() if self.is_whole else []
+
     def locate(self, passages: Sequence[Passage]) -> list[Location]:
         """Return the document that each passage leads to."""
         return self._library.locate(passages, filters=self._limits)

@@ -1,9 +1,12 @@
-"""The evaluation questions recorded in a library: a dataset of `local-rag eval`, one question a line."""
+"""The questions recorded in a library, one a line: a dataset of `local-rag eval`, and those whose answer was wrong.
+
+A question of the second kind names no golden passage. It waits until somebody chooses the right one.
+"""
 
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from local_rag.errors import LibraryError
@@ -11,16 +14,36 @@ from local_rag.files import write_whole
 from local_rag.records import Passage
 
 QUESTIONS_FILE = Path("questions") / "questions.jsonl"
+WRONG_FILE = Path("questions") / "answered-wrong.jsonl"
 _LINES = re.compile(r":\d+(?:-\d+)?\Z")  # what a golden entry adds to a path
 
 
 def add_question(folder: Path, question: str, passage: Passage) -> None:
     """Add a question and the place that answers it: the lines of the passage, or its document if it has none."""
-    golden = passage.path
+    _append(folder / QUESTIONS_FILE, {"question": question, "golden": [_place(passage)], "sha256": [passage.sha256]})
+    _keep_lines(folder, WRONG_FILE, lambda line: _question(line) != question)
+
+
+def add_wrong_answer(folder: Path, question: str, cited: Passage | None) -> None:
+    """Add a question that was answered wrongly, with the passage on which the answer stood, if there was one."""
+    if question not in wrong_answers(folder):
+        wrong = {"wrong": [_place(cited)], "sha256": [cited.sha256]} if cited else {"wrong": []}
+        _append(folder / WRONG_FILE, {"question": question, **wrong})
+
+
+def wrong_answers(folder: Path) -> list[str]:
+    """Return the questions that were answered wrongly and have no right passage yet."""
+    return [question for line in _lines(folder, WRONG_FILE) if (question := _question(line))]
+
+
+def _place(passage: Passage) -> str:
+    """Return the lines of a passage, or its document if it has none."""
     if passage.kind == "chunk" and passage.line is not None:
-        golden += f":{passage.line}-{passage.end_line or passage.line}"
-    record = {"question": question, "golden": [golden], "sha256": [passage.sha256]}
-    path = folder / QUESTIONS_FILE
+        return f"{passage.path}:{passage.line}-{passage.end_line or passage.line}"
+    return passage.path
+
+
+def _append(path: Path, record: Mapping[str, object]) -> None:
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -34,19 +57,25 @@ def add_question(folder: Path, question: str, passage: Passage) -> None:
 
 def questioned_documents(folder: Path) -> list[tuple[str, str]]:
     """Return SHA-256 (empty if unknown) and path of each document that a recorded question names."""
-    return [document for line in _lines(folder) for document in _documents(line)]
+    lines = (line for name in (QUESTIONS_FILE, WRONG_FILE) for line in _lines(folder, name))
+    return [document for line in lines for document in _documents(line)]
 
 
 def forget_questions(folder: Path, is_gone: Callable[[str, str], bool]) -> None:
     """Delete the recorded questions that name a document that is gone; every other line stays as it is."""
-    lines = _lines(folder)
-    kept = [line for line in lines if not any(is_gone(*document) for document in _documents(line))]
+    for name in (QUESTIONS_FILE, WRONG_FILE):
+        _keep_lines(folder, name, lambda line: not any(is_gone(*document) for document in _documents(line)))
+
+
+def _keep_lines(folder: Path, name: Path, wanted: Callable[[str], bool]) -> None:
+    lines = _lines(folder, name)
+    kept = [line for line in lines if wanted(line)]
     if kept != lines:
-        write_whole(folder / QUESTIONS_FILE, "\n".join(kept), durable=True)
+        write_whole(folder / name, "\n".join(kept), durable=True)
 
 
-def _lines(folder: Path) -> list[str]:
-    path = folder / QUESTIONS_FILE
+def _lines(folder: Path, name: Path) -> list[str]:
+    path = folder / name
     try:
         # Not splitlines(): JSON may contain U+2028.
         return path.read_text(encoding="utf-8").split("\n") if path.exists() else []
@@ -58,8 +87,16 @@ def _documents(line: str) -> list[tuple[str, str]]:
     """Return SHA-256 and path of each document that a line names, none if it is no question."""
     try:
         record = json.loads(line)
-        golden = [_LINES.sub("", one) for one in record["golden"]]
+        golden = [_LINES.sub("", one) for one in record["golden" if "golden" in record else "wrong"]]
         hashes = list(record.get("sha256", ()))
     except (ValueError, KeyError, TypeError, AttributeError):
         return []
     return list(zip(hashes if len(hashes) == len(golden) else [""] * len(golden), golden, strict=True))
+
+
+def _question(line: str) -> str:
+    """Return the question of a line, empty if it is none."""
+    try:
+        return str(json.loads(line)["question"])
+    except (ValueError, KeyError, TypeError):
+        return ""

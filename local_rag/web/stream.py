@@ -64,8 +64,8 @@ def _event(name: str, data: object) -> bytes:
 
 def _earlier(request: Request, asked: AskRequest, shown: int) -> str:
     with history_of(request) as history:
-        # A question that is answered anyway replaces the last turn, which was the same question.
-        apart = asked.question if asked.options.anyway else ""
+        # A question that is asked again replaces the last turn, which was the same question.
+        apart = "" if asked.new_subject else asked.question
         known = asked.conversation and history.holds(asked.conversation)
         thread = (
             view_thread(history, library_of(request), asked.conversation or "", apart=apart, start=shown)

@@ -1,5 +1,6 @@
 """Conversations on the page, without JavaScript and as a stream: the same ones that `local-rag chat` holds."""
 
+import html
 import json
 import re
 import sqlite3
@@ -288,9 +289,69 @@ def test_conversations_are_searched_renamed_and_exported_as_markdown(talking: Te
     assert exported.text.startswith(f"# Conversation\n\n## {QUESTION}")
 
 
-def test_an_answer_can_be_kept_as_an_evaluation_question(talking: TestClient, folder: Path) -> None:
+def test_an_answer_becomes_an_evaluation_question_if_it_was_right(talking: TestClient, folder: Path) -> None:
     page = talking.post("/ask", data={"question": QUESTION}).text
-    kept = re.search(r'name="chunk" value="(\d+)">Right', page)
+    kept = re.search(r'name="chunk" value="(\d+)"', page)
     assert kept is not None
     assert talking.post("/inspect/question", data={"question": QUESTION, "chunk": kept[1]}).status_code == 303
     assert json.loads((folder / "questions" / "questions.jsonl").read_text())["question"] == QUESTION
+
+
+def test_a_wrong_answer_is_a_question_to_look_at_until_its_passage_is_chosen(
+    talking: TestClient, folder: Path, documents: Path
+) -> None:
+    page = talking.post("/ask", data={"question": QUESTION}).text
+    wrong = re.search(r'name="wrong" value="(\d+)"', page)
+    assert wrong is not None
+    fields = {"question": QUESTION, "wrong": wrong[1]}
+    for _ in range(2):
+        assert talking.post("/inspect/question", data=fields, headers=JSON).json() == {"kept": "wrong"}
+    refused = talking.post("/ask", data={"question": "Will zebras refuse?"}).text
+    assert 'name="wrong" value="0"' in refused
+    assert 'class="right"' not in refused, "nothing was cited that could be right"
+    talking.post("/inspect/question", data={"question": "Will zebras refuse?", "wrong": "0"})
+    assert not (folder / "questions" / "questions.jsonl").exists(), "it is no golden passage"
+    listed = talking.get("/inspect").text
+    assert (listed.count(f">{QUESTION}</a>"), listed.count(">Will zebras refuse?</a>")) == (1, 1)
+    assert talking.post("/inspect/question", data={"question": "Will zebras refuse?", "chunk": "1"}).status_code == 303
+    assert "zebras" not in talking.get("/inspect").text
+    with Library(folder, parts=served.parts()) as library:
+        library.remove([documents / "boat.txt"], erase=True)
+    assert QUESTION not in talking.get("/inspect").text
+    assert QUESTION not in (folder / "questions" / "answered-wrong.jsonl").read_text()
+
+
+def test_a_question_asked_again_takes_the_place_of_the_last_one(talking: TestClient, prompts: list[str]) -> None:
+    first = ask(talking, QUESTION)["conversation"]
+    page = talking.post("/ask", data={"question": "Who is carried?", "conversation": first, "in": "*.txt"}).text
+    form = page.partition('class="again"')[2].partition("</form>")[0]
+    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
+    assert (fields["question"], fields["conversation"], fields["in"]) == ("Who is carried?", first, "*.txt")
+    assert ask(talking, **fields)["again"], "the same question in the same place"
+    assert [one["turns"] for one in talking.get("/history?format=json").json()["conversations"]] == [2]
+    ask(talking, "Who is carried?", conversation=first, new_subject="1")
+    assert [one["turns"] for one in talking.get("/history?format=json").json()["conversations"]] == [3]
+
+
+def test_any_question_of_a_conversation_can_be_edited_without_a_script(talking: TestClient) -> None:
+    first = ask(talking, QUESTION)["conversation"]
+    page = talking.post("/ask", data={"question": "Who is carried?", "conversation": first}).text
+    links = [html.unescape(one) for one in re.findall(r'class="button edit"[^>]* href="([^"]*)"', page)]
+    assert len(links) == 2
+    edited = talking.get(links[0]).text
+    assert f"required>{QUESTION}</textarea>" in edited
+    assert f'id="conversation" value="{first}"' in edited
+    assert edited.count("<summary>") - talking.get("/").text.count("<summary>") == 2, "all turns are above the form"
+
+
+def test_what_came_of_a_question_is_said_in_words(talking: TestClient) -> None:
+    said = [
+        talking.post("/ask", data={"question": one}).text
+        for one in (QUESTION, "Will the boat refuse?", "Zebras refuse?")
+    ]
+    found = [re.search(r'class="said (\w+)">\s*<p class="outcome">([^<]*)<', page) for page in said]
+    assert [one and one.groups() for one in found] == [
+        ("answered", "Answered"),
+        ("quoted", "Quoted, not answered"),
+        ("refused", "Not answered"),
+    ]

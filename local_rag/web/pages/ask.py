@@ -42,7 +42,7 @@ async def home(request: Request) -> Response:
     site.service.wake()
     question, thread = request.query_params.get("q", ""), Thread()
     if conversation := request.query_params.get("conversation", ""):
-        thread = await site.aside(lambda: _thread(request, conversation))
+        thread = await site.aside(lambda: _thread(request, conversation, question or None))
     if last := thread.last:
         shown = {"view": last.view, "cards": last.cards}
         return await site.aside(lambda: _page(request, last.kept.question, EVERYTHING, thread, **shown))

@@ -23,7 +23,9 @@ from local_rag.web.pages.base import (
     library_of,
     may_record,
     parse_number,
+    person_of,
     site_of,
+    text_field,
     wants_json,
 )
 
@@ -59,8 +61,10 @@ async def inspect(request: Request) -> Response:
     path = request.query_params.get("path", "")
     shared: dict[str, Any] = {"question": text, "path": path, "view": show if show in VIEWS else "all"}
     empty: dict[str, Any] = {"rows": [], "seconds": {}, "missing": [], "counts": {}, "written": "", "stages": []}
-    empty["records"] = False
+    empty |= {"records": False, "wrong": []}
     if not text.strip():
+        if person_of(request).may("editor"):
+            empty["wrong"] = (await site.aside(library_of(request).wrong_answers))[-_ROWS:]
         return await site.show(request, "inspect.html", **shared | empty)
     asked = SearchRequest(question=text, top=max(_ROWS, library_of(request).settings.passages))
     trace = await unless_gone(request.receive, site.service.search(asked, caller_of(request)).outcome())
@@ -94,23 +98,29 @@ def _found(request: Request, trace: Trace, shared: Mapping[str, Any]) -> Respons
         seconds=trace.seconds,
         missing=missing,
         counts={view: sum(is_shown(row, view, kept) for row in rows) for view in VIEWS},
-        written=library.questions_file if "written" in request.query_params else "",
+        written=request.query_params.get("written", ""),
+        file=library.questions_file,
+        wrong=[],
         records=may_record(request),
         stages=[name for name in ("dense", "keyword", "fused", "rerank") if any(name in row.hits for row in rows)],
     )
 
 
 async def keep(request: Request) -> Response:
-    """Add a question and the passage that answers it to the library's own dataset."""
+    """Add a question and the passage that answers it to the library's own dataset, or to those answered wrongly."""
     require_role(request.scope, "editor")
     fields = await form_of(request)
-    question, chunk = str(fields.get("question", "")), parse_number(str(fields.get("chunk", "")))
+    wrong = "wrong" in fields
+    question, chunk = text_field(fields, "question"), parse_number(str(fields.get("wrong" if wrong else "chunk", "")))
     require_question(question)
     if chunk is None:
         raise QuestionError("No passage was named; choose the one that answers the question.")
-    library = library_of(request)
-    await site_of(request).aside(lambda: library.record_question(question, chunk))
-    return RedirectResponse(f"/inspect?{urlencode({'q': question, 'written': 1})}", 303)
+    library, kept = library_of(request), "wrong" if wrong else "right"
+    record = library.record_wrong_answer if wrong else library.record_question
+    await site_of(request).aside(lambda: record(question, chunk))
+    if wants_json(request):
+        return json_response({"kept": kept})
+    return RedirectResponse(f"/inspect?{urlencode({'q': question, 'written': kept})}", 303)
 
 
 ROUTES = (Route("/inspect", inspect), Route("/inspect/question", keep, methods=["POST"]))

@@ -103,7 +103,6 @@ function watchForm(form) {
           if (data.conversation || data.notice) goOn(data.conversation);
           if (data.notice) at("thread").replaceChildren();
           if (document.activeElement === question) question.select();
-          watchAnyway();
         }
         if (name === "error") throw new Error(data.message);
       }
@@ -127,15 +126,6 @@ function watchForm(form) {
     return (notice || page.body).textContent.trim() || `The server said ${response.status}.`;
   }
 
-  function watchAnyway() {
-    const anyway = document.querySelector("form.anyway");
-    if (!anyway) return;
-    anyway.addEventListener("submit", (event) => {
-      event.preventDefault();
-      ask(new FormData(anyway));
-    });
-  }
-
   form.addEventListener("submit", (event) => {
     if (event.submitter && event.submitter.value === "search") return;
     event.preventDefault();
@@ -149,7 +139,19 @@ function watchForm(form) {
   });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape" && running) running.abort(); });
   stop.addEventListener("click", () => { if (running) running.abort(); question.focus(); });
-  watchAnyway();
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches("form.anyway, form.again")) return;
+    event.preventDefault();
+    ask(new FormData(event.target));
+    question.focus();  // the button that was pressed goes with the answer
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a.edit");
+    if (!link) return;
+    event.preventDefault();
+    question.value = link.dataset.question;
+    question.focus();
+  });
 }
 
 function watchCopies() {
@@ -160,10 +162,29 @@ function watchCopies() {
   reveal();
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button.copy");
-    const text = button && button.closest("#answer-body, .turn").querySelector(".prose");
-    if (!text) return;
-    await navigator.clipboard.writeText(text.innerText.trim());
+    if (!button) return;
+    const said = button.closest("#answer-body, .turn").querySelectorAll(".prose, .quote");
+    await navigator.clipboard.writeText(Array.from(said, (one) => one.innerText.trim()).join("\n\n"));
     button.textContent = "Copied";
+  });
+}
+
+// What is said of an answer is kept without leaving the page.
+function watchRatings() {
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (!form.matches("form.rate")) return;
+    event.preventDefault();
+    const fields = new URLSearchParams(new FormData(form)), pressed = event.submitter, said = document.createElement("p");
+    fields.set(pressed.name, pressed.value);
+    said.className = "facts";
+    said.tabIndex = -1;
+    const response = await fetch(form.action, { method: "POST", body: fields, headers: { Accept: "application/json" } })
+      .catch(() => null);
+    said.textContent = !response ? "The server has gone." : !response.ok ? (await response.json()).error
+      : pressed.name === "wrong" ? "Kept as a question to look at, under Inspect." : "Kept as an evaluation question.";
+    form.replaceWith(said);
+    said.focus();
   });
 }
 
@@ -206,6 +227,7 @@ function watchDrop(form, files) {
 if (at("ask")) watchForm(at("ask"));
 watchCitations();
 watchCopies();
+watchRatings();
 const task = document.querySelector("section.task"), upload = at("upload");
 if (task) watch(task, root + "/library/task", false);
 if (upload) watchDrop(upload, at("files"));
