@@ -218,7 +218,8 @@ class Soak:
         """Save a file while `index` reads it, whole or half of it before; the next `index` has the last version."""
         if not (files := self._files()):
             return "save nothing"
-        path, saved = self.choose.choice(files), self.folder / "saved"
+        path = self.choose.choice(files)
+        saved = path.with_name(".saved")  # on the same disk, and hidden from `index`
         before, after = self._text(), self._text()
         path.write_text(self.choose.choice([before, f"{_UNREADABLE}{before}" * 9]))
         saved.write_text(after)
