@@ -4,6 +4,7 @@
 
 Words that no other document has are planted in known documents: in any case, in plural, across lines and in numbers,
 with decoys beside them that must not count. The documents are about twelve subjects in sentences that seldom name them.
+Which documents of `corpus/` and of the look-alikes are about a subject was decided by reading them.
 FOLDER holds the public sets that `prepare_eval` reads, and Natural Questions as questions.jsonl in `nq`: none of their
 questions asks for a count or a list of documents, so each one that the rule takes for such a question is a false alarm.
 """
@@ -12,9 +13,10 @@ import argparse
 import csv
 import json
 import random
+import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,6 +143,33 @@ class Planted:
 
 
 # What is planted for each word or phrase, with its occurrences, and decoys beside it that must not count.
+# The documents of corpus/ with at least a paragraph about a subject, without their endings.
+CORPUS: dict[str, str] = {
+    "sick leave": "sick-leave-ireland sick-leave-norway",
+    "parental leave": "parental-leave-ireland parental-leave-norway",
+    "travel expenses": "travel-policy-2022 travel-policy-2025",
+    "calibrating a tide gauge": "tide-gauge-st-4471 tide-gauge-st-4480 tide-data-service",
+    "staying overnight as a guest": "visit-graskjaer visit-inishvarra 2025-q1 2025-q2",
+    "bringing a dog": "landing-and-transfer visit-graskjaer visit-inishvarra",
+    "changing lamps": "lamp-changer-lc-12 ir-2024-07-inishvarra",
+    "a loss of electric power": "ir-2024-11-graskjaer",
+    "wrong wind measurements": "ir-2025-02-hraunvik",
+    "income and costs": "2025-q1 2025-q2 cooperative",
+    "replacing the supply boat": "news-new-boat",
+    "going ashore from a boat": "landing-and-transfer visit-graskjaer visit-inishvarra",
+}
+# The look-alikes with such a paragraph are all those of one title.
+LOOK_ALIKES: dict[str, str] = {
+    "passenger lifts": "Maintenance agreement",
+    "dehumidifiers": "Operating manual",
+    "allotment gardens": "Minutes of the annual meeting",
+    "an acid spill": "Incident report",
+    "footbridges": "Bridge inspection sheet",
+    "frogs and newts": "Survey of amphibians",
+    "renting business premises": "Lease of business premises",
+}
+_FOLDERS = ("about", "benefits", "incidents", "manuals", "policies", "reports", "web")
+
 _TERMS: dict[str, tuple[list[tuple[str, int]], list[str]]] = {
     "zorblaxer": (
         [("The Zorblaxer stopped.", 1), ("Two zorblaxers and a ZORBLAXER stood by the Zorblaxer's door.", 3)],
@@ -188,6 +217,24 @@ def write_documents(folder: Path, count: int, seed: int = 7) -> tuple[list[Plant
     for name, sentences in texts.items():
         (folder / name).write_text(f"# Note {name[5:11]}\n\n" + "\n\n".join(sentences) + "\n", encoding="utf-8")
     return planted, {subject: frozenset(found) for subject, found in of_subject.items()}
+
+
+def corpus_documents(corpus: Path, folder: Path) -> dict[str, frozenset[str]]:
+    """Copy the documents of corpus/ that people wrote; return the names of those about each subject."""
+    for name in _FOLDERS:
+        shutil.copytree(corpus / name, folder / name)
+    names = {path.stem: path.name for path in folder.rglob("*.*")}
+    return {subject: frozenset(names[stem] for stem in stems.split()) for subject, stems in CORPUS.items()}
+
+
+def look_alike_documents(corpus: Path, folder: Path) -> dict[str, frozenset[str]]:
+    """Write the look-alikes; return the names of those about each subject."""
+    of_title = dict[str, set[str]]()
+    for line in (corpus / "look-alikes" / "documents.jsonl").read_text(encoding="utf-8").splitlines():
+        document = json.loads(line)
+        (folder / document["id"]).write_text(document["text"], encoding="utf-8")
+        of_title.setdefault(document["title"], set()).add(document["id"])
+    return {subject: frozenset(of_title[title]) for subject, title in LOOK_ALIKES.items()}
 
 
 def fact_questions(folder: Path) -> Iterator[tuple[str, str]]:
@@ -243,6 +290,17 @@ def measure_meanings(library: Library, of_subject: dict[str, frozenset[str]], su
     }
 
 
+def measure_labelled(write: Callable[[Path, Path], dict[str, frozenset[str]]]) -> dict[str, Any]:
+    """Index documents whose subjects are known, and return recall and precision."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "documents"
+        folder.mkdir()
+        of_subject = write(Path("corpus"), folder)
+        with Library(Path(temporary) / "library", context="headings", context_minutes=0.0) as library:
+            library.index([folder])
+            return measure_meanings(library, of_subject, len(of_subject))
+
+
 def main() -> None:
     """Write the documents, index them, ask, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -261,6 +319,8 @@ def main() -> None:
             report["words"] = measure_words(library, planted)
             if arguments.subjects:
                 report["meanings"] = measure_meanings(library, of_subject, arguments.subjects)
+    report["corpus"] = measure_labelled(corpus_documents)
+    report["look_alikes"] = measure_labelled(look_alike_documents)
     if arguments.questions:
         alarms: dict[str, list[int]] = {}
         for name, question in fact_questions(arguments.questions):

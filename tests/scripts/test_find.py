@@ -3,7 +3,16 @@
 from pathlib import Path
 
 from local_rag.library import Library
-from scripts.benchmarks.find import SUBJECTS, fact_questions, measure_words, write_documents
+from scripts.benchmarks.find import (
+    CORPUS,
+    LOOK_ALIKES,
+    SUBJECTS,
+    corpus_documents,
+    fact_questions,
+    look_alike_documents,
+    measure_words,
+    write_documents,
+)
 from scripts.benchmarks.versions import families_of, write_pairs
 from tests.fakes import EMBEDS_QUICKLY
 
@@ -18,6 +27,16 @@ def test_every_planted_count_is_right(tmp_path: Path) -> None:
         library.index([folder])
         measured = measure_words(library, planted)
     assert measured["right"] == measured["questions"] == 18
+
+
+def test_the_labels_name_documents_of_the_corpus(tmp_path: Path) -> None:
+    for name, write, subjects in (("read", corpus_documents, CORPUS), ("alike", look_alike_documents, LOOK_ALIKES)):
+        folder = tmp_path / name
+        folder.mkdir()
+        of_subject = write(Path("corpus"), folder)
+        assert list(of_subject) == list(subjects)
+        assert all(of_subject.values())
+        assert set().union(*of_subject.values()) <= {path.name for path in folder.rglob("*.*")}
 
 
 def test_all_planted_pairs_of_versions_are_found_and_no_look_alike_is_one(tmp_path: Path) -> None:
