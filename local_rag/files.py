@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 DEFAULT_FOLDER = Path(".local-rag")  # of a library, in the current folder
+_PARENT = Path(__file__).parents[1]  # the checkout, or where packages are installed
 AUDIT_FILE = "audit.jsonl"  # who asked what, in the library's folder
 SETTINGS_FILE = "settings.toml"  # the user's own settings, in the library's folder
 # The file in which `scrape` records the pages of a folder; reading takes the URL of a PDF from it.
@@ -244,10 +245,14 @@ def constraints() -> Path | None:
     return next((path for folder in (package.parent, package) if (path := folder / "constraints.txt").is_file()), None)
 
 
+def in_checkout() -> bool:
+    """Return whether the running program is that of a checkout, and not an installed package."""
+    return (_PARENT / "pyproject.toml").is_file()
+
+
 def extra_command(name: str) -> str:
     """Return the command that installs an extra at the pinned versions into the running program's environment."""
-    checkout = Path(__file__).parents[1]
-    what = f"--editable '{checkout}[{name}]'" if (checkout / "pyproject.toml").is_file() else f"'local-rag[{name}]'"
+    what = f"--editable '{_PARENT}[{name}]'" if in_checkout() else f"'local-rag[{name}]'"
     pinned = f"--constraint {constraints()} " if constraints() else ""
     return f"{sys.executable} -m pip install {pinned}{what}"
 

@@ -5,6 +5,7 @@ This module imports nothing that an incomplete installation may lack.
 
 import re
 import stat
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,19 +47,35 @@ def check_python(found: tuple[int, ...]) -> CheckResult:
     return CheckResult("Python", "ok", text)
 
 
-def check_packages(found: Mapping[str, str | None], pinned: Mapping[str, str]) -> CheckResult:
+def check_packages(
+    found: Mapping[str, str | None], pinned: Mapping[str, str], *, in_checkout: bool = True
+) -> CheckResult:
     """Require every package, at its pinned version if the pins are known."""
-    remedy = "scripts/setup.sh" if pinned else "pip install --force-reinstall local-rag"
+
+    def remedy(names: Sequence[str]) -> str:
+        if in_checkout:
+            return "scripts/setup.sh"
+        wanted = (f"{name}=={pinned[name]}" if name in pinned else name for name in names)
+        return f"{sys.executable} -m pip install {' '.join(wanted)}"
+
     if missing := [name for name, version in found.items() if version is None]:
-        return CheckResult("packages", "failed", f"missing: {', '.join(missing)}", remedy)
-    other = [
-        f"{name} {version} instead of {pinned[name]}"
+        return CheckResult("packages", "failed", f"missing: {', '.join(missing)}", remedy(missing))
+    other = {
+        name: f"{name} {version} instead of {pinned[name]}"
         for name, version in found.items()
         if version is not None and pinned.get(name, version) != version.partition("+")[0]  # 2.13.0+cpu is 2.13.0
-    ]
+    }
     if other:
-        return CheckResult("packages", "warning", f"not as pinned: {', '.join(other)}", remedy)
+        return CheckResult("packages", "warning", f"not as pinned: {', '.join(other.values())}", remedy([*other]))
     return CheckResult("packages", "ok", f"{len(found)} installed" + (", as pinned" if pinned else ""))
+
+
+def check_extras(missing: Sequence[str]) -> CheckResult:
+    """Name the extras that are not installed; what needs one says so when it is used."""
+    if missing:
+        message = f"not installed: {', '.join(missing)}; a command that needs one says how to install it"
+        return CheckResult("extras", "ok", message)
+    return CheckResult("extras", "ok", "all installed")
 
 
 def check_llama(

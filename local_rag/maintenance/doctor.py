@@ -5,12 +5,14 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from pathlib import Path
 
-from local_rag.files import constraints
-from local_rag.maintenance.checks import CheckResult, check_packages, check_platform, check_python
+from local_rag.files import constraints, in_checkout
+from local_rag.maintenance.checks import CheckResult, check_extras, check_packages, check_platform, check_python
+
+_FOR_DEVELOPERS = ("dev", "cluster-test")
 
 
 def diagnose(folder: Path, *, left_out: Collection[str] = (), **settings: str | None) -> Iterator[CheckResult]:
@@ -20,7 +22,8 @@ def diagnose(folder: Path, *, left_out: Collection[str] = (), **settings: str | 
     """
     yield (system := check_platform(platform.system(), platform.machine()))
     yield check_python(sys.version_info[:3])
-    yield (packages := check_packages(*_packages(left_out)))
+    yield (packages := check_packages(*_packages(left_out), in_checkout=in_checkout()))
+    yield check_extras(missing_extras())
     if "failed" in {system.severity, packages.severity}:
         return
     # Not at the top: the rest of the program may import a missing package.
@@ -31,7 +34,7 @@ def diagnose(folder: Path, *, left_out: Collection[str] = (), **settings: str | 
 
 def _packages(left_out: Collection[str]) -> tuple[dict[str, str | None], dict[str, str]]:
     """Return the versions of the required packages, and the pinned versions."""
-    names = [re.split(r"[\s\[;<>=!~(]", line)[0] for line in requires("local-rag") or () if "extra ==" not in line]
+    names = [_name(line) for line in requires("local-rag") or () if "extra ==" not in line]
     pinned = {}
     if path := constraints():
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -42,6 +45,20 @@ def _packages(left_out: Collection[str]) -> tuple[dict[str, str | None], dict[st
             modules.setdefault(_normal(distribution), []).append(module)
     names = [name for name in names if _normal(name) not in left_out]
     return {_normal(name): _version(name, modules) for name in names}, pinned
+
+
+def missing_extras(required: Sequence[str] | None = None) -> list[str]:
+    """Return the extras of which a package is not installed; by default those in the metadata of local-rag."""
+    found = list[str]()
+    for line in requires("local-rag") or () if required is None else required:
+        extra = re.search(r"extra == ['\"]([^'\"]+)", line)
+        if extra and extra[1] not in (*_FOR_DEVELOPERS, *found) and _version(_name(line), {}) is None:
+            found.append(extra[1])
+    return found
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[\s\[;<>=!~(]", requirement)[0]
 
 
 def _normal(name: str) -> str:

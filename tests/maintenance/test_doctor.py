@@ -15,7 +15,7 @@ import pytest
 from local_rag.llama import probe
 from local_rag.maintenance import checks
 from local_rag.maintenance.checks import CheckResult
-from local_rag.maintenance.doctor import open_ways
+from local_rag.maintenance.doctor import missing_extras, open_ways
 from local_rag.models.registry import default_models_directory, resolve
 from tests.conftest import Run
 
@@ -37,6 +37,8 @@ Results = Callable[..., dict[str, dict[str, str]]]
         (checks.check_packages({"click": "8.1"}, {}), "ok", "1 installed"),
         (checks.check_packages({"click": "8.2"}, {"click": "8.1"}), "warning", "click 8.2 instead of 8.1"),
         (checks.check_packages({"click": None}, {"click": "8.1"}), "failed", "missing: click"),
+        (checks.check_extras(["ocr", "serve"]), "ok", "not installed: ocr, serve; "),
+        (checks.check_extras([]), "ok", "all installed"),
         (checks.check_llama("0.3", "CPU : AVX2 = 1 | FMA = 0", "EPYC", ["avx2"], None), "ok", "0.3 with AVX2"),
         (checks.check_llama("0.3", "CPU : SSE3 = 1", "EPYC", ["avx2", "fma"], None), "warning", "also has AVX2 FMA"),
         (checks.check_llama(None, "", "", [], "llama.cpp dies"), "failed", "llama.cpp dies"),
@@ -168,6 +170,7 @@ def test_a_whole_installation_passes(indexed: Path, results: Results) -> None:
         "platform",
         "Python",
         "packages",
+        "extras",
         "llama.cpp",
         "offline",
         "cores",
@@ -278,3 +281,17 @@ def test_a_missing_package_is_named_whatever_needs_it(name: str, package: str | 
     assert done.returncode == 1
     assert f"packages: missing: {package or name.replace('_', '-')}" in done.stdout
     assert done.stderr == ""
+
+
+def test_outside_a_checkout_packages_are_installed_as_they_are_pinned() -> None:
+    pinned = {"click": "8.1", "rich": "14"}
+    found = checks.check_packages({"click": None, "rich": "14"}, pinned, in_checkout=False)
+    assert found.remedy == f"{sys.executable} -m pip install click==8.1"
+    found = checks.check_packages({"click": "8.1", "rich": "13"}, pinned, in_checkout=False)
+    assert found.remedy == f"{sys.executable} -m pip install rich==14"
+
+
+def test_an_extra_is_missing_if_one_of_its_packages_is() -> None:
+    required = ["click", "click; extra == 'here'", 'click ; extra == "there"', "no-such-package>=1; extra == 'there'"]
+    required += ["no-such-package; extra == 'dev'", "no-such-package-2; extra == 'there'"]
+    assert missing_extras(required) == ["there"]

@@ -3,6 +3,8 @@
 import os
 import shutil
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -92,3 +94,36 @@ def test_llama_is_compiled_for_the_gpu_and_stays_so(kind: str, option: str, chec
     assert option in compiled(checkout)[1]
     assert setup(checkout, "--gpu", "none").returncode == 0
     assert option not in compiled(checkout)[2]
+
+
+@pytest.mark.parametrize(
+    ("facts", "sentence"),
+    [
+        ("sys.version_info = (3, 10, 12, 'final', 0)", "needs Python 3.11.5 or later, and this one is 3.10.12"),
+        ("sys.platform = 'linux'; os.confstr = lambda name: 'glibc 2.27'", "needs glibc 2.28 or later"),
+        ("sys.platform = 'linux'; os.confstr = lambda name: None", "musl"),
+        (
+            "sys.platform = 'darwin'; platform.machine = lambda: 'arm64'; platform.mac_ver = lambda: ('13.6', '', '')",
+            "needs macOS 14 or later",
+        ),
+        (
+            "sys.platform = 'darwin'; platform.machine = lambda: 'x86_64'; platform.mac_ver = lambda: ('15.1', '', '')",
+            "needs macOS 14 or later on Apple silicon",
+        ),
+        ("sys.platform = 'win32'", "on Windows use WSL"),
+        ("raise SystemExit(1)", "needs Python 3.11.5 or later, and 'python3' is older or missing"),
+    ],
+)
+def test_a_machine_that_is_too_old_is_refused_before_anything_is_made(
+    checkout: Path, facts: str, sentence: str
+) -> None:
+    (checkout / "facts.py").write_text(f"import os, platform, sys\n{facts}\n")
+    real = f'#!/bin/sh\n{{ cat "{checkout}/facts.py"; cat; }} | exec "{sys.executable}" -\n'
+    tool(checkout, "python3", real)
+    began = time.monotonic()
+    done = setup(checkout)
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (checkout / ".venv").exists()
+    assert time.monotonic() - began < 30, "asked before anything is downloaded"
