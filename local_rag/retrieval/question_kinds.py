@@ -71,19 +71,17 @@ _COUNT = (
 
 Rule = Literal["words", "meaning"]
 
-
-def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(rf"\A{pattern}\Z", re.IGNORECASE) for pattern in patterns)
-
+# The patterns for whole questions are compiled when the first question is asked: a search does without them, and
+# compiling them takes longer than all other patterns of the program.
 
 # What is counted or listed are documents.
-_COUNT_DOCUMENTS = _compiled(
+_COUNT_DOCUMENTS = (
     rf"{_COUNT}\s+{_DOCUMENTS}{_HERE}(?:\s+are\s+there)?{_THAT}{_DOES}",
     rf"{_COUNT}\s+{_DOCUMENTS}\s+(?:do|have)\s+(?:we|i|you)\s+(?:have\s+)?{_DOES}",
     rf"{_COUNT}\s+{_DOCUMENTS}{_HERE}(?:\s+are\s+there)?{_WITH}",
     rf"(?:in\s+)?{_COUNT}\s+{_DOCUMENTS}\s+{_AUXILIARY}\s+(?P<subject>.+?)\s+{_SEEN}{_HERE}",
 )
-_WHICH_DOCUMENTS = _compiled(
+_WHICH_DOCUMENTS = (
     rf"(?:which|what)\s+{_DOCUMENTS}{_HERE}(?:\s+are\s+there)?{_THAT}{_DOES}",
     rf"(?:which|what)\s+{_DOCUMENTS}\s+(?:do|have)\s+(?:we|i|you)\s+(?:have\s+)?{_DOES}",
     rf"(?:which|what)\s+{_DOCUMENTS}{_HERE}(?:\s+are\s+there)?{_WITH}",
@@ -91,25 +89,25 @@ _WHICH_DOCUMENTS = _compiled(
     rf"(?:which|what)\s+{_DOCUMENTS}\s+(?:is|are)\s+(?P<subject>.+?)\s+(?P<words>mentioned|named|cited|quoted)\s+in",
     rf"where\s+(?:is|are|was|were)\s+(?P<subject>.+?)\s+(?P<words>mentioned|named|cited)\s+(?:in|across)\s+{_DOCUMENTS}",
 )
-_LIST_DOCUMENTS = _compiled(
+_LIST_DOCUMENTS = (
     rf"{_LIST}\s+{_ALL}\s+(?:{_NAMED}|{_EACH_DOCUMENT.replace('sort', 'one')}){_HERE}{_THAT}{_DOES}",
     rf"{_LIST}\s+(?:the\s+|our\s+|my\s+)?{_NAMED}{_HERE}{_THAT}{_DOES}",
     rf"{_LIST}\s+{_ALL}\s+(?:{_NAMED}|{_EACH_DOCUMENT.replace('sort', 'one')}){_HERE}{_WITH}",
     rf"{_LIST}\s+(?:the\s+|our\s+|my\s+)?{_NAMED}{_HERE}{_WITH}",
 )
 # What is counted or listed are places in documents.
-_COUNT_PLACES = _compiled(
+_COUNT_PLACES = (
     rf"(?:how\s+often|how\s+many\s+times)\s+{_AUXILIARY}\s+(?P<subject>.+?)\s+{_SEEN}{_IN_DOCUMENTS}",
     rf"{_COUNT}\s+(?:the\s+|all\s+)?{_MENTIONS}\s+(?P<subject>.+?)(?:\s+are\s+there)?{_IN_DOCUMENTS}",
     rf"how\s+(?:often|many\s+times)\s+do(?:es)?\s+{_DOCUMENTS}\s+{_WORDS}\s+(?P<subject>.+)",
 )
-_LIST_PLACES = _compiled(
+_LIST_PLACES = (
     rf"{_LIST}\s+{_ALL}\s+{_MENTIONS}\s+(?P<subject>.+?){_IN_DOCUMENTS}",
     rf"{_LIST}\s+{_ALL}\s+(?:places?|passages?|lines?|sentences?)\s+(?:that|which|where)\s+{_DOES}",
     rf"{_LIST}\s+{_ALL}\s+(?P<subject>\S+(?:\s+\S+){{0,3}}?)\s+(?:in|from|of|across|throughout|within)\s+"
     rf"(?:{_DOCUMENTS}|(?:each|every)\s+{_EACH_DOCUMENT.replace('sort', 'one')}){_HERE}",
 )
-_RULES: tuple[tuple[FindKind, bool, tuple[re.Pattern[str], ...]], ...] = (
+_RULES: tuple[tuple[FindKind, bool, tuple[str, ...]], ...] = (
     ("count", True, _COUNT_DOCUMENTS),
     ("documents", True, _WHICH_DOCUMENTS),
     ("list", True, _LIST_DOCUMENTS),
@@ -192,7 +190,8 @@ def find_question(question: str) -> FindQuestion | None:
         return None
     for kind, by_document, patterns in _RULES:
         for pattern in patterns:
-            if (found := pattern.match(text)) and (asked := _asked(kind, by_document, found.groupdict())):
+            found = re.fullmatch(pattern, text, re.IGNORECASE)
+            if found and (asked := _asked(kind, by_document, found.groupdict())):
                 return asked
     return None
 
