@@ -192,6 +192,14 @@ def confidence(answer: Answer) -> str:
     return f"{words}: right in about {round(10 * answer.probability)} of 10 such cases"
 
 
+def location_as_text(passage: Passage, name: Name = display_path) -> str:
+    """Return the location of a passage, the origin of its document, and the locations of copies as one line."""
+    origin = provenance_as_text(passage.provenance)
+    location = name(passage.location) + (f" ({origin})" if origin else "")
+    copies = [f"also in {', '.join(map(name, passage.also_in))}"] if passage.also_in else []
+    return one_line("; ".join([location, *copies]))
+
+
 def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, ...]:
     """Return a passage as lines of text: location, headings, origin, a snippet and, with `explain`, its ranks."""
     snippet = " ".join(passage.text.split())

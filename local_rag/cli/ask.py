@@ -16,8 +16,16 @@ from local_rag.cli.options import (
     require_question,
 )
 from local_rag.cli.progress import IndexProgress
-from local_rag.cli.search import NO_MATCHING_DOCUMENT, location_as_text, passage_as_text
-from local_rag.display import answer_as_dict, confidence, display_path, one_line, printable, printable_json
+from local_rag.cli.search import NO_MATCHING_DOCUMENT, passage_as_text
+from local_rag.display import (
+    answer_as_dict,
+    confidence,
+    display_path,
+    location_as_text,
+    one_line,
+    printable,
+    printable_json,
+)
 from local_rag.records import Answer, AskOptions, Passage
 from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server

@@ -10,9 +10,9 @@ import click
 
 from local_rag.cli.ask import remarks
 from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option, open_library
-from local_rag.cli.search import NO_MATCHING_DOCUMENT, location_as_text, passage_as_text
+from local_rag.cli.search import NO_MATCHING_DOCUMENT, passage_as_text
 from local_rag.conversation import Conversation
-from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
+from local_rag.display import answer_as_dict, display_path, location_as_text, one_line, printable, printable_json
 from local_rag.errors import LocalRagError, MissingError
 from local_rag.files import write_whole
 from local_rag.records import Answer, AskOptions

@@ -9,18 +9,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from local_rag.cli.answer_files import AnswerFile, PrintedAnswers
 from local_rag.cli.options import open_library
 from local_rag.cli.progress import IndexProgress
-from local_rag.cli.question_files import read_questions
 from local_rag.display import display_path, one_line, printable_json
 from local_rag.errors import LocalRagError, QuestionError
 from local_rag.records import Answer, AskOptions, Progress
 from local_rag.serialization import from_plain
+from local_rag.serving.answer_files import COLUMNS, AnswerFile, cells, csv_line, json_line
+from local_rag.serving.question_files import read_questions
 from local_rag.serving.socket_client import ask_server
 
 if TYPE_CHECKING:
     from local_rag.library import Library
+
+
+class PrintedAnswers:
+    """Answers on standard output, as CSV or JSON lines."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.outcomes, self._as_json = dict[str, str](), as_json
+        if not as_json:
+            click.echo(csv_line(COLUMNS), nl=False)
+
+    def add(self, answer: Answer) -> None:
+        """Print an answer."""
+        self.outcomes[answer.question] = answer.outcome
+        click.echo(json_line(answer) if self._as_json else csv_line(cells(answer)), nl=False)
+
+    def close(self) -> None:
+        """Do nothing: all is printed."""
 
 
 def ask_questions(

@@ -14,12 +14,9 @@ from local_rag.cli.options import (
     require_question,
 )
 from local_rag.display import (
-    display_path,
-    one_line,
     passage_as_dict,
     passage_as_lines,
     printable_json,
-    provenance_as_text,
 )
 from local_rag.records import AskOptions, Passage
 from local_rag.serialization import from_plain
@@ -92,11 +89,3 @@ def passage_as_text(number: int, passage: Passage, *, explain: bool = False) -> 
     """Return a numbered passage as text for the terminal."""
     location, headings, *rest = passage_as_lines(passage, explain=explain)
     return "\n    ".join([f"{click.style(f'[{number}] {location}', bold=True)}  {headings}", *rest])
-
-
-def location_as_text(passage: Passage) -> str:
-    """Return the location of a passage, the origin of its document, and the locations of copies as one line."""
-    origin = provenance_as_text(passage.provenance)
-    location = display_path(passage.location) + (f" ({origin})" if origin else "")
-    copies = [f"also in {', '.join(map(display_path, passage.also_in))}"] if passage.also_in else []
-    return one_line("; ".join([location, *copies]))

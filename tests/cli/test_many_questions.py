@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,10 @@ from pathlib import Path
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 
-from local_rag.cli.answer_files import COLUMNS
-from local_rag.cli.question_files import read_questions
 from local_rag.errors import QuestionError
 from local_rag.library import Parts
+from local_rag.serving.answer_files import COLUMNS
+from local_rag.serving.question_files import read_questions
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating
 
@@ -94,6 +95,23 @@ def test_a_file_without_questions_is_refused_in_one_sentence(
     assert result.exit_code == 1
     assert len(result.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "answers.csv").exists()
+
+
+def test_cells_far_to_the_right_take_no_memory(tmp_path: Path) -> None:
+    path = write_questions(tmp_path / "wide.xlsx", [BOAT])
+    with zipfile.ZipFile(path) as archive:
+        parts = {one: archive.read(one) for one in archive.namelist()}
+    row = b'<row><c r="XFD1" t="inlineStr"><is><t>why</t></is></c></row>'  # 16,383 empty cells before it
+    parts["xl/worksheets/sheet1.xml"] = (
+        b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
+        + row * 1000
+        + b"</sheetData></worksheet>"
+    )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    with pytest.raises(QuestionError, match="no questions"):
+        read_questions(path)
 
 
 @pytest.mark.parametrize(

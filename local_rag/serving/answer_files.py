@@ -8,14 +8,11 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import click
-
-from local_rag.cli.search import location_as_text
-from local_rag.display import display_path, printable, printable_json
+from local_rag.display import Name, display_path, location_as_text, printable, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.files import write_whole
 from local_rag.records import Answer
@@ -29,21 +26,12 @@ _MARKED = re.compile(r"\A'(?='*[=+\-@\t])")
 _PATIENCE = 20  # a file is written again after this many times the seconds that writing it took
 
 
-class PrintedAnswers:
-    """Answers on standard output, as CSV or JSON lines."""
-
-    def __init__(self, *, as_json: bool) -> None:
-        self.outcomes, self._as_json = dict[str, str](), as_json
-        if not as_json:
-            click.echo(_csv_line(COLUMNS), nl=False)
-
-    def add(self, answer: Answer) -> None:
-        """Print an answer."""
-        self.outcomes[answer.question] = answer.outcome
-        click.echo(_json_line(answer) if self._as_json else _csv_line(_cells(answer)), nl=False)
-
-    def close(self) -> None:
-        """Do nothing: all is printed."""
+def answers_in_form(suffix: str, answers: Iterable[Answer], name: Name = display_path) -> bytes:
+    """Return answers as a file with this suffix, with `name` for places."""
+    form = _FORMS[suffix](b"", name)
+    for answer in answers:
+        form.add(answer)
+    return form.data()
 
 
 class AnswerFile:
@@ -55,8 +43,7 @@ class AnswerFile:
 
     def __init__(self, path: Path) -> None:
         self.path, self._shown = path.resolve(), display_path(path)
-        forms: dict[str, Callable[[bytes], _Form]] = {".csv": _Csv, ".xlsx": _Xlsx, ".jsonl": _JsonLines}
-        form = forms.get(path.suffix.lower())
+        form = _FORMS.get(path.suffix.lower())
         if form is None:
             raise LocalRagError(f"{self._shown} does not end in .csv, .xlsx or .jsonl; name a file that does.")
         try:
@@ -64,7 +51,7 @@ class AnswerFile:
             data = self.path.read_bytes() if self._stamp else b""
             if self._stamp and not os.access(self.path, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            self._form = form(data)
+            self._form: _Form = form(data, display_path)
         except OSError as error:
             raise self._unwritable(error) from None
         except _OtherFileError:
@@ -136,7 +123,8 @@ class _Form(Protocol):
 class _Lines:
     """Lines of text, which follow those that are there."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, name: Name) -> None:
+        self._name = name
         self._data = data if data.endswith(b"\n") or not data else data + b"\n"
 
     def data(self) -> bytes:
@@ -144,8 +132,8 @@ class _Lines:
 
 
 class _JsonLines(_Lines):
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
+    def __init__(self, data: bytes, name: Name) -> None:
+        super().__init__(data, name)
         try:
             rows = [json.loads(line) for line in data.decode().split("\n") if line.strip()]
         except (ValueError, RecursionError):
@@ -155,12 +143,12 @@ class _JsonLines(_Lines):
         self.rows = [(str(row["question"]), str(row["outcome"])) for row in rows]
 
     def add(self, answer: Answer) -> None:
-        self._data += _json_line(answer).encode()
+        self._data += json_line(answer, self._name).encode()
 
 
 class _Csv(_Lines):
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data or _csv_line(COLUMNS).encode())
+    def __init__(self, data: bytes, name: Name) -> None:
+        super().__init__(data or csv_line(COLUMNS).encode(), name)
         try:
             rows = list(csv.reader(io.StringIO(self._data.decode("utf-8-sig"), newline=""), strict=True))
         except (UnicodeError, csv.Error):
@@ -168,13 +156,14 @@ class _Csv(_Lines):
         self.rows = [(_MARKED.sub("", question), outcome) for question, outcome in _outcomes(rows)]
 
     def add(self, answer: Answer) -> None:
-        self._data += _csv_line(_cells(answer)).encode()
+        self._data += csv_line(cells(answer, self._name)).encode()
 
 
 class _Xlsx:
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, name: Name) -> None:
         import openpyxl  # type: ignore[import-untyped]
 
+        self._name = name
         if not data:
             self._workbook = openpyxl.Workbook()
             sheet = self._workbook.active
@@ -197,7 +186,7 @@ class _Xlsx:
         from openpyxl.styles import Alignment  # type: ignore[import-untyped]
 
         number = self._sheet.max_row + 1
-        for column, value in enumerate(_values(answer), start=1):
+        for column, value in enumerate(_values(answer, self._name), start=1):
             cell = self._sheet.cell(number, column)
             cell.value = value[:_MOST_CHARACTERS] if isinstance(value, str) else value
             cell.alignment = Alignment(vertical="top", wrap_text=True)
@@ -210,6 +199,9 @@ class _Xlsx:
         return content.getvalue()
 
 
+_FORMS: Mapping[str, type[_JsonLines | _Csv | _Xlsx]] = {".csv": _Csv, ".xlsx": _Xlsx, ".jsonl": _JsonLines}
+
+
 def _outcomes(rows: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
     """Return the questions and outcomes of a table, which may have further columns; raise _OtherFileError if others."""
     width = len(COLUMNS)
@@ -218,10 +210,11 @@ def _outcomes(rows: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
     return [(row[0], row[1]) for row in rows[1:] if row]
 
 
-def _json_line(answer: Answer) -> str:
+def json_line(answer: Answer, name: Name = display_path) -> str:
+    """Return an answer as a line of JSON."""
     quotes = [{"text": quote.text, "citation": quote.citation} for quote in answer.quotes]
     sources = [
-        {"number": one.number, "location": display_path(one.passage.location), "title": one.passage.title}
+        {"number": one.number, "location": name(one.passage.location), "title": one.passage.title}
         for one in answer.citations
     ]
     probability, seconds = _numbers(answer)
@@ -229,21 +222,22 @@ def _json_line(answer: Answer) -> str:
     return f"{printable_json(dict(zip(COLUMNS, values, strict=True)))}\n"
 
 
-def _csv_line(cells: Sequence[object]) -> str:
+def csv_line(row: Sequence[object]) -> str:
+    """Return a row as a line of CSV."""
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerow(cells)
+    csv.writer(text, lineterminator="\n").writerow(row)
     return text.getvalue()
 
 
-def _cells(answer: Answer) -> list[object]:
+def cells(answer: Answer, name: Name = display_path) -> list[object]:
     """Return the cells of CSV: text that looks like a formula begins with an apostrophe."""
-    return [_FORMULA.sub("'", value) if isinstance(value, str) else value for value in _values(answer)]
+    return [_FORMULA.sub("'", value) if isinstance(value, str) else value for value in _values(answer, name)]
 
 
-def _values(answer: Answer) -> list[str | float | None]:
+def _values(answer: Answer, name: Name) -> list[str | float | None]:
     """Return what the columns of a table say of an answer."""
     quotes = "\n".join(f"[{quote.citation}] {quote.text}" for quote in answer.quotes)
-    sources = "\n".join(f"[{one.number}] {location_as_text(one.passage)}" for one in answer.citations)
+    sources = "\n".join(f"[{one.number}] {location_as_text(one.passage, name)}" for one in answer.citations)
     texts = (answer.question, answer.outcome, answer.text, quotes, sources)
     return [*map(printable, texts), *_numbers(answer)]
 
