@@ -5,9 +5,9 @@ from contextlib import closing, contextmanager, suppress
 
 from local_rag.errors import LibraryError
 from local_rag.library import Library
-from local_rag.store.history import History, KeptOfQuestions, KeptTurn
+from local_rag.store.history import History, KeptList, KeptOfQuestions, KeptTurn
 
-__all__ = ["Conversations", "History", "KeptOfQuestions", "KeptTurn"]
+__all__ = ["Conversations", "History", "KeptList", "KeptOfQuestions", "KeptTurn"]
 
 
 class Conversations:

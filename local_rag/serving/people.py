@@ -28,6 +28,10 @@ class People:
             self._known = now, people
         return people
 
+    def present(self, person: Person) -> Person | None:
+        """Return a person as it is now, None if it was removed; who serves the library always is."""
+        return next((one for one in self.now().values() if one.id == person.id), None) if person.id else person
+
 
 def _with_uploads(person: Person, library: Path) -> Person:
     """Let a person who adds files see these too."""

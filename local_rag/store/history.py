@@ -4,7 +4,7 @@ import json
 import re
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from threading import RLock
 from typing import Self
 
 from local_rag.errors import MissingError
-from local_rag.records import Answer, Passage
+from local_rag.records import Answer, AskOptions, Passage
 from local_rag.serialization import from_plain, to_line
 from local_rag.store.history_file import HISTORY_FILE, history_errors, is_writable, open_history, open_in_memory
 
@@ -47,6 +47,18 @@ class KeptConversation:
     started: str
     title: str
     turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptList:
+    """The questions of a file, those of them that are answered, and how they are asked; `started` is local time."""
+
+    id: str
+    started: str
+    name: str
+    questions: tuple[str, ...]
+    answered: frozenset[str]
+    options: AskOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +177,8 @@ class History:
             "SELECT conversations.id, started, coalesce(nullif(title, ''), question), count(*), min(turns.id) "
             "FROM conversations "
             "JOIN turns ON conversation_id = conversations.id "
-            "WHERE person = ?1 AND number < coalesce((SELECT number FROM conversations WHERE id = ?2), 9e18) "
+            "WHERE person = ?1 AND conversations.id NOT IN (SELECT conversation_id FROM question_lists) "
+            "AND number < coalesce((SELECT number FROM conversations WHERE id = ?2), 9e18) "
             "AND (instr(lower(title), lower(?4)) OR EXISTS (SELECT 1 FROM turns AS said "
             "WHERE said.conversation_id = conversations.id "
             "AND (instr(lower(said.question), lower(?4)) OR instr(lower(said.answer), lower(?4))))) "
@@ -190,6 +203,49 @@ class History:
             KeptTurn(key, asked, question, read_answer(whole) or Answer(question, text, "answered"), found, opens == 1)  # type: ignore[arg-type]
             for key, asked, question, text, whole, found, opens in rows
         ]
+
+    def begin_list(self, name: str, questions: Sequence[str], options: AskOptions) -> str:
+        """Keep the questions of a file, whose answers are added as turns, and return the id of the list."""
+        with self._transaction() as connection:
+            identifier = self._begin()
+            connection.execute("UPDATE conversations SET title = ? WHERE id = ?", (name, identifier))
+            values = identifier, to_line(questions).decode(), to_line(options).decode()
+            connection.execute("INSERT INTO question_lists VALUES (?, ?, ?)", values)
+            return identifier
+
+    def question_lists(self, identifier: str | None = None) -> list[KeptList]:
+        """Return the lists of this person, the latest first, or only that with this id."""
+        rows = self._rows(
+            "SELECT id, started, title, questions, options FROM question_lists "
+            "JOIN conversations ON id = conversation_id WHERE person = ?1 AND id = coalesce(?2, id) "
+            "ORDER BY number DESC",
+            self._person,
+            identifier,
+        )
+        answered = "SELECT question FROM turns WHERE conversation_id = ?"
+        return [
+            KeptList(
+                str(key),
+                str(started),
+                str(name),
+                tuple(json.loads(str(questions))),
+                frozenset(str(one) for (one,) in self._rows(answered, key)),
+                from_plain(AskOptions, json.loads(str(options))),
+            )
+            for key, started, name, questions, options in rows
+        ]
+
+    def question_list(self, identifier: str) -> KeptList:
+        """Return the list with this id; raise MissingError if this person has none."""
+        for found in self.question_lists(identifier):
+            return found
+        raise MissingError("There is no such file of questions; it may have been forgotten.")
+
+    def answers(self, identifier: str) -> list[Answer]:
+        """Return the answers of a list, in the order of its questions."""
+        kept = self.question_list(identifier)
+        answers = {turn.question: turn.answer for turn in self.turns(identifier)} if kept.answered else {}
+        return [answers[question] for question in kept.questions if question in answers]
 
     def questions(self) -> list[str]:
         """Return all questions of this person in the order in which they were asked."""
@@ -265,7 +321,8 @@ class History:
             delete = "DELETE FROM turns WHERE id IN (SELECT turn_id FROM quoted WHERE sha256 = ? AND path = ?)"
             deleted = sum(connection.execute(delete, row).rowcount for row in gone)
             turns = "SELECT 1 FROM turns WHERE conversation_id = conversations.id"
-            connection.execute(f"DELETE FROM conversations WHERE NOT EXISTS ({turns})")  # noqa: S608
+            lists = "SELECT 1 FROM question_lists WHERE conversation_id = conversations.id"
+            connection.execute(f"DELETE FROM conversations WHERE NOT EXISTS ({turns}) AND NOT EXISTS ({lists})")  # noqa: S608
             self._drop_answers(made_with)
             if gone or erased:
                 connection.execute("UPDATE epoch SET number = number + 1")

@@ -13,7 +13,8 @@ from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.store.storage_errors import storage_errors
 
 HISTORY_FILE = "history.sqlite3"
-_VERSION = 2  # of the tables
+_VERSION = 3  # of the tables
+_BEFORE = 2  # which lacks a table
 _TABLES = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS conversations (
@@ -49,10 +50,16 @@ CREATE TABLE IF NOT EXISTS cached (
     PRIMARY KEY (kind, key)
 );
 CREATE TABLE IF NOT EXISTS uses (at REAL NOT NULL, answered INTEGER NOT NULL, seconds REAL NOT NULL);
+-- The questions of a file; their answers are the turns of the conversation.
+CREATE TABLE IF NOT EXISTS question_lists (
+    conversation_id TEXT PRIMARY KEY REFERENCES conversations (id) ON DELETE CASCADE,
+    questions TEXT NOT NULL,            -- JSON
+    options TEXT NOT NULL               -- JSON: how they are asked
+);
 -- How often everything was forgotten or a document erased: what was asked before that is not kept after it.
 CREATE TABLE IF NOT EXISTS epoch (number INTEGER NOT NULL);
 INSERT INTO epoch SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM epoch);
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 COMMIT;
 """
 
@@ -83,7 +90,8 @@ def _with_tables(connection: sqlite3.Connection, path: Path) -> sqlite3.Connecti
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        if version == 0 and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        is_new = version == 0 and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        if is_new or version == _BEFORE:
             connection.executescript(_TABLES)
         elif version != _VERSION:
             raise LibraryError(

@@ -17,6 +17,7 @@ from local_rag.errors import LocalRagError
 from local_rag.serving.additions import MayAdd
 from local_rag.serving.http import Interface, status_of
 from local_rag.serving.people import People
+from local_rag.serving.question_lists import QuestionLists
 from local_rag.serving.service import WorkerService
 from local_rag.serving.tasks import COMMAND, Tasks
 from local_rag.serving.threads import LateError
@@ -27,10 +28,10 @@ from local_rag.web.access import Access
 from local_rag.web.access_log import Log, as_line
 from local_rag.web.checkup import Check, Checkup, check_as_served
 from local_rag.web.guard import Guard, Limits, Scope
-from local_rag.web.pages import add, ask, documents, find, history, inspect, library, operations
+from local_rag.web.pages import add, ask, documents, find, history, inspect, library, operations, questions
 from local_rag.web.pages.base import Named, Site, aside, json_response, site_of, wants_json
 
-_PAGES = (ask, find, documents, add, operations, library, inspect, history)
+_PAGES = (ask, find, questions, documents, add, operations, library, inspect, history)
 _METHODS = ("GET", "HEAD", "POST")
 
 
@@ -62,6 +63,7 @@ def make_app(
     service = WorkerService(worker, {at: name for name, at in libraries}.get(root, ""))
     tasks = Tasks(worker.library.folder, maintain)
     people = People(lambda: worker.library.folder)
+    lists = QuestionLists(service, people.present)
     added = [interface(service) for interface in interfaces]
 
     def told(scope: Scope, status: int, seconds: float) -> None:
@@ -84,13 +86,10 @@ def make_app(
         if socket:
             await socket.close()
         await asyncio.to_thread(tasks.close)
+        lists.close()
         await asyncio.to_thread(worker.close)
 
-    pages = (
-        _waiting(route)
-        for page in (ask, find, documents, add, operations, library, inspect, history)
-        for route in page.ROUTES
-    )
+    pages = (_waiting(route) for page in _PAGES for route in page.ROUTES)
     others = (route for routes, _ in added for route in routes)
     app = Starlette(
         routes=[*pages, *others, *own_files.ROUTES],
@@ -100,6 +99,7 @@ def make_app(
     app.state.site = Site(service, port=port, root=root, libraries=libraries)
     app.state.pace, app.state.checkup = library.Pace(), Checkup(check)
     app.state.changes = add.Changes(tasks, MayAdd(may_add))
+    app.state.question_lists, app.state.reading_questions = lists, asyncio.Semaphore(1)
     app.state.drawing = asyncio.Semaphore(documents.DRAWN_AT_ONCE)
     return Guard(
         app,

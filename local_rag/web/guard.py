@@ -57,7 +57,8 @@ Told = Callable[[Scope, int, float], None]  # of a request: its scope, the statu
 class Limits:
     """How much one client may send: bytes of a body, requests per second and at once.
 
-    The body of a chat completion, which holds the whole `conversation`, may be longer, and so may an `upload` of files.
+    The body of a chat completion, which holds the whole `conversation`, may be longer, and so may an `upload` of files
+    and a file of `questions`, which is small enough to be kept in memory alone.
     A body must arrive within `body_seconds`, an upload within `upload_seconds`.
     """
 
@@ -68,6 +69,7 @@ class Limits:
     burst: float = 300.0
     body_seconds: float = 20.0
     upload: int = MOST_BYTES
+    questions: int = 1024 * 1024
     upload_seconds: float = 900.0
 
 
@@ -146,6 +148,8 @@ class Guard:
         """Return the most bytes that a body may have."""
         if _is_upload(scope, headers):
             return self._limits.upload
+        if scope["path"] == "/questions":
+            return self._limits.questions
         return self._limits.conversation if scope["path"].startswith(_PROGRAMS) else self._limits.body
 
     def _refusal(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:

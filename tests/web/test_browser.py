@@ -242,7 +242,7 @@ def test_all_is_there_without_javascript(site: Site, requested: list[str]) -> No
 def test_axe_finds_nothing_serious(browser: Chrome, site: Site, theme: str) -> None:
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    paths = ["/document/1?chunk=1", "/inspect?q=boat&path=leave", "/library", "/history"]
+    paths = ["/document/1?chunk=1", "/inspect?q=boat&path=leave", "/library", "/history", "/questions"]
     if theme == "light":  # of which nothing is coloured otherwise than what is looked at in the dark
         paths += ["/", "/search?q=boat", "/login", "/no"]
     found = {}
@@ -260,7 +260,7 @@ def test_a_narrow_window_needs_no_scrolling_sideways(browser: Chrome, site: Site
     size = {"width": 320, "height": 640, "deviceScaleFactor": 1, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        for path in ("/", "/search?q=boat", "/document/1", "/inspect?q=boat", "/library", "/history"):
+        for path in ("/", "/search?q=boat", "/document/1", "/inspect?q=boat", "/library", "/history", "/questions"):
             browser.get(site.address + path)
             wide = browser.execute_script("return document.documentElement.scrollWidth")
             assert wide <= 320, path

@@ -19,7 +19,7 @@ from local_rag.web.serve import allowed_hosts
 from tests.support import served
 from tests.support.served import ADDRESS, QUESTION, client
 
-PAGES = ["/", "/search?q=boat", "/inspect?q=boat", "/document/1", "/library", "/history"]
+PAGES = ["/", "/search?q=boat", "/inspect?q=boat", "/document/1", "/library", "/history", "/questions"]
 ROUTES = [*PAGES, "/healthz", "/static/page.js"]
 SECRET = "a-token-of-the-owner"
 

@@ -230,6 +230,8 @@ watchCopies();
 watchRatings();
 const task = document.querySelector("section.task"), upload = at("upload");
 if (task) watch(task, root + "/library/task", false);
+const answering = document.querySelector("section.answering");
+if (answering) watch(answering, answering.dataset.address, false);
 if (upload) watchDrop(upload, at("files"));
 const progress = document.querySelector("section.progress"), checkup = document.querySelector("section.checkup");
 if (progress) watch(progress, root + "/library/progress", true);
