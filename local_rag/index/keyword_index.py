@@ -26,6 +26,7 @@ from local_rag.index.scoring import (
 
 # Part of the key of every index: raise it when the code below makes other tokens of the same text.
 TOKENS_VERSION = 5
+_SHORT = 40  # the length of a word whose tokens are remembered
 
 # `getUserName` -> get User Name, `HTTPServer2` -> HTTP Server 2, `snake_case` -> snake case
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
@@ -49,8 +50,20 @@ def _stemmer(language: str) -> Any:
 
 def keyword_tokens(text: str, language: str = ENGLISH) -> list[str]:
     """Return the tokens of a text: stems, identifiers and their parts, and bigrams of scripts without spaces."""
-    stems: list[str] = _stemmer(language).stemWords(_content_words(text, language))
-    return stems
+    return [token for word in _words(text) for token in _tokens_of(word, language)]
+
+
+def _tokens_of(word: str, language: str) -> Sequence[str]:
+    """Return the stems of a word and its parts; those of short words are kept, because they occur again and again."""
+    return (_remembered if len(word) <= _SHORT else _stems_of)(word, language)
+
+
+def _stems_of(word: str, language: str) -> tuple[str, ...]:
+    stop_words = _STOP_WORDS if language == ENGLISH else FUNCTION_WORDS.get(language, frozenset())
+    return tuple(_stemmer(language).stemWords([part for part in _parts(word) if part not in stop_words]))
+
+
+_remembered = functools.lru_cache(maxsize=1 << 16)(_stems_of)
 
 
 def document_tokens(texts: Sequence[str]) -> list[list[str]]:
@@ -68,16 +81,11 @@ def question_terms(question: str) -> list[str]:
     terms = keyword_tokens(question, language)
     if language == ENGLISH:
         return terms
-    also = dict.fromkeys(_stemmer(ENGLISH).stemWords(_content_words(question, language)))
+    # The stop words are those of its own language.
+    stop_words = FUNCTION_WORDS.get(language, frozenset())
+    words = [part for word in _words(question) for part in _parts(word) if part not in stop_words]
+    also = dict.fromkeys(_stemmer(ENGLISH).stemWords(words))
     return terms + [term for term in also if term not in set(terms)]
-
-
-def _content_words(text: str, language: str) -> list[str]:
-    """Return the words of a text without stop words."""
-    # Joiners and non-joiners change the appearance of a word only.
-    text = unicodedata.normalize("NFKC", text).replace("\u200c", "").replace("\u200d", "")
-    stop_words = _STOP_WORDS if language == ENGLISH else FUNCTION_WORDS.get(language, frozenset())
-    return [token for token in _words(text) if token not in stop_words]
 
 
 @functools.cache
@@ -96,21 +104,26 @@ def _word() -> re.Pattern[str]:
     return re.compile(rf"{word}(?:['\u2019]{word})?")
 
 
-def _words(text: str) -> Iterator[str]:
-    unspaced = _UNSPACED.search(text) is not None
-    for match in _word().finditer(text):
-        word = match.group().replace("\u2019", "'").removesuffix("'s")
-        if unspaced and (runs := _UNSPACED.findall(word)):
-            for run in runs:
-                yield from (run[index : index + 2] for index in range(max(1, len(run) - 1)))
-            word = _UNSPACED.sub(" ", word).strip()
-            if not word:
-                continue
-        lower = word.lower()
-        yield lower
-        plain = word.isalpha() and word[1:] == lower[1:]  # most words have one part
-        if not plain and word.isascii() and "'" not in word and (parts := _PART.findall(word)) != [word]:
-            yield from (part.lower() for part in parts)
+def _words(text: str) -> list[str]:
+    # Joiners and non-joiners change the appearance of a word only.
+    text = unicodedata.normalize("NFKC", text).replace("\u200c", "").replace("\u200d", "")
+    return _word().findall(text)
+
+
+def _parts(word: str) -> Iterator[str]:
+    """Yield a word in lower case and the parts of an identifier, or the bigrams of a script without spaces."""
+    word = word.replace("\u2019", "'").removesuffix("'s")
+    if runs := _UNSPACED.findall(word):
+        for run in runs:
+            yield from (run[index : index + 2] for index in range(max(1, len(run) - 1)))
+        word = _UNSPACED.sub(" ", word).strip()
+        if not word:
+            return
+    lower = word.lower()
+    yield lower
+    plain = word.isalpha() and word[1:] == lower[1:]  # most words have one part
+    if not plain and word.isascii() and "'" not in word and (parts := _PART.findall(word)) != [word]:
+        yield from (part.lower() for part in parts)
 
 
 def is_unspaced(text: str) -> bool:

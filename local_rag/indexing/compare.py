@@ -11,11 +11,12 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+
 from local_rag.indexing.distinction import (
     APART,
     TUNING,
     Distinction,
-    Terms,
     context_needs,
     distinguishing_terms,
     opening_of,
@@ -29,7 +30,7 @@ from local_rag.store.database import Store, StoredDocument
 _NAMED_DOCUMENTS = 3  # that a distinction names
 _SIMILAR_DOCUMENTS = 16  # to compare terms with, those with the most near chunks first
 _OTHER_DOCUMENTS = 48  # from the whole library, to find how rare a term is
-_REMEMBERED = 256  # documents whose terms are kept in memory
+_REMEMBERED = 8192  # documents whose terms are kept in memory, as numbers: 1 kB of most documents, 80 kB at most
 _TOGETHER = 64  # documents that are compared in one matrix product and one commit
 
 APART_PLAN = key_of("plan", APART)  # of contexts that are made without a model
@@ -41,8 +42,8 @@ def compare(store: Store, embedder: str, documents: Sequence[StoredDocument]) ->
     spread = [store.document(one) for one in everywhere[:: len(everywhere) // _OTHER_DOCUMENTS + 1]]
 
     @lru_cache(maxsize=_REMEMBERED)
-    def terms(document: StoredDocument) -> Terms:
-        return terms_of(document.title, store.document_text(document.id))
+    def numbers(document: StoredDocument) -> np.ndarray:
+        return terms_of(document.title, store.document_text(document.id)).numbers()
 
     for start in range(0, len(documents), _TOGETHER):
         some = documents[start : start + _TOGETHER]
@@ -54,7 +55,7 @@ def compare(store: Store, embedder: str, documents: Sequence[StoredDocument]) ->
                 if not distinction.holds_for(document.title, store.document_text(document.id)):
                     alike = [one for key in _most_similar(near) if (one := store.document(key))]
                     others = [one for one in spread if one and one.sha256 != document.sha256 and one not in alike]
-                    distinction = _distinction(store, document, alike, others, terms)
+                    distinction = _distinction(store, document, alike, others, numbers)
                 similarities = {
                     position: max((one.similarity for one in found), default=0.0) for position, found in near.items()
                 }
@@ -79,12 +80,13 @@ def _distinction(
     document: StoredDocument,
     alike: Sequence[StoredDocument],
     others: Sequence[StoredDocument],
-    terms: Callable[[StoredDocument], Terms],
+    numbers: Callable[[StoredDocument], np.ndarray],
 ) -> Distinction:
     """Return what sets a document apart from those that are alike."""
     if not alike:
         return Distinction()
-    found = distinguishing_terms(terms(document), list(map(terms, alike)), list(map(terms, others)))
+    own = terms_of(document.title, store.document_text(document.id))
+    found = distinguishing_terms(own, list(map(numbers, alike)), list(map(numbers, others)))
     names = _names(alike, document.title)
     return Distinction(tuple(found), _opening(store, document) if found else "", alike=names)
 

@@ -9,10 +9,12 @@ when it is first made: adding another file does not change it.
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from zlib import crc32
+
+import numpy as np
 
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.keys import key_of
@@ -93,6 +95,10 @@ class Terms:
     written: Mapping[str, str]
     weights: Mapping[str, float]
 
+    def numbers(self) -> np.ndarray:
+        """Return a number for each term, in their order: a small form in which thousands of documents are kept."""
+        return np.array([crc32(key.encode(errors="surrogatepass")) for key in self.written], np.uint32)
+
 
 def terms_of(title: str, text: str) -> Terms:
     """Find names, years and words in a document; successive words with capitals, digits or inner marks are one name."""
@@ -100,7 +106,8 @@ def terms_of(title: str, text: str) -> Terms:
         text = f"{text[:_READ_CHARACTERS]}\n{text[-_READ_CHARACTERS:]}"
     written: dict[str, str] = {}
     weights: dict[str, float] = {}
-    for term, weight in _terms(f"{title}\n{text}"):
+    # Each once, in the order of the text: words occur again and again.
+    for term, weight in dict.fromkeys(_terms(f"{title}\n{text}")):
         if len(term) > _TERM_CHARACTERS:
             continue
         if key := _stems(term) if weight == 1 else term.lower():
@@ -121,11 +128,12 @@ def _terms(text: str) -> Iterator[tuple[str, float]]:
         for token in (*match[0].replace(" & ", " &").split(" "), ""):
             word = token.removeprefix("&")
             # A capital, or a digit among letters; a number alone belongs to the name before or after it.
-            if word and (word != word.lower() or word[0].isdigit()):
+            if word and (word[0].isdigit() or word != word.lower()):
                 run.append(token)
                 continue
-            yield from _name(run)
-            run = []
+            if run:
+                yield from _name(run)
+                run = []
             if _LETTERS.search(word):
                 yield word, 1.0
 
@@ -142,23 +150,33 @@ def _name(run: list[str]) -> Iterator[tuple[str, float]]:
 
 
 def distinguishing_terms(
-    own: Terms, alike: Sequence[Terms], others: Sequence[Terms] = (), tuning: DistinctionTuning = TUNING
+    own: Terms, alike: Sequence[np.ndarray], others: Sequence[np.ndarray] = (), tuning: DistinctionTuning = TUNING
 ) -> list[str]:
     """Return the names and years of a document that the fewest similar and other documents contain, in text order.
 
-    A term may occur in at most half of either group. Words fill up the list if there are too few names and years.
+    The other documents are given as the numbers of their terms. A term may occur in at most half of either group. Words
+    fill up the list if there are too few names and years.
     """
     if not alike:
         return []
-    near = Counter(key for other in alike for key in other.written.keys() & own.written.keys())
+    numbers = own.numbers()
+    near = _counted(own, numbers, alike)
     others = [*alike, *others]
-    spread = Counter(key for other in others for key in other.written.keys() & own.written.keys())
+    spread = _counted(own, numbers, others)
     positions = {key: position for position, key in enumerate(own.written)}
     shares = ((near, len(alike)), (spread, len(others)))
     rare = [key for key in own.written if all(counts[key] <= _MOST_COMMON * count for counts, count in shares)]
     score = {key: own.weights[key] * math.log((1 + len(others)) / (1 + spread[key])) for key in rare}
     best = sorted(rare, key=lambda key: (own.weights[key] == 1, -score[key], positions[key]))[: tuning.terms]
     return [own.written[key] for key in sorted(best, key=positions.__getitem__)]
+
+
+def _counted(own: Terms, numbers: np.ndarray, others: Sequence[np.ndarray]) -> dict[str, int]:
+    """Return how many of the other documents contain each term of a document."""
+    counts = np.zeros(len(numbers), np.intp)
+    for other in others:
+        counts += np.isin(numbers, other)
+    return dict(zip(own.written, counts.tolist(), strict=True))
 
 
 def opening_of(text: str, characters: int = TUNING.opening) -> str:

@@ -21,7 +21,9 @@ SITES = [FORM.format(*values) for values in VALUES]
 
 
 def distinguishing_of(text: str, *others: str) -> list[str]:
-    return distinguishing_terms(terms_of("Agreement", text), [terms_of("Agreement", other) for other in others])
+    return distinguishing_terms(
+        terms_of("Agreement", text), [terms_of("Agreement", other).numbers() for other in others]
+    )
 
 
 def test_names_and_years_that_others_lack_set_a_document_apart() -> None:
