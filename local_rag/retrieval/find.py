@@ -29,6 +29,7 @@ OnProgress = Callable[[Progress], None]
 _ROUND = 32  # passages that are read between two reports of progress
 _NEAR = 0.2  # the least cosine of a passage that is read: no passage about a subject had less
 _CLOSEST = 2  # sentences that count
+_OF_BEST = 0.6  # the least share of the best passage's closeness: in documents of one field, all are close to a subject
 # The end of a line within a paragraph; as one space it keeps all offsets.
 _WRAPPED = re.compile(r"(?<=[^\n|])\n(?=[^\n|#*>\-\d\s])")
 _BEGINNING = 160  # characters of a document that are shown if it lacks what was looked for
@@ -130,6 +131,8 @@ def find_meaning(
         found += [one for one in about if one.score >= bound]
         done += len(part)
     progress(Progress("find", done, len(waiting)))
+    best = max((one.score for one in found), default=0.0)
+    found = [one for one in found if one.score >= _OF_BEST * best]
     of_document: dict[int, list[_About]] = {}
     for one in sorted(found, key=lambda one: (-one.score, one.chunk.path, one.chunk.chunk.position)):
         of_document.setdefault(one.chunk.document_id, []).append(one)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -181,6 +182,33 @@ def test_every_passage_is_compared_with_a_subject(lifting: Library) -> None:
     assert found.complete
     assert steps[0].done == 0
     assert steps[-1].done == steps[-1].total > 0
+
+
+class GradingEmbedder(FakeEmbedder):
+    """Say how close a text is to everything by the number that it contains."""
+
+    def embed_query(self, text: str) -> np.ndarray:
+        found = re.search(r"closeness 0?(\d\d)", text)
+        near = int(found[1]) / 100 if found else float(text == "lifting")
+        vector = np.zeros(64, dtype=np.float32)
+        vector[:2] = near, np.sqrt(1 - near * near)
+        return vector
+
+
+def test_passages_much_farther_than_the_best_do_not_count(tmp_path: Path) -> None:
+    for name, near in (("best", 99), ("near", 70), ("far", 45)):
+        (tmp_path / "graded").mkdir(exist_ok=True)
+        (tmp_path / "graded" / f"{name}.txt").write_text(f"It has closeness {near}")
+    parts = Parts(load_embedder=GradingEmbedder, make_workers=ReadsHere)
+    with Library(tmp_path / "library", profile="tiny", context="headings", parts=parts) as library:
+        library.index([tmp_path / "graded"])
+        found = library.find("Which documents are about lifting?")
+        assert [Path(place.passage.path).stem for place in found.places] == ["best", "near"]
+        (tmp_path / "graded" / "best.txt").unlink()
+        (tmp_path / "graded" / "near.txt").unlink()
+        library.index([tmp_path / "graded"])
+        found = library.find("Which documents are about lifting?")
+    assert [Path(place.passage.path).stem for place in found.places] == ["far"], "which is the best now"
 
 
 def test_a_stopped_search_gives_what_was_found_until_then(lifting: Library) -> None:
