@@ -112,7 +112,8 @@ def _check_library(folder: Path, settings: Settings, installed: Mapping[Role, In
                 complaints += check_pages(store) or [
                     f"{len(keys):,} damaged {name}" for name, keys in find_damage(store).items() if keys
                 ]
-            live = Generations(folder).live()
+            # With a search engine nothing reads the folder's index; `local-rag cluster check` looks at the engine's.
+            live = None if settings.search_engine else Generations(folder).live()
             complaints += live.damage() if live else []
     except LibraryError as error:
         complaints.append(str(error))

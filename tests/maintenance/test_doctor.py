@@ -217,11 +217,16 @@ def test_a_damaged_library_fails(indexed: Path, results: Results) -> None:
     assert "repair" in found["remedy"]
 
 
-def test_a_damaged_index_fails(indexed: Path, results: Results) -> None:
+def test_a_damaged_index_fails(indexed: Path, results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = next((indexed / "segments").rglob("vectors.npy"))
     vectors.chmod(0o600)
     vectors.write_bytes(vectors.read_bytes()[:40])
     assert results()["integrity"]["severity"] == "failed"
+    # Nothing reads the folder's index where a search engine holds it.
+    monkeypatch.setenv("LOCAL_RAG_SEARCH_ENGINE", "qdrant:http://127.0.0.1:9/x")
+    found = results()
+    assert found["integrity"]["severity"] == "ok"
+    assert found["cluster"]["remedy"] == "local-rag cluster check"
 
 
 def test_an_index_made_otherwise_and_an_open_folder_are_noticed(
