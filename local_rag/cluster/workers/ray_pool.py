@@ -94,17 +94,17 @@ class RayWorkerPool:
     def _refresh(self) -> None:
         """Start workers on machines that have joined, one per GPU or one in all; forget machines that have left."""
         wanted = {
-            f"{node.address} {node.id[:8]}" + (f" GPU {number}" if node.gpus else ""): node
+            f"{node.address} {node.id[:8]}" + (f" GPU {number}" if node.gpus else ""): (node, number)
             for node in nodes_of(self._ray)
             for number in range(max(1, node.gpus))
         }
         self._actors = {slot: actor for slot, actor in self._actors.items() if slot in wanted}
         self._unchecked = {slot: reference for slot, reference in self._unchecked.items() if slot in wanted}
         for slot in wanted.keys() - self._actors.keys():
-            actor = self._actors[slot] = self._start(wanted[slot])
+            actor = self._actors[slot] = self._start(*wanted[slot])
             self._unchecked[slot] = actor.facts.remote()
 
-    def _start(self, node: Node) -> Any:
+    def _start(self, node: Node, number: int) -> Any:
         at = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.id, soft=False)
         kind = self._ray.remote(Worker).options(
             num_cpus=0,
@@ -113,7 +113,7 @@ class RayWorkerPool:
             max_task_retries=0,
             scheduling_strategy=at,
         )
-        return kind.remote(self._fitting)
+        return kind.remote(self._fitting, number, max(1, node.gpus))
 
     def _facts(self, reference: Any) -> dict[str, str]:
         try:

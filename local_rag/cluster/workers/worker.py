@@ -1,10 +1,11 @@
 """A worker on a machine of a cluster: it runs the units of work of `indexing/work.py` with a model loaded once."""
 
 import hashlib
+import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -15,7 +16,7 @@ from filelock import FileLock
 
 from local_rag.cluster.workers.connection import state_folder
 from local_rag.errors import ModelError, ReadError
-from local_rag.files import constraints, file_sha256
+from local_rag.files import constraints, file_sha256, write_whole
 from local_rag.indexing.contextualize import ContextJob, write_contexts
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.indexing.work import EmbeddingJob, OpenEngine, open_writer
@@ -87,7 +88,7 @@ def _packages() -> dict[str, str]:
 def _what_runs(model: InstalledModel) -> str:
     """Return the file that an embedder runs from, with its hash: each machine may have made its own copy."""
     copy = find_copy(model)
-    return f"{copy.name} {file_sha256(copy)[:16]}" if copy else "the original files"
+    return f"{copy.name} {file_hash(copy)[:16]}" if copy else "the original files"
 
 
 def _files_sha256(name: str, path: Path) -> str:
@@ -99,8 +100,28 @@ def _files_sha256(name: str, path: Path) -> str:
         files = sorted(one for one in path.rglob("*") if one.is_file())
     digest = hashlib.sha256()
     for file in files:
-        digest.update(file.name.encode() + bytes.fromhex(file_sha256(file)))
+        digest.update(file.name.encode() + bytes.fromhex(file_hash(file)))
     return digest.hexdigest()
+
+
+def file_hash(file: Path) -> str:
+    """Return the hash of a large file, computed once for as long as the file stays as it is: each stage asks for it."""
+    kept, status = state_folder() / "hashes.json", file.stat()
+    stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+    known = dict[str, Any]()
+    with suppress(OSError, ValueError):
+        known = json.loads(kept.read_text(encoding="utf-8"))
+    if known.get(str(file), [None])[:-1] != stamp:
+        known[str(file)] = [*stamp, file_sha256(file)]
+        write_whole(kept, json.dumps(known))
+    return str(known[str(file)][-1])
+
+
+def share_of(processors: Iterable[int], number: int, workers: int) -> set[int]:
+    """Return the processors of one of the workers of a machine: neighbours, which may be threads of one core."""
+    some = sorted(processors)
+    first, last = (len(some) * one // workers for one in (number, number + 1))
+    return set(some[first : max(last, first + 1)])
 
 
 def _ignore(_remark: str) -> None: ...
@@ -109,9 +130,11 @@ def _ignore(_remark: str) -> None: ...
 class Worker:
     """Run tasks of one kind, one at a time; the model is loaded for the first and kept."""
 
-    def __init__(self, fitting: Fitting) -> None:
+    def __init__(self, fitting: Fitting, number: int, workers: int) -> None:
         # Ray sets it to 1 for an actor that reserves no core.
         os.environ.pop("OMP_NUM_THREADS", None)
+        if hasattr(os, "sched_setaffinity"):  # before a library counts the cores
+            os.sched_setaffinity(0, share_of(os.sched_getaffinity(0), number, workers))
         close(Cluster(fitting.hosts))
         self._fitting = fitting
         self._open = ExitStack()
