@@ -1,10 +1,10 @@
 """Mark in a passage the sentence that fits best and the words of the question; no model takes part."""
 
 import functools
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from local_rag.index.keyword_index import keyword_tokens
 
@@ -14,27 +14,23 @@ _MOST_SENTENCES = 2000
 _LEAST_SHARED = 2  # words that the best sentence has in common with the question
 
 
+MarkKind = Literal["best", "term", "passage"]
+
+
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of a passage, and whether it belongs to the `best` sentence or is a word (`term`) of the question."""
+class Mark:
+    """A span of a text that is the `best` sentence, a word (`term`) of the question, or the `passage` in a document."""
 
-    text: str
-    best: bool = False
-    term: bool = False
+    start: int
+    end: int
+    kind: MarkKind
 
 
-def mark(text: str, question: str, quoted: Sequence[tuple[int, int]] = ()) -> tuple[Piece, ...]:
-    """Cut a passage into pieces; the best are the `quoted` spans, or else the sentence that fits the question."""
+def marks(text: str, question: str, quoted: Sequence[tuple[int, int]] = ()) -> list[Mark]:
+    """Return what to mark in a passage: the `quoted` spans or else the best sentence, and the words asked."""
     asked = frozenset(keyword_tokens(question))
-    best = list(quoted) or [best_sentence(text, asked)]
-    terms = [word.span() for word in _WORD.finditer(text) if asked & _tokens(word[0])]
-    edges = sorted({0, len(text), *(edge for span in (*best, *terms) for edge in span)})
-    inside = {left for left, _ in terms}
-    pieces = []
-    for left, right in itertools.pairwise(edges):
-        is_best = any(start <= left < end for start, end in best)
-        pieces.append(Piece(text[left:right], best=is_best, term=left in inside))
-    return tuple(pieces)
+    best = [Mark(start, end, "best") for start, end in quoted or [best_sentence(text, asked)] if start < end]
+    return best + [Mark(*word.span(), "term") for word in _WORD.finditer(text) if asked & _tokens(word[0])]
 
 
 def best_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:

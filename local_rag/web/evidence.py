@@ -12,9 +12,11 @@ from local_rag.display import confidence, display_path, found_headline, one_line
 from local_rag.maintenance.file_states import SeenState
 from local_rag.models.choice import chosen
 from local_rag.records import Answer, Found, Outcome, Passage, VersionValue, heading_path
-from local_rag.retrieval.marking import Piece, mark
+from local_rag.retrieval.marking import marks
 from local_rag.serving.visible import VisibleLibrary
+from local_rag.web.document import address_of
 from local_rag.web.markup import show_answer
+from local_rag.web.rendering import show_passage
 
 # What a page says of a document whose file is in this state.
 STATES: dict[SeenState, str] = {
@@ -31,7 +33,8 @@ _CITATIONS = re.compile(r" \[\d+(?:, \d+)*\]")
 class Card:
     """A passage as evidence.
 
-    The answer cites it by `number`, which is 0 if the model did not read it; `anchor` is its element's id.
+    The answer cites it by `number`, which is 0 if the model did not read it; `anchor` is its element's id. `best` is
+    the span of what is marked strongest, and `address` leads to it in its document.
     """
 
     passage: Passage
@@ -40,11 +43,12 @@ class Card:
     cited: bool
     place: str
     headings: str
-    pieces: tuple[Piece, ...]
+    text: Markup
+    best: tuple[int, int]
     ranks: tuple[tuple[str, int, float], ...]
     writer: str = ""
     change: str = ""
-    document: int | None = None
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +191,7 @@ def link_cards(library: VisibleLibrary, made: Sequence[Card]) -> list[Card]:
             card,
             writer=writer if card.passage.sentence else "",
             change=STATES[location.state],
-            document=location.document,
+            address=address_of(location.document, card.passage, card.best) if location.document is not None else "",
         )
         for card, location in zip(made, library.locate([card.passage for card in made]), strict=True)
     ]
@@ -213,6 +217,7 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
     made = []
     for position, passage in enumerate(ordered, start=1):
         number = position if position <= len(read) else 0
+        marked = marks(passage.text, question, [(one.start, one.end) for one in quoted if one.citation == number])
         made.append(
             Card(
                 passage=passage,
@@ -221,7 +226,8 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
                 cited=number in cited,
                 place=one_line(display_path(passage.location)),
                 headings=one_line(heading_path(passage.title, passage.headings)),
-                pieces=mark(passage.text, question, [(one.start, one.end) for one in quoted if one.citation == number]),
+                text=show_passage(passage, marked),
+                best=next(((one.start, one.end) for one in marked if one.kind == "best"), (0, 0)),
                 ranks=tuple((_TERMS.get(hit.list_name, hit.list_name), hit.rank, hit.score) for hit in passage.hits),
             )
         )

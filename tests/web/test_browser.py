@@ -159,14 +159,31 @@ def test_a_conversation_goes_on_until_a_new_subject(browser: Chrome, site: Site)
     assert [prompt.count("Question:") for prompt in prompts[-6::2]] == [2, 4, 2], "each twice"
 
 
-def test_a_page_of_a_pdf_is_drawn_with_its_text_below(browser: Chrome, site: Site) -> None:
+def test_a_page_of_a_pdf_is_drawn_next_to_its_text(browser: Chrome, site: Site) -> None:
     browser.get(f"{site.address}/search?q=lamp+changer+bulb")
     pdf = next(link for link in browser.find_elements(By.CSS_SELECTOR, ".card .place a") if ".pdf" in link.text)
     browser.get(str(pdf.get_attribute("href")))
     drawn = "const image = document.querySelector('.page img'); return image.complete && image.naturalWidth"
     wait_until(lambda: browser.execute_script(drawn) > 100)
-    assert browser.find_element(By.CSS_SELECTOR, ".lines mark").is_displayed()
-    assert "its text follows" in str(browser.find_element(By.CSS_SELECTOR, ".page img").get_attribute("alt"))
+    image, text = (browser.find_element(By.CSS_SELECTOR, one).rect for one in (".page img", ".beside-page section"))
+    assert image["x"] + image["width"] <= text["x"]
+    assert browser.find_element(By.CSS_SELECTOR, ".rendered mark").is_displayed()
+    assert "its text stands beside it" in str(browser.find_element(By.CSS_SELECTOR, ".page img").get_attribute("alt"))
+
+
+def test_a_document_is_rendered_and_a_link_opens_it_at_the_best_sentence(browser: Chrome, site: Site) -> None:
+    browser.get(f"{site.address}/search?q=weeks+Norway+parents")
+    card = next(one for one in browser.find_elements(By.CSS_SELECTOR, ".card") if "leave.md" in one.text)
+    assert not card.find_elements(By.CSS_SELECTOR, ".rendered script, .rendered img, .rendered a")
+    link = str(card.find_element(By.CSS_SELECTOR, ".place a").get_attribute("href"))
+    browser.get(link.partition("#")[0])  # as after logging in, which drops what follows the #
+    assert [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".rendered h3")] == ["Norway", "Ireland"]
+    best = browser.find_element(By.CSS_SELECTOR, ".rendered mark.best")
+    assert best.get_attribute("id") == "passage"
+    assert "Parents get 49 weeks." in best.text
+    browser.find_element(By.PARTIAL_LINK_TEXT, "line by line").click()
+    wait_until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, ".lines .line")))
+    assert "## Norway" in browser.find_element(By.CSS_SELECTOR, ".lines").text
 
 
 def test_the_inspector_keeps_a_question(browser: Chrome, site: Site) -> None:
@@ -242,13 +259,18 @@ def test_all_is_there_without_javascript(site: Site, requested: list[str]) -> No
 def test_axe_finds_nothing_serious(browser: Chrome, site: Site, theme: str) -> None:
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    paths = ["/document/1?chunk=1", "/inspect?q=boat&path=leave", "/library", "/history", "/questions"]
+    paths = [*(f"/document/{number}" for number in (1, 2, 3, 4)), "/document/1?chunk=1", "/library/add", "/health"]
+    paths += ["/inspect?q=boat&path=leave", "/library", "/history", "/questions"]
     if theme == "light":  # of which nothing is coloured otherwise than what is looked at in the dark
         paths += ["/", "/search?q=boat", "/login", "/no"]
     found = {}
     for path in paths:
         browser.get(site.address + path)
         found[path] = axe_findings(browser)
+    browser.get(f"{site.address}/library")
+    browser.find_element(By.CSS_SELECTOR, "form[action='/library/remove'] button").click()
+    wait_until(lambda: "Remove from the library?" in browser.find_element(By.TAG_NAME, "main").text)
+    found["remove"] = axe_findings(browser)
     ask(browser, site, QUESTION)
     wait_until(lambda: "complete" in status(browser))
     found["answer"] = axe_findings(browser)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
@@ -14,7 +15,8 @@ from local_rag.files import open_in_place
 from local_rag.reading.mailbox import mailbox_of
 from local_rag.reading.page_image import draw_page
 from local_rag.reading.read import read_bytes
-from local_rag.web.document import view_document
+from local_rag.serving.visible import VisibleLibrary
+from local_rag.web.document import path_key, view_document
 from local_rag.web.evidence import STATES
 from local_rag.web.pages.base import library_of, parse_number, site_of
 
@@ -45,14 +47,32 @@ async def document_list(_request: Request) -> Response:
 
 def document(request: Request) -> Response:
     """Show a part of a document."""
-    library, chunk = library_of(request), known(request, "chunk")
-    found = library.document(request.path_params["document"])
+    library, query = library_of(request), request.query_params
+    chunk, place, of = known(request, "chunk"), query.get("at", ""), query.get("of", "")
+    try:
+        found = library.document(request.path_params["document"])
+    except MissingError:
+        if (newer := _newer(library, of)) is None:
+            raise
+        return RedirectResponse(f"/document/{newer}?{urlencode({'at': place, 'of': of})}", 303)
     # The passage that stands for a whole document is none of its chunks.
-    if chunk and not any(one.chunk_id == chunk for one in found.passages) and library.passage(chunk).path != found.path:
+    named = chunk and not place and not any(one.chunk_id == chunk for one in found.passages)
+    if named and library.passage(chunk).path != found.path:
         raise MissingError("This passage belongs to another document; search again.")
-    view = view_document(found, chunk_id=chunk, start=offset(request, "from"), page=known(request, "page"))
+    plain = query.get("view") == "lines"
+    view = view_document(
+        found, chunk_id=chunk, place=place, start=offset(request, "from"), page=known(request, "page"), plain=plain
+    )
     is_pdf = found.path.lower().endswith(".pdf")
-    return site_of(request).page(request, "document.html", view=view, change=STATES[found.state], is_pdf=is_pdf)
+    return site_of(request).page(
+        request, "document.html", view=view, change=STATES[found.state], is_pdf=is_pdf, plain=plain
+    )
+
+
+def _newer(library: VisibleLibrary, of: str) -> int | None:
+    """Return the document that a link leads to by its path, after it was indexed again."""
+    documents = library.contents().documents if of else {}
+    return next((number for path, number in documents.items() if path_key(path) == of), None)
 
 
 async def page_image(request: Request) -> Response:

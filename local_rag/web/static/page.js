@@ -157,12 +157,17 @@ function watchForm(form) {
 function watchCopies() {
   // Without a clipboard, which browsers give only over TLS and on this machine, the button stays hidden.
   if (!navigator.clipboard) return;
-  const reveal = () => document.querySelectorAll("button.copy[hidden]").forEach((button) => { button.hidden = false; });
+  const reveal = () => document.querySelectorAll("button.copy[hidden], button.link[hidden]").forEach((button) => { button.hidden = false; });
   new MutationObserver(reveal).observe(document.body, { childList: true, subtree: true });
   reveal();
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("button.copy");
+    const button = event.target.closest("button.copy, button.link");
     if (!button) return;
+    if (button.classList.contains("link")) {
+      await navigator.clipboard.writeText(button.previousElementSibling.href);
+      button.firstChild.textContent = "Copied";
+      return;
+    }
     const said = button.closest("#answer-body, .turn").querySelectorAll(".prose, .quote");
     await navigator.clipboard.writeText(Array.from(said, (one) => one.innerText.trim()).join("\n\n"));
     button.textContent = "Copied";
@@ -224,6 +229,8 @@ function watchDrop(form, files) {
   }
 }
 
+// A link that came through the form to log in has lost what follows its #.
+if (at("passage") && !location.hash && /[?&](at|chunk)=/.test(location.search)) at("passage").scrollIntoView();
 if (at("ask")) watchForm(at("ask"));
 watchCitations();
 watchCopies();

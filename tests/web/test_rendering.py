@@ -1,0 +1,199 @@
+"""Rendering text of documents, on texts of any kind: nothing is lost, and nothing becomes markup."""
+
+import html
+import re
+import time
+from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local_rag.maintenance.contents import WholeDocument
+from local_rag.records import Passage
+from local_rag.retrieval.marking import Mark, MarkKind, marks
+from local_rag.web.document import PART, address_of, find_place, view_document
+from local_rag.web.rendering import TextKind, header_above, kind_of, open_fence, render
+
+SIGNS = "ab1 .\n\n!?[]()`*_-<>&\"'#\u2022,|:\\~=+"
+LINES = r"""
+# a b
+> quote
+- item
+  - deeper
+3. third
+| a | b |
+| --- | --- |
+| 1 | 2 | 3 |
+```python
+    code
+===
+Row 2: name: Ada; born: 1815
+Columns: name; born
+**bold
+text** here
+[a](http://x)
+![a](b.png)
+<script>alert(1)</script>
+\*a\*
+~~a~~
+a\\
+b
+> > > > deep
+``a`b``
+[b]: http://y
+""".splitlines()
+TEXTS = st.one_of(
+    st.text(st.sampled_from(SIGNS) | st.characters(codec="utf-8"), max_size=200),
+    st.lists(st.sampled_from(LINES) | st.text(st.sampled_from(SIGNS), max_size=30), max_size=12).map("\n".join),
+)
+KINDS = st.sampled_from(["markdown", "text", "sheet", "code"])
+SPANS = st.lists(
+    st.tuples(st.integers(0, 200), st.integers(0, 200), st.sampled_from(["best", "term", "passage"])), max_size=4
+)
+OURS = re.compile(
+    r"</?(?:p|ul|ol|li|pre|code|strong|em|s|h[1-6]|hr|br|blockquote|table|thead|tbody|tr|th|td|div|span|b|mark)>"
+    r'|<p class="(?:plain|record)">|<span class="beside">|<li value="\d+">'
+    r'|<mark class="(?:passage)? ?(?:best)? ?(?:term)?"(?: id="passage" tabindex="-1")?>'
+    r'|<div class="wide" tabindex="0" role="group" aria-label="Table">|<div class="block">|<span class="n">\d+</span>'
+)
+
+
+def shown(text: str, kind: TextKind, spans: list[tuple[int, int, MarkKind]]) -> str:
+    made = [Mark(min(a, b, len(text)), min(max(a, b), len(text)), kind) for a, b, kind in spans]
+    return str(render(text, kind, made, anchor="passage", first_line=7))
+
+
+def words(markup: str) -> str:
+    """Return the letters and digits that a page shows, and those of the numbers of its lists."""
+    plain = re.sub(r'<li value="(\d+)">', r"\1", re.sub(r'<span class="n">\d+</span>', "", markup))
+    return letters(html.unescape(OURS.sub("", plain)))
+
+
+def letters(text: str) -> str:
+    return re.sub(r"[\W_]", "", text)
+
+
+@given(TEXTS, KINDS, SPANS)
+def test_no_letter_or_digit_is_lost_or_moved(text: str, kind: TextKind, spans: list[tuple[int, int, MarkKind]]) -> None:
+    text = re.sub(r"(?m)\b0+(\d{1,9}[.)])", r"\1", text)  # a list counts without zeros
+    assert words(shown(text, kind, spans)) == letters(text)
+
+
+@given(TEXTS, KINDS, SPANS)
+def test_nothing_of_a_document_becomes_markup(
+    text: str, kind: TextKind, spans: list[tuple[int, int, MarkKind]]
+) -> None:
+    left = OURS.sub("", shown(text, kind, spans))
+    assert "<" not in left
+    assert ">" not in left
+    assert '"' not in left
+
+
+PASSAGE = Passage(1, "/a/boat.txt", "Boat", "", "", "", (), None, 1, 1, 0.0)
+TABLE = "| place | weeks |\n| --- | --- |\n| Norway | 30 |\n| Ireland | 26 |"
+
+
+def beside(text: str) -> str:
+    return f'<span class="beside">{text}</span>'
+
+
+def marked(markup: str) -> list[str]:
+    return re.findall(r'<mark class="best[^"]*"[^>]*>(.*?)</mark>', markup)
+
+
+def best(text: str, words: str) -> list[Mark]:
+    return [Mark(text.index(words), text.index(words) + len(words), "best")]
+
+
+def test_a_sentence_is_marked_across_lines_emphasis_and_cells() -> None:
+    text = "The boat *leaves\nat* seven. It waits.\n\n> The last **boat\n> leaves** at ten.\n\n" + TABLE
+    shown = str(render(text, "markdown", best(text, "boat *leaves\nat* seven."), anchor="passage"))
+    assert "".join(marked(shown)) == "boat leaves at seven."
+    assert shown.count('id="passage"') == 1
+    assert "<em>" in shown
+    assert "".join(marked(str(render(text, "markdown", best(text, "boat\n> leaves** at ten"))))) == "boat leaves at ten"
+    row = str(render(text, "markdown", best(text, "| Norway | 30 |")))
+    assert re.findall("<td>(.*?)</td>", row)[:2] == [
+        '<mark class="best">Norway</mark>',
+        '<mark class="best">30</mark>',
+    ]
+
+
+def test_words_of_the_question_are_marked_within_the_sentence() -> None:
+    text = "It is old. The boat leaves at seven."
+    shown = render(text, "text", marks(text, "When does the boat leave?"))
+    assert (
+        '<mark class="best term">boat</mark><mark class="best"> </mark><mark class="best term">leaves</mark>' in shown
+    )
+
+
+def test_rows_keep_the_header_that_their_passage_lacks() -> None:
+    rows = "| Norway | 30 |\n| Ireland | 26 |"
+    shown = str(render(rows, "text", best(rows, "26"), before=header_above(rows, "| place | weeks |")))
+    assert re.findall("<th>(.*?)</th>", shown) == ["place", "weeks"]
+    assert shown.count("<tr>") == 3
+    assert marked(shown) == ["26"]
+    assert header_above(TABLE, "") == header_above("text", "| a |") == ""
+
+
+def test_a_row_of_a_sheet_stands_for_itself_with_its_names_set_off() -> None:
+    shown = str(render("Columns: name; born\nRow 2: name: Ada; born: 2*3*4\nRow 3: name: Bob", "sheet"))
+    assert shown.count('<p class="record">') == 3
+    assert "<b>Row 2:</b> <span>name:</span> Ada; <span>born:</span> 2*3*4</p>" in shown
+
+
+def test_wrapped_lines_are_joined_and_others_stay() -> None:
+    lines = (
+        "The boat leaves the harbour at seven in the morning,",
+        "and returns at noon if the swell allows it, or",
+        "later.",
+    )
+    shown = render("\n".join([*lines, "1. One", "2. Two"]), "text")
+    assert shown == f'<p class="plain">{" ".join(lines)}\n1. One\n2. Two</p>\n'
+    assert "</p>" in render("short\nlines", "text").partition("short\nlines")[2]
+    assert "<p>a b</p>" in render("a\nb", "markdown")
+    assert "a\nb</p>" in render("a\nb", "text")
+
+
+def test_the_part_of_a_text_keeps_the_code_in_which_it_begins() -> None:
+    text = "Do:\n\n```sh\nmake\nmake *install*\n```\n\n*Done*"
+    inside = text.index("make *")
+    assert render(text[inside:], "markdown", before=open_fence(text, inside)) == (
+        "<pre><code>make *install*</code></pre>\n<p><em>Done</em></p>\n"
+    )
+    assert open_fence(text, len(text)) == ""
+
+
+def test_an_address_is_text_and_the_suffix_says_what_is_markdown() -> None:
+    shown = str(render('[site](http://x "t") and ![a bird](bird.png)', "markdown"))
+    site, bird = "(http://x &#34;t&#34;)", "(bird.png)"
+    assert shown == f"<p>site {beside(site)} and a bird {beside(bird)}</p>\n"
+    kinds = [kind_of(name) for name in ("a.md", "/b/c.html", "d.txt", "e.pdf", "f.csv", "g.py", "none")]
+    assert kinds == ["markdown", "markdown", "text", "text", "sheet", "code", "text"]
+
+
+def test_words_that_a_link_leads_to_are_found_where_they_are_now() -> None:
+    passage = replace(PASSAGE, start=100, text="It waits. The boat leaves at seven.")
+    address = address_of(7, passage, (10, 35))
+    place = parse_qs(urlsplit(address).query)["at"][0]
+    assert (address[:12], address[-8:]) == ("/document/7?", "#passage")
+    for above in (0, 3, 100, 5000):
+        text = "x" * above + " " + passage.text
+        assert find_place(text, place) == (above + 11, above + 36)
+    assert find_place("The boat leaves at eight.", place) is None
+    for wrong in ("", "1-2", "9-1-00000000", "0-999999999999-00000000", "1-2-zzzzzzzz"):
+        assert find_place(passage.text, wrong) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["big.md", "big.txt", "big.py", "big.pdf"])
+def test_a_part_of_a_large_document_is_rendered(name: str) -> None:
+    text = "word " * 2_000_000 + "\n\n" + "- a line\n" * 4_000_000
+    document = WholeDocument(1, name, "big", "same", text, (replace(PASSAGE, start=9_000_000, end=9_000_100, page=1),))
+    begun = time.process_time()
+    for view in (view_document(document, chunk_id=1), view_document(document, start=40_000_000)):
+        assert view.end - view.start <= PART
+        assert len(view.rendered) < 1_000_000
+    assert time.process_time() - begun < 10
