@@ -259,7 +259,7 @@ def test_all_is_there_without_javascript(site: Site, requested: list[str]) -> No
 def test_axe_finds_nothing_serious(browser: Chrome, site: Site, theme: str) -> None:
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    paths = [*(f"/document/{number}" for number in (1, 2, 3, 4)), "/document/1?chunk=1", "/library/add", "/health"]
+    paths = [*(f"/document/{number}" for number in (1, 2, 3, 4)), "/document/1?chunk=1", "/health"]
     paths += ["/inspect?q=boat&path=leave", "/library", "/history", "/questions"]
     if theme == "light":  # of which nothing is coloured otherwise than what is looked at in the dark
         paths += ["/", "/search?q=boat", "/login", "/no"]
@@ -267,10 +267,6 @@ def test_axe_finds_nothing_serious(browser: Chrome, site: Site, theme: str) -> N
     for path in paths:
         browser.get(site.address + path)
         found[path] = axe_findings(browser)
-    browser.get(f"{site.address}/library")
-    browser.find_element(By.CSS_SELECTOR, "form[action='/library/remove'] button").click()
-    wait_until(lambda: "Remove from the library?" in browser.find_element(By.TAG_NAME, "main").text)
-    found["remove"] = axe_findings(browser)
     ask(browser, site, QUESTION)
     wait_until(lambda: "complete" in status(browser))
     found["answer"] = axe_findings(browser)
