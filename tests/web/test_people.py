@@ -7,6 +7,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 from fpdf import FPDF
@@ -90,6 +91,8 @@ def without_the_question(text: str) -> str:
         QUESTION,
         json.dumps(QUESTION)[1:-1],
         QUESTION.replace(" ", "+"),
+        quote(QUESTION),
+        quote_plus(QUESTION),
         f"q={WORD}",
         f">{WORD}<",
         f">{WORD} -",
