@@ -66,10 +66,11 @@ class Model:
             path: path.read_text()
             for root in seen & self.roots
             for path in self._files(root)
-            if not _is_below(path, unlistable)
+            if path == root or not _is_below(path, unlistable)  # a file that was given needs no list
         }
         missing = [path for path in self.documents if path not in found]
-        gone = {path for path in missing if self._place_of(path) in seen and not _is_below(path, unlistable)}
+        listed = {path for path in missing if path in self.roots or not _is_below(path, unlistable)}
+        gone = {path for path in listed if self._place_of(path) in seen}
         replaceable = gone | {path for path in missing if self._place_of(path) not in reachable}
         for path, text in found.items():
             if path not in self.documents and _UNREADABLE not in text:
