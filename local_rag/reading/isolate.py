@@ -149,7 +149,7 @@ class IsolatedReader:
         process, self._process = self._process, None
         if process.poll() is None:
             process.kill()
-        with process, contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError), process:  # its exit writes what a dead process was not sent
             pass
         return process.returncode
 

@@ -127,3 +127,14 @@ def test_the_reader_has_no_network_and_no_keys(
         reader.read(tmp_path / "good.txt")
         assert "Seccomp:\t2" in Path(f"/proc/{reader.pid}/status").read_text()
         assert b"secret" not in Path(f"/proc/{reader.pid}/environ").read_bytes()
+
+
+def test_a_reader_that_was_killed_between_two_files_costs_one_of_them(tmp_path: Path, splitting: Splitting) -> None:
+    (tmp_path / "a.md").write_text("# A\n\nThe boat leaves.\n")
+    with IsolatedReader(splitting) as reader:
+        reader.read(tmp_path / "a.md")
+        os.kill(reader.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, reader.pid, os.WEXITED | os.WNOWAIT)  # then nothing can be written to it
+        with pytest.raises(ReadError, match="crashes the reader"):
+            reader.read(tmp_path / "a.md")
+        assert reader.read(tmp_path / "a.md").document.title == "A"
