@@ -79,7 +79,7 @@ def _show(machines: Sequence[Machine]) -> None:
 @click.option(
     "--host", metavar="ADDRESS", help="Private address of this machine for other machines.  [default: 127.0.0.1]"
 )
-@click.option("--port", type=click.IntRange(1, 65535), default=6379, show_default=True, help="Port of the head.")
+@click.option("--port", type=click.IntRange(1, 65_528), default=6379, show_default=True, help="Port of the head.")
 @click.option("--join", "address", metavar="ADDRESS", help="Join the cluster with this head as a worker.")
 @click.option(
     "--drive-only", is_flag=True, help="With --join: only run `index` from here, without working for the cluster."
@@ -100,10 +100,8 @@ def _show_started(started: Started, others: Sequence[str], *, as_json: bool) -> 
     click.echo(f"{'The cluster runs at' if started.head else 'This machine has joined'} {started.address}.")
     click.echo(f"To index on it: export LOCAL_RAG_CLUSTER_ADDRESS={started.address}")
     if others and not is_loopback(head_of(started.address)[0]):
-        click.echo("Run on every other machine, with the same local-rag, models and token:")
-        click.echo("\n".join(f"  {line}" for line in others[:2]))
-        click.echo("or, if Ray is started in another way:")
-        click.echo("\n".join(f"  {line}" for line in others[2:]))
+        click.echo("Let another machine join, which needs the same local-rag and models: the first command runs here.")
+        click.echo("\n".join(f"  {line}" for line in others))
 
 
 @command.command()

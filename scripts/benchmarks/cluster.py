@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from local_rag.cluster.workers.connection import make_token, ray_environment
+from local_rag.cluster.workers.connection import certificates, make_token, ray_environment
 from local_rag.cluster.workers.ray_workers import RayWorkers
 from local_rag.indexing.contextualize import ContextJob, Window, context_plan, plan_contexts
 from local_rag.indexing.work import LocalWorkers
@@ -83,6 +83,8 @@ def state_folder() -> Iterator[None]:
         os.environ |= {"LOCAL_RAG_CLUSTER_STATE": state, "LOCAL_RAG_CLUSTER_TOKEN_FILE": f"{state}/token"}
         os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
         make_token()
+        certificates().make_authority()
+        certificates().certify([])
         os.environ |= ray_environment("127.0.0.1")
         yield
 

@@ -55,9 +55,11 @@ def started() -> Iterator[Two]:
         JOURNAL: str(state / "journal"),
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]).rstrip(":"),
     }
-    from local_rag.cluster.workers.connection import make_token, ray_environment
+    from local_rag.cluster.workers.connection import certificates, make_token, ray_environment
 
     make_token()
+    certificates().make_authority()
+    certificates().certify([])
     os.environ |= ray_environment("127.0.0.1")
     from ray.cluster_utils import Cluster
 

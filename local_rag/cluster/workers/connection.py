@@ -1,4 +1,4 @@
-"""Connect this process to a Ray cluster: with our token, and without dashboard, usage statistics or output."""
+"""Connect this process to a Ray cluster: with our token and certificate, without usage statistics or output."""
 
 import contextlib
 import os
@@ -12,12 +12,12 @@ from typing import Any
 from platformdirs import user_config_path, user_state_path
 
 from local_rag.cluster.hosts import head_of, private_addresses
+from local_rag.cluster.workers.certificates import CONNECT_SECONDS, Certificates
 from local_rag.errors import ClusterError
 from local_rag.files import extra_command
 from local_rag.offline import is_loopback
 
 TOKEN_VARIABLE = "LOCAL_RAG_CLUSTER_TOKEN_FILE"  # noqa: S105  the name of a variable
-_CONNECT_SECONDS = 5.0
 _users, _connection = 0, contextlib.ExitStack()  # Ray has one connection per process
 
 
@@ -60,9 +60,14 @@ def state_folder() -> Path:
     return folder
 
 
+def certificates() -> Certificates:
+    """Return the certificates: those of the authority lie beside the token, this machine's own among Ray's files."""
+    return Certificates(token_file().parent / "cluster-authority", state_folder())
+
+
 def ray_environment(host: str) -> dict[str, str]:
     """Return the environment variables of every Ray process on this machine."""
-    variables = {
+    variables = certificates().environment() | {
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(require_token()),
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -111,10 +116,13 @@ def connected(address: str) -> Iterator[Any]:
     global _users, _connection  # noqa: PLW0603  Ray itself keeps one connection for a process
     host, port = head_of(address)
     private_addresses(host)
+    require_token()
+    if not _users:
+        require_answer(host, port)
     os.environ.update(ray_environment(host))
     ray = import_ray()
     if not _users:
-        require_reachable(host, port)
+        certificates().require_welcome(host, port)
         with contextlib.ExitStack() as stack:
             printed = stack.enter_context(log_file().open("a", encoding="utf-8"))
             stack.enter_context(contextlib.redirect_stdout(printed))
@@ -130,10 +138,10 @@ def connected(address: str) -> Iterator[Any]:
             _connection.close()
 
 
-def require_reachable(host: str, port: int) -> None:
+def require_answer(host: str, port: int) -> None:
     """Raise ClusterError if nothing listens at the address; Ray itself would take long to notice."""
     try:
-        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+        socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
     except OSError as error:
         raise ClusterError(
             f"No cluster answers at {host}:{port} ({error.strerror or error}); start it there with `local-rag cluster "

@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,19 +15,32 @@ from pathlib import Path
 
 from local_rag.cluster.hosts import head_of, private_addresses
 from local_rag.cluster.workers.connection import (
-    connected,
+    certificates,
     import_ray,
     make_token,
     ray_environment,
-    require_reachable,
+    require_answer,
     require_token,
     state_folder,
+    token_file,
 )
-from local_rag.cluster.workers.ray_pool import nodes_of
 from local_rag.errors import ClusterError
 
-_START_SECONDS, _STOP_SECONDS = 90.0, 30.0
-_JOIN_SECONDS = 5.0  # within which Ray exits if the cluster refuses the machine
+_START_SECONDS, _STOP_SECONDS = 180.0, 30.0  # it takes 5 seconds on an idle machine
+_STARTS = 3
+# What Ray prints when it has started, when it has not within the 30 seconds that it gives itself, and why it may not.
+_STARTED, _TOO_SLOW, _REFUSED = "Ray runtime started.", "node timed out during startup", "nauthenticated"
+# Of each machine, counted from the port of the head. Other machines connect to the first two only.
+_NEXT_PORTS = (
+    "node-manager-port",
+    "object-manager-port",
+    "runtime-env-agent-port",
+    "metrics-export-port",
+    "dashboard-agent-grpc-port",
+    "dashboard-agent-listen-port",
+)
+_CLIENT_PORT = len(_NEXT_PORTS) + 1  # of the head, for a protocol that nothing here speaks
+_WORKER_PORTS = 10_002, 10_999  # of workers and drivers; other machines connect to them
 _RAY = "from ray.scripts.scripts import main; main()"
 
 
@@ -43,22 +57,21 @@ def start_head(host: str, port: int) -> Started:
     """Start the head of a cluster on this machine, which also works."""
     private_addresses(host)
     make_token()
-    options = ["--head", f"--node-ip-address={host}", f"--port={port}", "--include-dashboard=false"]
-    started = _start(host, f"{host}:{port}", [*options, "--disable-usage-stats"], head=True)
-    _wait_for(started)
-    return started
+    certificates().make_authority()
+    options = ["--head", f"--port={port}", f"--ray-client-server-port={port + _CLIENT_PORT}"]
+    options += ["--include-dashboard=false", "--disable-usage-stats"]
+    return _start(host, f"{host}:{port}", [*options, *_addresses(host, port)], head=True)
 
 
 def join(address: str, *, own: str | None = None, drives_only: bool = False) -> Started:
     """Join the cluster at an address, to work or only as a driver; `own` is the address of this machine."""
     host, port = head_of(address)
     private_addresses(host)
-    require_reachable(host, port)
-    options = [f"--address={host}:{port}", *(["--num-cpus=0"] if drives_only else [])]
-    options += [f"--node-ip-address={own}"] if own else []
-    started = _start(host, f"{host}:{port}", options, head=False)
-    _require_alive(started, _JOIN_SECONDS)
-    return started
+    require_token()
+    require_answer(host, port)
+    own = own or _address_towards(host, port)
+    options = [f"--address={host}:{port}", *(["--num-cpus=0"] if drives_only else []), *_addresses(own, port)]
+    return _start(own, f"{host}:{port}", options, head=False)
 
 
 def stop() -> Started | None:
@@ -77,53 +90,88 @@ def stop() -> Started | None:
 
 
 def commands_for_others(address: str) -> list[str]:
-    """Return what to type on another machine, with local-rag and with Ray alone."""
-    token = shlex.quote(str(require_token()))
-    host = head_of(address)[0]
+    """Return what lets another machine join: a command that copies the secrets to it, and the one to type there."""
+    token, authority = require_token(), certificates().authority
+    folder = shlex.quote(str(token.parent))
+    secrets = f"{shlex.quote(str(token))} {shlex.quote(str(authority))}"
     return [
-        f"scp {token} OTHER:{token}",
+        f"ssh OTHER mkdir -p -m 700 {folder} && scp -rp {secrets} OTHER:{folder}/",
         f"local-rag cluster start --join {address}",
-        *(f"export {name}={shlex.quote(value)}" for name, value in ray_environment(host).items()),
-        f"ray start --address={address} --block",
     ]
 
 
-def _start(host: str, address: str, options: Sequence[str], *, head: bool) -> Started:
+def _addresses(own: str, port: int) -> list[str]:
+    """Return the options for all addresses of a machine, and for its own folder.
+
+    Ray would choose ports that no firewall could know, and on each machine the folder that is the head's.
+    """
+    first, last = _WORKER_PORTS
+    options = [f"--{name}={port + after}" for after, name in enumerate(_NEXT_PORTS, 1)]
+    options += [f"--min-worker-port={first}", f"--max-worker-port={last}", f"--temp-dir={state_folder() / 'ray'}"]
+    return [f"--node-ip-address={own}", *options]
+
+
+def _address_towards(host: str, port: int) -> str:
+    """Return the address of this machine that a host sees."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as unsent:
+            unsent.connect(address)
+            return str(unsent.getsockname()[0])
+    except OSError as error:
+        raise ClusterError(
+            f"There is no way to {host} ({error.strerror}); connect this machine to its network, or correct --join."
+        ) from None
+
+
+def _start(own: str, address: str, options: Sequence[str], *, head: bool) -> Started:
     if running := _started():
         raise ClusterError(f"Ray already runs here for {running.address}; stop it with `local-rag cluster stop`.")
-    environment = os.environ | ray_environment(host)
+    certificates().certify([own])
+    environment = os.environ | ray_environment(own)
     os.environ.update(environment)
+    if not head:
+        certificates().require_welcome(*head_of(address))
     import_ray()
     command = [sys.executable, "-P", "-c", _RAY, "start", *options, "--block"]
-    with _output().open("ab") as output:
-        process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-        )
-    started = Started(process.pid, address, head)
-    _record().write_text(json.dumps({"pid": started.pid, "address": address, "head": head}))
-    return started
+    for _ in range(_STARTS):
+        with _output().open("ab") as output:
+            begins = output.tell()
+            process = subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+        started = Started(process.pid, address, head)
+        _record().write_text(json.dumps({"pid": started.pid, "address": address, "head": head}))
+        printed = _wait_for(process, begins)
+        if _STARTED in printed:
+            return started
+        if _TOO_SLOW not in printed:
+            break
+    raise ClusterError(_reason(printed, address))
 
 
-def _wait_for(started: Started) -> None:
-    """Wait until the head takes work; raise ClusterError if it exits instead."""
+def _wait_for(process: subprocess.Popen[bytes], begins: int) -> str:
+    """Wait until Ray has started or exited; return what it has printed."""
     until = time.monotonic() + _START_SECONDS
-    while time.monotonic() < until:
-        _require_alive(started, 0.2)
-        with suppress(ClusterError), connected(started.address) as ray:
-            if nodes_of(ray):
-                return
-    raise ClusterError(f"Ray takes no work at {started.address}; see {_output()} and run `local-rag cluster stop`.")
-
-
-def _require_alive(started: Started, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        with suppress(ChildProcessError):
-            os.waitpid(started.pid, os.WNOHANG)
-        if not _is_alive(started.pid):
+    while True:
+        exited = process.poll() is not None
+        with _output().open(encoding="utf-8", errors="replace") as output:
+            output.seek(begins)
+            printed = output.read()
+        if exited:
             _record().unlink(missing_ok=True)
-            raise ClusterError(f"Ray did not start here; see the end of {_output()} and run `local-rag cluster check`.")
+        if exited or _STARTED in printed or time.monotonic() > until:
+            return printed
         time.sleep(0.1)
+
+
+def _reason(printed: str, address: str) -> str:
+    """Say why Ray has not started."""
+    if _REFUSED in printed:
+        return f"The cluster at {address} does not take the token in {token_file()}; copy it from the head once more."
+    if _TOO_SLOW in printed:
+        return f"Ray gives itself 30 seconds to start, and {_STARTS} times this machine was too busy; try again later."
+    return f"Ray did not start here; see the end of {_output()}, run `local-rag cluster stop` and try again."
 
 
 def _started() -> Started | None:
@@ -132,16 +180,6 @@ def _started() -> Started | None:
         started = Started(**json.loads(_record().read_text(encoding="utf-8")))
         return started if _is_ours(started.pid) else None
     return None
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _is_ours(pid: int) -> bool:
