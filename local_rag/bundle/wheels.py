@@ -212,7 +212,10 @@ def _fixed(folder: Path) -> dict[str, str]:
     (folder / "build-tools.txt").write_text("".join(lines))
     same = f"-ffile-prefix-map={folder}=."  # the path of the sources is in the text of assertions
     tools = str(folder / "build-tools.txt")
+    # A library for llama.cpp's own programs would take half of the time; its build file sets the switch itself.
+    (folder / "llama.cmake").write_text("set(LLAMA_BUILD_COMMON OFF)\n")
     return {
+        "SKBUILD_CMAKE_DEFINE": f"CMAKE_PROJECT_llama_cpp_INCLUDE={folder / 'llama.cmake'}",
         "CFLAGS": same,
         "CXXFLAGS": same,
         "SOURCE_DATE_EPOCH": _EPOCH_SECONDS,
