@@ -140,8 +140,8 @@ if [ "$compiles" ]; then
     compiler=$!
 fi
 pip install --quiet --no-deps --require-hashes --requirement "$build/others.txt"
-# torch has one build for each kind of processor, so it is pinned but has no single hash.
-[ "$mode" = slim ] || pip install --quiet --constraint constraints.txt torch
+# torch has one build for each kind of processor, so it is pinned but has no single hash. Few of its modules are ever used.
+[ "$mode" = slim ] || pip install --quiet --no-compile --constraint constraints.txt torch
 if [ "$compiler" ]; then
     wait "$compiler"
     compiler=

@@ -104,11 +104,15 @@ def optimize(model: InstalledModel, *, rates: Rates = _rates) -> Optimization:
 
 def damaged_gguf_copies(models_directory: Path) -> list[Path]:
     """Hash the copies and return those that no longer match their checksums."""
-    return [
-        copy
-        for copy in sorted((models_directory / ".optimized").glob("*.gguf"))
-        if not _checksum(copy).is_file() or _checksum(copy).read_text().partition(" ")[0] != file_sha256(copy)
-    ]
+    copies = sorted((models_directory / ".optimized").glob("*.gguf"))
+    return [copy for copy in copies if not _matches(copy)]
+
+
+def _matches(copy: Path) -> bool:
+    try:
+        return _checksum(copy).read_bytes().partition(b" ")[0] == file_sha256(copy).encode()
+    except OSError:
+        return False
 
 
 def _checksum(copy: Path) -> Path:

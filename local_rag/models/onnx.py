@@ -42,7 +42,7 @@ def find_copy(model: InstalledModel) -> Path | None:
     folder = copy_folder(model)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         found = json.loads((folder / COPY_FILE).read_bytes())
-        path = folder / str(found["file"])
+        path = folder / Path(found["file"]).name  # never a file elsewhere
         if found["file"] and path.stat().st_size == found["bytes"]:
             return path
     return None

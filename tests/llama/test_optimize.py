@@ -67,6 +67,11 @@ def test_a_faster_copy_is_kept_used_and_verified(tiny: InstalledModel) -> None:
     assert fastest_file(replace(tiny, identity="another model")) == tiny.path
     folder = copy.parent.parent
     assert damaged_gguf_copies(folder) == []
+    checksum = copy.with_suffix(".gguf.sha256")
+    for written in (b"", b"\xff\xfe\x00", b"0" * 64):
+        kept, _ = checksum.read_bytes(), checksum.write_bytes(written)
+        assert damaged_gguf_copies(folder) == [copy], "a checksum that cannot be read vouches for nothing"
+        checksum.write_bytes(kept)
     with copy.open("r+b") as handle:
         handle.seek(1000)
         handle.write(b"\xff\x00\xff")

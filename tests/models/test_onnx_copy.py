@@ -176,3 +176,18 @@ def test_the_int8_copy_of_minilm_is_similar_and_independent_of_other_texts(
 
 def test_the_models_of_the_starter_profile_have_copies() -> None:
     assert find_copy(resolve("all-minilm-l6-v2", "embed")) is not None, "made when they are pulled"
+
+
+@pytest.mark.parametrize("receipt", [b"", b"\xff\xfe", b"[]", b"{}", b'{"file": 3}', b'{"file": ["a"], "bytes": 1}'])
+def test_a_receipt_that_cannot_be_read_vouches_for_no_copy(receipt: bytes, models: Path) -> None:
+    model = embedder(models / "bert")
+    (copy_folder(model) / COPY_FILE).write_bytes(receipt)
+    assert find_copy(model) is None
+    assert damaged_onnx_copies(models) == [copy_folder(model)]
+
+
+def test_a_receipt_names_no_file_of_another_folder(models: Path, tmp_path: Path) -> None:
+    model, other = embedder(models / "bert"), tmp_path / "other.onnx"
+    other.write_bytes(b"of somebody else")
+    (copy_folder(model) / COPY_FILE).write_text(json.dumps({"file": str(other), "bytes": other.stat().st_size}))
+    assert find_copy(model) is None
