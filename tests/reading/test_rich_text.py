@@ -68,6 +68,29 @@ def test_word_repeats_the_properties_of_a_row_at_its_end() -> None:
     assert rtf(body).text == "| Country | Days |\n| --- | --- |\n| Norway | 25 |"
 
 
+def test_a_wider_cell_counts_in_all_columns_that_it_covers() -> None:
+    three, first_two = r"\trowd\cellx2000\cellx4010\cellx6000 ", r"\trowd\cellx4000\cellx6000 "
+    last_two = r"\trowd\cellx2005\cellx6000 "
+    table = (
+        row("Country", "Summer", "Winter", defined=three)
+        + row("Norway", "10", "15", defined=three)
+        + row("Sweden", "25", defined=last_two)
+        + row("All others", "30", defined=first_two)
+    )
+    assert rtf(table).text.splitlines()[2:] == [
+        "| Norway | 10 | 15 |",
+        "| Sweden | 25 | 25 |",
+        "| All others | All others | 30 |",
+    ]
+
+
+def test_a_row_whose_edges_are_none_of_the_columns_is_read_by_order() -> None:
+    other = r"\trowd\cellx900\cellx3000 "
+    assert rtf(row("Country", "Days") + row("Norway", "25", defined=other)).text.endswith("| Norway | 25 |")
+    nowhere = r"\trowd\cellx\cellx-999 "
+    assert rtf(row("Country", "Days") + row("Norway", "25", defined=nowhere)).text.endswith("| Norway | 25 |")
+
+
 def test_merged_cells_count_in_all_rows_and_columns_that_they_cover() -> None:
     down = (
         row("Country", "City")

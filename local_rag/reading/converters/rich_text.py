@@ -18,7 +18,7 @@ _BESIDE_THE_TEXT = re.compile(r"(?:\\\*)?\\(?:footnote|annotation|header[lrf]?|f
 _INFORMATION = r"\{\\%s ([^{}\\]{1,500})\}"
 _HEADING_STYLE = re.compile(r"\{\\s(\d{1,5})\b[^{};]{0,1000}?(?:heading|Heading|Überschrift|Titre|Título|Titolo) (\d);")
 # Marks are characters for private use. A row begins with the properties of its cells; those below and right of the
-# first one of a merged cell are empty.
+# first one of a merged cell are empty. Word gives no empty cells for those on the right: it only moves the right edge.
 _ROW_BEGINS, _CELL_ENDS, _ROW_ENDS, _MERGED_DOWN, _MERGED_ACROSS, _CELL_DEFINED = "\ue000\ue001\ue002\ue003\ue004\ue005"
 _MARKS = {
     "trowd": _ROW_BEGINS,
@@ -29,9 +29,13 @@ _MARKS = {
     "cellx": _CELL_DEFINED,
 }
 _FIRST_LEVEL = 0xE010  # the mark of a heading of level 0
+_EDGES = {str(digit): chr(0xE020 + digit) for digit in range(10)} | {"-": "\ue02a"}  # of the number after \\cellx
+_MOST_COLUMNS = 63  # of a table in Word
+_SAME_EDGE = 60  # twips (1/20 point); rows of one table differ by the width of their borders
 _MARKED = re.compile(r"\\\\|\\(trowd|cell|row|clvmrg|clmrg|cellx|outlinelevel|s)(-?\d{1,10})?(?![a-zA-Z\d]) ?")
 _HEADING = re.compile("[\ue010-\ue01f]")
-_ANY_MARK = re.compile("[\ue000-\ue01f]")
+_ANY_MARK = re.compile("[\ue000-\ue02f]")
+_PROPERTIES = re.compile("[\ue003-\ue005\ue020-\ue02a\\s]*")
 _DEEPEST = 9
 
 
@@ -70,7 +74,8 @@ def _with_marks(source: str) -> str:
             levels.get(number or "", 0) if word == "s" else int(number or _DEEPEST) + 1 if word == "outlinelevel" else 0
         )
         if word in _MARKS:
-            return f"{{\\uc1\\u{ord(_MARKS[word])}?}}"
+            edge = "".join(_EDGES[one] for one in number or "") if word == "cellx" else ""
+            return "".join(f"{{\\uc1\\u{ord(one)}?}}" for one in edge + _MARKS[word])
         return f"{{\\uc1\\u{_FIRST_LEVEL + level}?}}" if 0 < level <= _DEEPEST else found[0]
 
     return _MARKED.sub(mark, source)
@@ -114,8 +119,9 @@ def _add_table(sections: Sections, written: Sequence[str]) -> None:
     """Add a table; one of a single column is only layout."""
     rows: list[list[str]] = []
     spanned = set[int]()
+    columns = max((_edges(line) for line in written), key=len)
     for line in written:
-        cells, is_spanned = _cells(line, rows[-1] if rows else [])
+        cells, is_spanned = _cells(line, rows[-1] if rows else [], columns)
         if any(cells):
             spanned |= {len(rows)} if is_spanned else set()
             rows.append(cells)
@@ -131,18 +137,48 @@ def _add_table(sections: Sections, written: Sequence[str]) -> None:
     sections.add(text, tables=[Table(0, first or len(text), len(text), header.names)] if header.names else [])
 
 
-def _cells(row: str, above: Sequence[str]) -> tuple[list[str], bool]:
+def _properties(row: str) -> list[str]:
+    """Return the marks of each cell, which precede the texts of a row."""
+    begun = _PROPERTIES.match(row)
+    return (begun[0] if begun else "").split(_CELL_DEFINED)[:-1]
+
+
+def _edges(row: str) -> list[int]:
+    """Return where the cells of a row end, from left to right, or nothing if it does not say so."""
+    digits = {mark: digit for digit, mark in _EDGES.items()}
+    numbers = ["".join(digits.get(mark, "") for mark in one) for one in _properties(row)]
+    edges = [int(number) if re.fullmatch("-?[0-9]+", number) else 0 for number in numbers]
+    return edges if len(edges) <= _MOST_COLUMNS and edges == sorted(set(edges)) else []
+
+
+def _widths(edges: Sequence[int], columns: Sequence[int]) -> list[int]:
+    """Return how many columns each cell of a row covers, or nothing if its edges are not those of the columns."""
+    widths, column = [], 0
+    for edge in edges:
+        width = next((at for at, one in enumerate(columns[column:], 1) if abs(one - edge) <= _SAME_EDGE), 0)
+        if not width:
+            return []
+        widths.append(width)
+        column += width
+    return widths
+
+
+def _cells(row: str, above: Sequence[str], columns: Sequence[int]) -> tuple[list[str], bool]:
     """Return the cells of a row, merged ones in all their places, and whether one covers several columns."""
-    begun = re.match(f"[{_MERGED_DOWN}{_MERGED_ACROSS}{_CELL_DEFINED}\\s]*", row)
-    defined = (begun[0] if begun else "").split(_CELL_DEFINED)
-    cells = [" ".join(_ANY_MARK.sub("", cell).split()) for cell in row.split(_CELL_ENDS)]
-    cells = cells if cells[-1] else cells[:-1]
+    properties = _properties(row)
+    written = [" ".join(_ANY_MARK.sub("", cell).split()) for cell in row.split(_CELL_ENDS)]
+    written = written if written[-1] else written[:-1]
+    widths = _widths(_edges(row), columns)
+    cells: list[str] = []
     is_spanned = False
-    for column, (cell, properties) in enumerate(zip(cells, defined, strict=False)):
-        if cell:
-            continue
-        if _MERGED_DOWN in properties and column < len(above):
-            cells[column] = above[column]
-        elif _MERGED_ACROSS in properties and column:
-            cells[column], is_spanned = cells[column - 1], True
+    for number, cell in enumerate(written):
+        marks = properties[number] if number < len(properties) else ""
+        width = widths[number] if number < len(widths) else 1
+        said = cell
+        if not cell and _MERGED_DOWN in marks and len(cells) < len(above):
+            said = above[len(cells)]
+        elif not cell and _MERGED_ACROSS in marks and cells:
+            said, is_spanned = cells[-1], True
+        is_spanned |= bool(said) and width > 1
+        cells += [said] * width
     return cells, is_spanned
