@@ -4,10 +4,9 @@ A document is compared once, with the documents that the library holds then. Its
 file keeps it, and so does a changed file that still contains all of it.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from local_rag.indexing.distinction import (
     APART,
     TUNING,
     Distinction,
+    Terms,
     context_needs,
     distinguishing_terms,
     opening_of,
@@ -30,10 +30,36 @@ from local_rag.store.database import Store, StoredDocument
 _NAMED_DOCUMENTS = 3  # that a distinction names
 _SIMILAR_DOCUMENTS = 16  # to compare terms with, those with the most near chunks first
 _OTHER_DOCUMENTS = 48  # from the whole library, to find how rare a term is
-_REMEMBERED = 8192  # documents whose terms are kept in memory, as numbers: 1 kB of most documents, 80 kB at most
+_REMEMBERED = 1 << 27  # bytes of the terms of documents that are kept in memory, as numbers: 2 kB of most documents
 _TOGETHER = 64  # documents that are compared in one matrix product and one commit
 
 APART_PLAN = key_of("plan", APART)  # of contexts that are made without a model
+
+
+class _KnownTerms:
+    """The terms of a library's documents; their numbers are kept, those asked for last, up to a size."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept = OrderedDict[int, np.ndarray]()
+        self._bytes = 0
+
+    def of(self, document: StoredDocument) -> Terms:
+        """Find the terms of a document."""
+        found = terms_of(document.title, self._store.document_text(document.id))
+        if document.id not in self._kept:
+            self._kept[document.id] = found.numbers()
+            self._bytes += self._kept[document.id].nbytes
+            while self._bytes > _REMEMBERED:
+                self._bytes -= self._kept.popitem(last=False)[1].nbytes
+        return found
+
+    def numbers(self, document: StoredDocument) -> np.ndarray:
+        """Return the numbers of the terms of a document."""
+        if document.id not in self._kept:
+            self.of(document)
+        self._kept.move_to_end(document.id)
+        return self._kept[document.id]
 
 
 def compare(store: Store, embedder: str, documents: Sequence[StoredDocument]) -> Iterator[int]:
@@ -41,10 +67,7 @@ def compare(store: Store, embedder: str, documents: Sequence[StoredDocument]) ->
     chunks, everywhere = SimilarChunks(store, embedder), store.live_ids()
     spread = [store.document(one) for one in everywhere[:: len(everywhere) // _OTHER_DOCUMENTS + 1]]
 
-    @lru_cache(maxsize=_REMEMBERED)
-    def numbers(document: StoredDocument) -> np.ndarray:
-        return terms_of(document.title, store.document_text(document.id)).numbers()
-
+    terms = _KnownTerms(store)
     for start in range(0, len(documents), _TOGETHER):
         some = documents[start : start + _TOGETHER]
         with store.transaction():
@@ -55,7 +78,7 @@ def compare(store: Store, embedder: str, documents: Sequence[StoredDocument]) ->
                 if not distinction.holds_for(document.title, store.document_text(document.id)):
                     alike = [one for key in _most_similar(near) if (one := store.document(key))]
                     others = [one for one in spread if one and one.sha256 != document.sha256 and one not in alike]
-                    distinction = _distinction(store, document, alike, others, numbers)
+                    distinction = _distinction(store, document, alike, others, terms)
                 similarities = {
                     position: max((one.similarity for one in found), default=0.0) for position, found in near.items()
                 }
@@ -80,13 +103,13 @@ def _distinction(
     document: StoredDocument,
     alike: Sequence[StoredDocument],
     others: Sequence[StoredDocument],
-    numbers: Callable[[StoredDocument], np.ndarray],
+    terms: _KnownTerms,
 ) -> Distinction:
     """Return what sets a document apart from those that are alike."""
     if not alike:
         return Distinction()
-    own = terms_of(document.title, store.document_text(document.id))
-    found = distinguishing_terms(own, list(map(numbers, alike)), list(map(numbers, others)))
+    own = terms.of(document)
+    found = distinguishing_terms(own, list(map(terms.numbers, alike)), list(map(terms.numbers, others)))
     names = _names(alike, document.title)
     return Distinction(tuple(found), _opening(store, document) if found else "", alike=names)
 

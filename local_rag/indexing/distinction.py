@@ -96,7 +96,10 @@ class Terms:
     weights: Mapping[str, float]
 
     def numbers(self) -> np.ndarray:
-        """Return a number for each term, in their order: a small form in which thousands of documents are kept."""
+        """Return a number for each term, in their order, none twice in a document but by a rare chance.
+
+        In this small form the terms of thousands of documents are kept.
+        """
         return np.array([crc32(key.encode(errors="surrogatepass")) for key in self.written], np.uint32)
 
 
@@ -173,9 +176,8 @@ def distinguishing_terms(
 
 def _counted(own: Terms, numbers: np.ndarray, others: Sequence[np.ndarray]) -> dict[str, int]:
     """Return how many of the other documents contain each term of a document."""
-    counts = np.zeros(len(numbers), np.intp)
-    for other in others:
-        counts += np.isin(numbers, other)
+    together = np.sort(np.concatenate(others))  # one sort takes a quarter of the time of a search in each
+    counts = np.searchsorted(together, numbers, "right") - np.searchsorted(together, numbers)
     return dict(zip(own.written, counts.tolist(), strict=True))
 
 
