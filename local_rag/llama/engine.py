@@ -154,29 +154,37 @@ class SharedPrefixEngine(Stoppable):
         for cached in list(self._cached):
             self._drop(cached)
 
-    def stream(self, requests: Iterable[Request]) -> Generator[Token]:
+    def stream(self, requests: Iterable[Request], *, at_first: int = 0) -> Generator[Token]:
         """Yield every token as it is generated, and one last `Token` with None for each request.
 
+        If `at_first` requests begin together, each that ends lets two more begin; by default all that can begin do.
         Consume the generator or close it before using the engine again; other calls raise RuntimeError.
         """
         self._require_idle()
         waiting = iter(requests)
         request = next(waiting, None)
+        at_once = min(at_first or self.sequences, self.sequences)
         try:
             while request or self._running:
                 # Admit several at once: their suffixes cost about half as much in one batch as one by one.
-                if len(self._running) <= self.sequences - self.sequences // 4:
-                    while request and self._admit(request):
+                if len(self._running) <= at_once - at_once // 4:
+                    while request and len(self._running) < at_once and self._admit(request):
                         request = next(waiting, None)
                 for running in self._step():
-                    yield from self._sample(running)
+                    for token in self._sample(running):
+                        if token.token is None:
+                            at_once = min(at_once + 2, self.sequences)
+                        yield token
         finally:
             self._clear()
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[str, list[int], bool]]:
-        """Yield (key, tokens, ended by itself) for each request, in the order in which they end."""
+        """Yield (key, tokens, ended by itself) for each request, in the order in which they end.
+
+        Only two begin together: a slow machine that began many would finish none before its time is up.
+        """
         texts: dict[str, list[int]] = {}
-        for event in self.stream(requests):
+        for event in self.stream(requests, at_first=2):
             tokens = texts.setdefault(event.key, [])
             if event.token is not None:
                 tokens.append(event.token)

@@ -173,6 +173,22 @@ def test_an_engine_that_generates_refuses_other_requests(engine: SharedPrefixEng
     assert len([token for token in stream if token.token is None]) == len(requests(engine.model)), "goes on unharmed"
 
 
+def test_the_first_requests_end_before_many_others_begin(engine: SharedPrefixEngine) -> None:
+    """A machine that is too slow for all of them finishes some."""
+    taken = list[str]()
+
+    def noted() -> Iterator[Request]:
+        for request in [*requests(engine.model), *requests(engine.model, first_key=5)]:
+            taken.append(request.key)
+            yield request
+
+    ended = engine.complete(noted())
+    first, _, _ = next(ended)
+    assert first in {"0", "1"}
+    assert taken == ["0", "1", "2"], "two that run and one that waits"
+    assert len([key for key, _, _ in ended]) == 9
+
+
 def test_one_sequence_is_enough(tiny_llama: LlamaModel) -> None:
     engine = SharedPrefixEngine(tiny_llama, context_tokens=512, settings=EngineSettings(sequences=1, batch_tokens=32))
     other = requests(tiny_llama, "Short. ", first_key=10)
