@@ -22,14 +22,19 @@ from local_rag.records import Filters
 from local_rag.settings import resolve_settings
 from local_rag.store.lock import locked_store
 from tests.fakes import EMBEDS_QUICKLY, QUICK
-from tests.support.search_engine import StandIn
 
-pytest.importorskip("qdrant_edge", reason="the extra [dev] is not installed whole")
+pytest.importorskip("qdrant_edge", reason="the extra [cluster-test] is not installed")
+
+from tests.support.certificates import Authority
+from tests.support.search_engine import StandIn
 
 
 @pytest.fixture
-def engine() -> Iterator[StandIn]:
-    started = StandIn()
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """An engine over TLS, whose authority this system trusts."""
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca))
+    started = StandIn(authority)
     yield started
     started.remove()
 

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -243,6 +244,9 @@ def test_a_driver_that_is_killed_goes_on_where_it_was(two: Two, tmp_path: Path) 
 def test_a_wrong_token_is_refused_in_one_sentence(two: Two, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("0" * 64)
     (tmp_path / "token").chmod(0o600)
+    shutil.copytree(
+        Path(os.environ["LOCAL_RAG_CLUSTER_TOKEN_FILE"]).parent / "cluster-authority", tmp_path / "cluster-authority"
+    )
     done = subprocess.run(
         [sys.executable, "-c", DRIVE, str(tmp_path / "library"), two.address, str(Path(__file__).parent)],
         env=os.environ | {"LOCAL_RAG_CLUSTER_TOKEN_FILE": str(tmp_path / "token")},

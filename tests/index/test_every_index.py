@@ -1,4 +1,7 @@
-"""Every engine behind `Index` and `Indexes` passes these cases: files in a folder, and Qdrant over the stand-in."""
+"""Every engine behind `Index` and `Indexes` passes these cases: files in a folder, and Qdrant over the stand-in.
+
+Qdrant does so over http and over TLS with a site's own authority.
+"""
 
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -96,20 +99,30 @@ class Engine:
         return live
 
 
-@pytest.fixture(scope="module", params=["files", *ENGINES])
+@pytest.fixture(
+    scope="module", params=["files", *(f"{kind} over {how}" for kind in ENGINES for how in ("http", "TLS"))]
+)
 def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Engine]]:
     """Return what makes the indexes of a new library in an engine."""
-    kind = str(request.param)
+    kind, _, how = str(request.param).partition(" over ")
     names = iter(range(10**6))
     if kind == "files":
         yield lambda: Engine(partial(Generations, tmp_path_factory.mktemp("library")))
         return
     assert kind in STAND_INS, f"name a stand-in for the engine {kind}"
     pytest.importorskip(STAND_INS[kind], reason="the extra [cluster-test] is not installed")
+    from local_rag.cluster.engines.access import DIRECT, Access
+    from tests.support.certificates import Authority
     from tests.support.search_engine import StandIn
 
-    started = StandIn()
-    yield lambda: Engine(partial(ENGINES[kind], started.setting.replace("/handbook", f"/library{next(names)}")))
+    authority = Authority(tmp_path_factory.mktemp("authority")) if how == "TLS" else None
+    started, access = StandIn(authority), Access(ca=str(authority.ca)) if authority else DIRECT
+
+    def in_engine() -> Engine:
+        setting = started.setting.replace("/handbook", f"/library{next(names)}")
+        return Engine(partial(ENGINES[kind], setting, access=access))
+
+    yield in_engine
     started.remove()
 
 

@@ -11,9 +11,10 @@ from tests.conftest import Run
 from tests.fakes import QUICK
 from tests.mcp.talking import call, loaded, local_service
 from tests.support import served
-from tests.support.search_engine import StandIn
 
-pytest.importorskip("qdrant_edge", reason="the extra [dev] is not installed whole")
+pytest.importorskip("qdrant_edge", reason="the extra [cluster-test] is not installed")
+
+from tests.support.search_engine import StandIn
 
 ELSEWHERE = "whole documents are on the machine that indexed them"
 

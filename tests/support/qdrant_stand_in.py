@@ -1,4 +1,6 @@
-"""A server over Qdrant's own engine core, as much of it as the real client asks for: run `python -m ... FOLDER PORT`.
+"""A server over Qdrant's own engine core, as much of it as the real client asks for.
+
+Run `python -m tests.support.qdrant_stand_in FOLDER PORT [CERTIFICATE KEY]`; with a certificate it is reached over TLS.
 
 What matters is the engine's: scores, filters, what survives SIGKILL. Collections and aliases are folders and a file of
 ours. It does not stand for Raft, replicas, shards or consistency: those need a true server.
@@ -6,6 +8,7 @@ ours. It does not stand for Raft, replicas, shards or consistency: those need a 
 
 import json
 import shutil
+import ssl
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -198,12 +201,12 @@ def _plain_vectors(value: Any) -> Any:
     }
 
 
-def serve(folder: Path, port: int) -> None:
+def serve(folder: Path, port: int, *certificate: str) -> None:
     (folder / "collections").mkdir(parents=True, exist_ok=True)
     engine = Engine(folder)
 
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+        protocol_version, disable_nagle_algorithm = "HTTP/1.1", True  # else answers wait for acknowledgements
 
         def do(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
@@ -229,9 +232,13 @@ def serve(folder: Path, port: int) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     print(server.server_address[1], flush=True)
     server.serve_forever()
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]), int(sys.argv[2]))
+    serve(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
