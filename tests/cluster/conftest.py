@@ -43,7 +43,7 @@ class Two:
 
 @pytest.fixture(scope="session")
 def started() -> Iterator[Two]:
-    # Not imported: whether there is a token Ray looks up only then.
+    # Not imported: whether there are a token and certificates Ray looks up only then.
     if importlib.util.find_spec("ray") is None:
         pytest.skip("the extra [cluster] is not installed")
     # Its path must be short: Ray has sockets in it.
