@@ -1,0 +1,227 @@
+"""Let many people ask, search, upload and send files of questions at once, and count answers that are not theirs.
+
+    python -m scripts.benchmarks people --people 20 --minutes 10 --json docs/measurements/people.json
+
+Each person may see one folder, whose documents hold a number that stands nowhere else, and all ask the same question
+after this number, so that an answer of anybody else shows. Meanwhile the server indexes again and again. An answer is
+wrong if it is given or quoted without the person's own number; a search is wrong if it does not find that number. The
+answer of the wrong person is any reply, of any route, that holds the number of somebody else. The exit code is 1 if
+there is one of either. The library is made in a temporary folder.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from local_rag.store.people import add_person
+from scripts.benchmarks.serve_load import MAIN
+
+CHECKOUT = Path(__file__).parents[2]
+QUESTION = "What is the number of the parcel in the locker?"
+_HOST = "the-token-of-who-serves-the-library"
+_BOUNDARY = "a-boundary-that-is-in-no-document"
+_MOST_PER_SECOND = 2.0  # of one person
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """A person with the token and the number that nobody else may see."""
+
+    name: str
+    token: str
+    number: str
+
+
+class Crowd:
+    """People who use a server until `over`; what they got is counted."""
+
+    def __init__(self, address: str, people: list[Who], changing: Path) -> None:
+        self._address, self._people, self._changing = address, people, changing
+        self._numbers = re.compile("|".join(one.number for one in people))
+        self.over, self.lock = threading.Event(), threading.Lock()
+        self.requests, self.outcomes = Counter[str](), Counter[str]()
+        self.wrong_answers, self.wrong_people = list[str](), list[str]()
+        jobs = [self._index, *(lambda one=one, turn=turn: self._live(one, turn) for turn, one in enumerate(people))]
+        self._threads = [threading.Thread(target=job) for job in jobs]
+
+    def run(self, seconds: float) -> None:
+        """Let them work for a while, and wait until each has got what it asked for last."""
+        for thread in self._threads:
+            thread.start()
+        self.over.wait(seconds)
+        self.over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _live(self, who: Who, turn: int) -> None:
+        actions = (self._search, self._ask, self._look, self._search, self._upload, self._send_questions)
+        while not self.over.wait(1 / _MOST_PER_SECOND):
+            actions[turn % len(actions)](who, turn)
+            turn += 1
+
+    def _ask(self, who: Who, turn: int) -> None:
+        status, text = self._send(who, "ask", urlencode({"question": QUESTION}).encode())
+        if status != 200:  # noqa: PLR2004
+            return
+        answer = json.loads(text)
+        said = answer["answer"] + " ".join(one["text"] for one in answer["quotes"])
+        with self.lock:
+            self.outcomes[answer["outcome"]] += 1
+            if answer["outcome"] != "refused" and who.number not in said:
+                self.wrong_answers.append(f"{who.name}: {said[:300]}")
+
+    def _search(self, who: Who, turn: int) -> None:
+        """Search for the own number, and for that of somebody else, which finds nothing of it."""
+        other = self._people[(turn + 1) % len(self._people)]
+        for wanted in (who.number, other.number):
+            query = urlencode({"q": f"parcel {wanted}", "format": "json"})
+            status, text = self._send(who, f"search?{query}", typed=wanted)
+            if status == 200 and wanted == who.number and wanted not in json.dumps(json.loads(text)["passages"]):  # noqa: PLR2004
+                with self.lock:
+                    self.wrong_answers.append(f"{who.name}: the search for {wanted} did not find it")
+
+    def _look(self, who: Who, turn: int) -> None:
+        pages = ("library", "history", "questions", "inspect?" + urlencode({"q": "the parcel in the locker"}))
+        self._send(who, pages[turn % len(pages)])
+
+    def _upload(self, who: Who, turn: int) -> None:
+        note = f"# Note {turn}\n\nThe number of the parcel in the locker is {who.number}, as was seen on day {turn}.\n"
+        self._send_file(who, "library/add", "files", f"note-{turn % 50}.md", note)
+
+    def _send_questions(self, who: Who, turn: int) -> None:
+        """Send a file of questions, look at an earlier one, and forget what is answered."""
+        _, text = self._send(who, "questions?format=json")
+        lists = json.loads(text) if text.startswith("[") else []
+        for one in lists:
+            if not one["running"]:
+                self._send(who, f"questions/{one['id']}/answers.jsonl")
+                self._send(who, f"questions/{one['id']}/forget", b"")
+        if not lists:
+            self._send_file(who, "questions", "file", "questions.txt", f"{QUESTION}\nWhere is the parcel?\n")
+
+    def _send_file(self, who: Who, target: str, field: str, name: str, content: str) -> None:
+        head = f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="{field}"; filename="{name}"\r\n\r\n'
+        body = f"{head}{content}\r\n--{_BOUNDARY}--\r\n".encode()
+        self._send(who, target, body, kind=f"multipart/form-data; boundary={_BOUNDARY}")
+
+    def _send(
+        self,
+        who: Who,
+        target: str,
+        body: bytes | None = None,
+        *,
+        kind: str = "application/x-www-form-urlencoded",
+        typed: str = "",
+    ) -> tuple[int, str]:
+        """Send a request, count it, and look in the reply for the numbers of others, except for what was typed."""
+        headers = {"Authorization": f"Bearer {who.token}", "Accept": "application/json", "Content-Type": kind}
+        request = urllib.request.Request(f"{self._address}{target}", body, headers)  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=300) as reply:  # noqa: S310
+                status, text = int(reply.status), reply.read().decode(errors="replace")
+        except urllib.error.HTTPError as error:
+            status, text = error.code, error.read().decode(errors="replace")
+        except OSError:
+            status, text = 0, ""
+        shown = text.replace(f"parcel {typed}", "") if typed else text
+        others = {found for found in self._numbers.findall(shown) if found != who.number}
+        with self.lock:
+            self.requests[f"{target.partition('?')[0].partition('/')[0]} {status}"] += 1
+            if others and who.number:
+                self.wrong_people.append(f"{who.name}: {target[:100]} held {', '.join(sorted(others))}")
+        return status, text
+
+    def _index(self) -> None:
+        """Change a document that all of the library's owner may see, and index again, as long as people work."""
+        host, turn = Who("the host", _HOST, ""), 0
+        while not self.over.wait(1):
+            turn += 1
+            self._changing.write_text(f"# Change {turn}\n\nThis is new.\n", encoding="utf-8")
+            self._send(host, "library/index", b"")
+
+
+def measure(count: int, minutes: float, profile: str) -> dict[str, Any]:
+    """Make a library with a folder for each person, serve it, and let the people use it."""
+    with tempfile.TemporaryDirectory() as made:
+        documents, library, runtime = Path(made) / "documents", Path(made) / "library", Path(made) / "run"
+        runtime.mkdir(mode=0o700)
+        numbers = [str(100_003 + 7_919 * turn) for turn in range(count)]
+        for turn, number in enumerate(numbers):
+            folder = documents / f"person-{turn:02}"
+            folder.mkdir(parents=True)
+            (folder / "locker.md").write_text(f"# Locker\n\nThe number of the parcel in the locker is {number}.\n")
+            (folder / "duties.md").write_text("# Duties\n\nThe keys are handed out at seven every morning.\n")
+        environment = os.environ | {
+            "PYTHONPATH": str(CHECKOUT),
+            "XDG_RUNTIME_DIR": str(runtime),
+            "LOCAL_RAG_TOKEN": _HOST,
+        }
+        run = [sys.executable, "-P", "-c", MAIN]
+        index = [*run, "index", str(documents), "--library", str(library), "--profile", profile]
+        subprocess.run([*index, "--context", "headings"], check=True, capture_output=True, env=environment)
+        people = [
+            Who(name, add_person(library, name, "editor", within=[f"{name}/**"]), number)
+            for name, number in ((f"person-{turn:02}", number) for turn, number in enumerate(numbers))
+        ]
+        command = [*run, "serve", "--port", "0", "--library", str(library)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
+            try:
+                assert server.stdout is not None
+                address = server.stdout.readline().split()[-1]
+                while not _is_loaded(address):
+                    time.sleep(0.2)
+                crowd = Crowd(address, people, documents / "changing.md")
+                crowd.run(60 * minutes)
+            finally:
+                server.terminate()
+    return {
+        "people": count,
+        "minutes": minutes,
+        "profile": profile,
+        "requests": dict(sorted(crowd.requests.items())),
+        "outcomes": dict(crowd.outcomes),
+        "wrong_answers": len(crowd.wrong_answers),
+        "answers_of_the_wrong_person": len(crowd.wrong_people),
+        "examples": [*crowd.wrong_answers[:5], *crowd.wrong_people[:5]],
+        "cores": os.cpu_count(),
+    }
+
+
+def _is_loaded(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}healthz", timeout=10) as answer:  # noqa: S310
+            return bool(json.load(answer)["loaded"])
+    except OSError:
+        return False
+
+
+def main() -> None:
+    """Measure, and write the report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--people", type=int, default=20)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--profile", default="tiny")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    report = measure(arguments.people, arguments.minutes, arguments.profile)
+    print(json.dumps(report, indent=1))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    sys.exit(1 if report["wrong_answers"] or report["answers_of_the_wrong_person"] else 0)
+
+
+if __name__ == "__main__":
+    main()
