@@ -3,16 +3,18 @@
     python -m scripts.benchmarks people --people 20 --minutes 10 --json docs/measurements/people.json
 
 Each person may see one folder, whose documents hold a number that stands nowhere else, and all ask the same question
-after this number, so that an answer of anybody else shows. Meanwhile the server indexes again and again. An answer is
-wrong if it is given or quoted without the person's own number; a search is wrong if it does not find that number. The
-answer of the wrong person is any reply, of any route, that holds the number of somebody else. The exit code is 1 if
-there is one of either. The library is made in a temporary folder.
+about this number, so that an answer of anybody else shows. They use the page, `/v1` and `/mcp`, open documents by
+number, also those of others, and download files. Meanwhile the server indexes again and again. An answer is wrong if
+it is given or quoted without the person's own number; a search is wrong if it does not find that number. The answer of
+the wrong person is any reply, of any route, that holds the number of somebody else. The exit code is 1 if there is one
+of either. The library is made in a temporary folder.
 """
 
 import argparse
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,7 +22,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ QUESTION = "What is the number of the parcel in the locker?"
 _HOST = "the-token-of-who-serves-the-library"
 _BOUNDARY = "a-boundary-that-is-in-no-document"
 _MOST_PER_SECOND = 2.0  # of one person
+_MOST_OPENED = 60  # the highest number of a document that is opened; the library has more with the files added
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +53,11 @@ class Crowd:
 
     def __init__(self, address: str, people: list[Who], changing: Path) -> None:
         self._address, self._people, self._changing = address, people, changing
-        self._numbers = re.compile("|".join(one.number for one in people))
+        # Not a part of a longer number, such as a score.
+        self._numbers = re.compile(rf"(?<![\w.])(?:{'|'.join(one.number for one in people)})(?!\w)")
         self.over, self.lock = threading.Event(), threading.Lock()
         self.requests, self.outcomes = Counter[str](), Counter[str]()
+        self.seconds = defaultdict[str, list[float]](list)
         self.wrong_answers, self.wrong_people = list[str](), list[str]()
         jobs = [self._index, *(lambda one=one, turn=turn: self._live(one, turn) for turn, one in enumerate(people))]
         self._threads = [threading.Thread(target=job) for job in jobs]
@@ -67,7 +72,10 @@ class Crowd:
             thread.join()
 
     def _live(self, who: Who, turn: int) -> None:
-        actions = (self._search, self._ask, self._look, self._search, self._upload, self._send_questions)
+        actions = (
+            *(self._search, self._ask, self._look, self._open, self._search, self._complete),
+            *(self._upload, self._call, self._open, self._send_questions),
+        )
         while not self.over.wait(1 / _MOST_PER_SECOND):
             actions[turn % len(actions)](who, turn)
             turn += 1
@@ -95,7 +103,29 @@ class Crowd:
 
     def _look(self, who: Who, turn: int) -> None:
         pages = ("library", "history", "questions", "inspect?" + urlencode({"q": "the parcel in the locker"}))
+        pages += ("find?" + urlencode({"q": "Which documents mention the parcel?"}), "library/progress", "library/task")
         self._send(who, pages[turn % len(pages)])
+
+    def _open(self, who: Who, turn: int) -> None:
+        """Open a document by its number, whoever may see it, and download its file."""
+        self._send(who, f"document/{turn * 7 % _MOST_OPENED + 1}{'/file' if turn % 2 else ''}")
+
+    def _complete(self, who: Who, turn: int) -> None:
+        messages = [{"role": "user", "content": QUESTION}]
+        body = {"messages": messages, "stream": bool(turn % 2)}
+        self._send(who, "v1/chat/completions", json.dumps(body).encode(), kind="application/json")
+
+    def _call(self, who: Who, turn: int) -> None:
+        """Call a tool of the interface for assistants."""
+        number = turn % _MOST_OPENED + 1
+        name, arguments = (
+            ("search", {"query": "the parcel in the locker"}),
+            ("list_documents", {}),
+            ("fetch", {"id": f"passage-{number}"}),
+            ("find", {"question": "Which documents mention the parcel?"}),
+        )[turn // 10 % 4]
+        order = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+        self._send(who, "mcp", json.dumps(order).encode(), kind="application/json")
 
     def _upload(self, who: Who, turn: int) -> None:
         note = f"# Note {turn}\n\nThe number of the parcel in the locker is {who.number}, as was seen on day {turn}.\n"
@@ -127,8 +157,10 @@ class Crowd:
         typed: str = "",
     ) -> tuple[int, str]:
         """Send a request, count it, and look in the reply for the numbers of others, except for what was typed."""
-        headers = {"Authorization": f"Bearer {who.token}", "Accept": "application/json", "Content-Type": kind}
+        accept = "application/json, text/event-stream" if target == "mcp" else "application/json"
+        headers = {"Authorization": f"Bearer {who.token}", "Accept": accept, "Content-Type": kind}
         request = urllib.request.Request(f"{self._address}{target}", body, headers)  # noqa: S310
+        began = time.monotonic()
         try:
             with urllib.request.urlopen(request, timeout=300) as reply:  # noqa: S310
                 status, text = int(reply.status), reply.read().decode(errors="replace")
@@ -139,13 +171,16 @@ class Crowd:
         shown = text.replace(f"parcel {typed}", "") if typed else text
         others = {found for found in self._numbers.findall(shown) if found != who.number}
         with self.lock:
-            self.requests[f"{target.partition('?')[0].partition('/')[0]} {status}"] += 1
+            route = "/".join(part for part in target.partition("?")[0].split("/") if not part.isdigit())
+            route = "questions of a file" if route.startswith("questions/") else route
+            self.requests[f"{route} {status}"] += 1
+            self.seconds[route].append(time.monotonic() - began)
             if others and who.number:
                 self.wrong_people.append(f"{who.name}: {target[:100]} held {', '.join(sorted(others))}")
         return status, text
 
     def _index(self) -> None:
-        """Change a document that all of the library's owner may see, and index again, as long as people work."""
+        """Change a document that only who serves the library sees, and index again, as long as people work."""
         host, turn = Who("the host", _HOST, ""), 0
         while not self.over.wait(1):
             turn += 1
@@ -176,7 +211,7 @@ def measure(count: int, minutes: float, profile: str) -> dict[str, Any]:
             Who(name, add_person(library, name, "editor", within=[f"{name}/**"]), number)
             for name, number in ((f"person-{turn:02}", number) for turn, number in enumerate(numbers))
         ]
-        command = [*run, "serve", "--port", "0", "--library", str(library)]
+        command = [*run, "serve", "--port", "0", "--openai", "--library", str(library)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
             try:
                 assert server.stdout is not None
@@ -193,6 +228,10 @@ def measure(count: int, minutes: float, profile: str) -> dict[str, Any]:
         "profile": profile,
         "requests": dict(sorted(crowd.requests.items())),
         "outcomes": dict(crowd.outcomes),
+        "seconds": {
+            route: {"median": round(statistics.median(took), 2), "slowest": round(max(took), 2)}
+            for route, took in sorted(crowd.seconds.items())
+        },
         "wrong_answers": len(crowd.wrong_answers),
         "answers_of_the_wrong_person": len(crowd.wrong_people),
         "examples": [*crowd.wrong_answers[:5], *crowd.wrong_people[:5]],
