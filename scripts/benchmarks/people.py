@@ -13,6 +13,7 @@ of either. The library is made in a temporary folder.
 import argparse
 import json
 import os
+import random
 import re
 import statistics
 import subprocess
@@ -58,6 +59,7 @@ class Crowd:
         self.over, self.lock = threading.Event(), threading.Lock()
         self.requests, self.outcomes = Counter[str](), Counter[str]()
         self.seconds = defaultdict[str, list[float]](list)
+        self._documents, self._chance = defaultdict[str, list[int]](list), random.Random(0)  # noqa: S311
         self.wrong_answers, self.wrong_people = list[str](), list[str]()
         jobs = [self._index, *(lambda one=one, turn=turn: self._live(one, turn) for turn, one in enumerate(people))]
         self._threads = [threading.Thread(target=job) for job in jobs]
@@ -102,13 +104,18 @@ class Crowd:
                     self.wrong_answers.append(f"{who.name}: the search for {wanted} did not find it")
 
     def _look(self, who: Who, turn: int) -> None:
+        """Look at a page, and learn from the list of documents which may be opened."""
+        _, text = self._send(who, "library?format=json")
+        if text.startswith("{"):
+            self._documents[who.name] = [one["id"] for one in json.loads(text)["documents"]]
         pages = ("library", "history", "questions", "inspect?" + urlencode({"q": "the parcel in the locker"}))
         pages += ("find?" + urlencode({"q": "Which documents mention the parcel?"}), "library/progress", "library/task")
-        self._send(who, pages[turn % len(pages)])
+        self._send(who, pages[self._chance.randrange(len(pages))])
 
     def _open(self, who: Who, turn: int) -> None:
-        """Open a document by its number, whoever may see it, and download its file."""
-        self._send(who, f"document/{turn * 7 % _MOST_OPENED + 1}{'/file' if turn % 2 else ''}")
+        """Open one of the own documents and any other by its number, or download their files."""
+        for number in [self._chance.choice(self._documents[who.name] or [1]), self._chance.randint(1, _MOST_OPENED)]:
+            self._send(who, f"document/{number}{'/file' if turn % 2 else ''}")
 
     def _complete(self, who: Who, turn: int) -> None:
         messages = [{"role": "user", "content": QUESTION}]
