@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from markupsafe import Markup
 
@@ -16,7 +15,7 @@ from local_rag.retrieval.marking import marks
 from local_rag.serving.visible import VisibleLibrary
 from local_rag.web.document import address_of
 from local_rag.web.markup import show_answer
-from local_rag.web.rendering import show_passage
+from local_rag.web.rendering import show_passage, show_quote
 
 # What a page says of a document whose file is in this state.
 STATES: dict[SeenState, str] = {
@@ -55,7 +54,7 @@ class Card:
 class QuoteView:
     """A quotation with the number of its source, the place of that and the id of its card."""
 
-    text: str
+    text: Markup
     number: int
     place: str
     anchor: str
@@ -102,7 +101,7 @@ class ListView:
     notes: tuple[str, ...]
 
 
-def view_list(found: Found, documents: Mapping[str, int] = MappingProxyType({})) -> ListView:
+def view_list(found: Found, documents: Mapping[str, int]) -> ListView:
     """Return a list as it is shown; `documents` are the ids of those that can be opened, by path."""
     rows = (
         RowView(
@@ -118,15 +117,21 @@ def view_list(found: Found, documents: Mapping[str, int] = MappingProxyType({}))
 
 
 def view_answer(
-    answer: Answer, *, again: bool = False, anchor: str = "source", found: int = 0, notice: str = ""
+    answer: Answer,
+    *,
+    again: bool = False,
+    anchor: str = "source",
+    found: int = 0,
+    notice: str = "",
+    library: VisibleLibrary | None = None,
 ) -> AnswerView:
     """Gather what the page shows of an answer; new fields of `Answer` reach the page only here.
 
-    Citations lead to the cards whose ids begin with `anchor`.
+    Citations lead to the cards whose ids begin with `anchor`, and what is listed leads to documents of the `library`.
     """
     last = max((len(answer.read), *(one.number for one in answer.citations)))
     sources = range(1, last + 1) if answer.answered and not answer.found else ()
-    places = {one.number: one_line(display_path(one.passage.location)) for one in answer.citations}
+    cited = {one.number: one.passage for one in answer.citations}
     return AnswerView(
         # Text of documents is shown as it is, not as Markdown.
         text=show_answer(answer.text, sources, anchor=anchor, notes=_notes(answer))
@@ -138,7 +143,12 @@ def view_answer(
         read=len(answer.read),
         found=max(len(answer.passages), len(answer.read), found),
         quotes=tuple(
-            QuoteView(one.text, one.citation, places.get(one.citation, ""), f"{anchor}-{one.citation}")
+            QuoteView(
+                show_quote(cited[one.citation], one.text, one.start),
+                one.citation,
+                one_line(display_path(cited[one.citation].location)),
+                f"{anchor}-{one.citation}",
+            )
             for one in answer.quotes
         ),
         sure=confidence(answer),
@@ -146,7 +156,7 @@ def view_answer(
         about=one_line(answer.citations[0].passage.title) if answer.citations else "",
         look_alikes=tuple(one_line(f"{one.title}, {display_path(one.location)}") for one in answer.look_alikes),
         notice=notice,
-        listed=view_list(answer.found) if answer.found else None,
+        listed=view_list(answer.found, library.contents().documents if library else {}) if answer.found else None,
         versions=answer.versions,
         chunk=answer.citations[0].passage.chunk_id if answer.citations else None,
     )

@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Literal
@@ -47,6 +48,7 @@ _RECORD = re.compile(r"(?:Row \d{1,9}|Columns):(?= )")
 _FIELD = re.compile(r"(?:(?<=; )|(?<=\A))[^:;\n]{1,200}:(?= )")
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)([^\n`]*)$", re.MULTILINE)
 _TABLE_RULE = re.compile(r"[ |:-]*-[ |:-]*")
+_TABLE_HEADER = re.compile(r"^(\|.*)\n[ |:-]*-[ |:-]*\n(?:\|.*\n)*\Z", re.MULTILINE)
 _CELL_END = re.compile(r"(?<!\\)\|")
 _ELEMENTS = {  # a wide table scrolls, also by keyboard
     "table_open": '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>',
@@ -96,6 +98,12 @@ def show_passage(passage: Passage, marks: Sequence[Mark]) -> Markup:
     kind = kind_of(passage.path)
     before = header_above(passage.text, passage.table_header) if kind in {"markdown", "text"} else ""
     return render(passage.text, kind, marks, before=before, headings=passage.headings)
+
+
+def show_quote(passage: Passage, text: str, start: int) -> Markup:
+    """Return what is quoted of a passage, from an offset on, as HTML; rows of a table have the header above them."""
+    header = _TABLE_HEADER.search(passage.text[:start])
+    return show_passage(replace(passage, text=text, table_header=header[1] if header else passage.table_header), ())
 
 
 def render(

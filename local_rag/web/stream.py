@@ -85,7 +85,7 @@ def _passages(request: Request, asked: AskRequest, found: Sequence[Passage]) -> 
 def _done(request: Request, asked: AskRequest, found: ServedAnswer) -> dict[str, object]:
     site, library = site_of(request), library_of(request)
     shown = cards(library, asked.question, found.answer.passages, answer=found.answer)
-    view = view_answer(found.answer, again=found.again, notice=found.notice)
+    view = view_answer(found.answer, again=found.again, notice=found.notice, library=library)
     filters = as_fields(asked.options.filters)
     said: dict[str, Any] = {"question": asked.question, "filters": filters, "conversation": found.conversation}
     said["may_record"] = may_record(request)

@@ -267,6 +267,18 @@ def test_no_vectors_are_kept_where_the_setting_says_so(folder: Path) -> None:
     assert not (folder / HISTORY_FILE).exists()
 
 
+def test_a_list_is_exported_and_kept_with_its_conversation(talking: TestClient) -> None:
+    asked = {"question": "Which documents mention the harbour?"}
+    streamed = talking.post("/ask", data=asked, headers={"accept": "text/event-stream"}).text
+    conversation = talking.get("/history?format=json").json()["conversations"][0]["id"]
+    link = re.compile(r'href=\\?"/document/\d+\?chunk=\d+#passage')
+    assert link.search(streamed)
+    assert "boat.txt" in talking.get(f"/?conversation={conversation}").text
+    exported = talking.get(f"/history/{conversation}.html")
+    assert (exported.status_code, bool(link.search(exported.text)), "csv" in exported.text) == (200, False, False)
+    assert "boat.txt" in exported.text
+
+
 def test_conversations_are_searched_renamed_and_exported_as_markdown(talking: TestClient) -> None:
     boat, other = ask(talking, QUESTION)["conversation"], ask(talking, "Who is carried there?")["conversation"]
 

@@ -129,7 +129,10 @@ def test_a_refusal_shows_what_came_closest_and_can_be_overruled(folder: Path) ->
         assert "Answered anyway" in opened.post("/ask", data={"question": QUESTION, "anyway": "1"}).text
 
 
-QUOTED = re.compile(r'<blockquote class="quote"><p>(.*?)</p><a href="#(.*?)">\[(\d)\]</a> (.*?)</blockquote>')
+QUOTED = re.compile(
+    r'<blockquote class="quote"><div class="rendered">(?:<p.*?>)?(.*?)(?:</p>)?\n?</div>'
+    r'<a href="#(.*?)">\[(\d)\]</a> (.*?)</blockquote>'
+)
 
 
 def test_a_doubtful_answer_is_not_given_but_quoted_and_can_be_overruled(folder: Path) -> None:
@@ -145,6 +148,16 @@ def test_a_doubtful_answer_is_not_given_but_quoted_and_can_be_overruled(folder: 
         answer = opened.post("/ask", json={"question": QUESTION}, headers={"accept": "application/json"}).json()
         assert answer["outcome"] == "quoted"
         assert [quote["text"] for quote in answer["quotes"]] == [quote[0] for quote in QUOTED.findall(page)]
+
+
+def test_a_row_of_a_table_is_quoted_as_one_below_its_header(documents: Path, tmp_path: Path) -> None:
+    (documents / "fees.md").write_text("# Fees\n\n| Boat | Fee |\n| --- | --- |\n| Skiff | 40 crowns |\n")
+    index(documents, tmp_path / "fees")
+    with client(tmp_path / "fees", parts(holds=lambda _prompt: False)) as opened:
+        page = opened.post("/ask", data={"question": "What is the fee of a skiff in crowns?"}).text
+    quoted = next(one for one in re.findall("<blockquote(.*?)</blockquote>", page, re.DOTALL) if "Skiff" in one)
+    assert re.findall(r"<t[hd]>(.*?)</t[hd]>", quoted) == ["Boat", "Fee", "Skiff", "40 crowns"]
+    assert "| Skiff" not in html.unescape(page)
 
 
 def test_exactly_what_the_answer_stands_on_is_marked(folder: Path) -> None:
@@ -177,7 +190,7 @@ def test_generated_contexts_stand_apart_from_the_document(documents: Path) -> No
 
 def test_a_document_shows_its_lines_headings_and_the_passage(client: TestClient, documents: Path) -> None:
     link = re.search(
-        r'href="(/document/\d+\?chunk=\d+)[^"]*#passage">[^<]*leave.md', client.get("/search?q=doctor").text
+        r'href="(/document/\d+\?chunk=\d+)[^"]*#passage">(?:[^<]|<wbr>)*leave.md', client.get("/search?q=doctor").text
     )
     assert link is not None
     page = client.get(link[1]).text
@@ -198,7 +211,7 @@ def test_a_document_shows_its_lines_headings_and_the_passage(client: TestClient,
 
 def test_a_link_to_words_finds_them_again_after_the_document_has_changed(client: TestClient, documents: Path) -> None:
     found = client.get("/search?q=boat+harbour+seven").text
-    link = html.unescape(re.findall(r'href="(/document/[^"]*)#passage">[^<]*boat.txt', found)[0])
+    link = html.unescape(re.findall(r'href="(/document/[^"]*)#passage">(?:[^<]|<wbr>)*boat.txt', found)[0])
     page = client.get(link).text
     assert re.findall(r'<mark class="passage best" id="passage"[^>]*>(.*?)</mark>', page) == [
         "The boat leaves the harbour at seven."
@@ -357,6 +370,10 @@ def test_the_inspector_has_every_stage_and_says_why_something_is_missing(client:
         of_boat = [one["ranks"][name]["rank"] for one in found["passages"] if one["path"].endswith("boat.txt")]
         assert [missing["ranks"][name]] == of_boat
     assert "lost in reranking" in page
+    begins = re.findall(r"<summary>(.*?)</summary>", page.partition("<tbody>")[2])
+    assert any(one.startswith("Leave") for one in begins)
+    assert not [one for one in begins if "#" in html.unescape(one)]
+    assert re.search('<div class="passage rendered"><h[2-6]>.*Leave', page)
     assert "None." in client.get("/inspect?q=parental+leave&show=lost").text
     assert "No document of the library" in client.get("/inspect?q=boat&path=nowhere").text
 
@@ -478,7 +495,7 @@ def test_only_the_turns_that_are_not_shown_yet_are_sent(client: TestClient) -> N
 
 def test_a_part_of_the_documents_is_asked_and_the_form_keeps_saying_which(client: TestClient) -> None:
     found = client.get("/search", params={"q": "leave", "in": "norway/**"})
-    assert "norway/leave.md" in found.text
+    assert "norway/<wbr>leave.md" in found.text
     assert "ireland.md" not in found.text
     assert 'name="in" value="norway/**"' in found.text
     asked = client.post("/ask", data={"question": QUESTION, "type": "md, pdf", "since": "1990-01-01"})
@@ -548,9 +565,9 @@ def test_a_list_of_documents_is_a_table_that_sorts_without_a_script(client: Test
     assert_tame(page)
     assert "2 documents that contain the word &#34;parents&#34;" in page
     assert 'href="/find?q=Which+documents+mention+parents%3F&amp;type=md&amp;sort=place"' in page
-    rows = re.findall(r'<a href="/document/\d+\?chunk=\d+#passage">([^<]+)</a>', page)
+    rows = re.findall(r'<a href="/document/\d+\?chunk=\d+#passage">((?:[^<]|<wbr>)+)</a>', page)
     down = client.get("/find", params={"q": asked, "sort": "place", "down": "1"}).text
-    assert re.findall(r'<a href="/document/\d+\?chunk=\d+#passage">([^<]+)</a>', down) == rows[::-1]
+    assert re.findall(r'<a href="/document/\d+\?chunk=\d+#passage">((?:[^<]|<wbr>)+)</a>', down) == rows[::-1]
     assert len(rows) == 2
     table = client.get("/find", params={"q": asked, "format": "csv"})
     assert table.headers["content-type"].startswith("text/csv")

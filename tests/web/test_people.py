@@ -102,6 +102,15 @@ def without_the_question(text: str) -> str:
     return text
 
 
+def answers_of_a_file(opened: TestClient, who: Any) -> dict[str, str]:
+    """Have the questions of a file answered; return its page and the files of answers."""
+    sent = opened.post("/questions", files={"file": ("asked.txt", QUESTION.encode())}, headers=who)
+    page = sent.headers["location"]
+    served.wait_until(lambda: "1 of 1 answered" in opened.get(page, headers=who).text)
+    said = {f"answers of a file, {form}": f"{page}/answers.{form}" for form in ("csv", "jsonl")}
+    return {name: opened.get(path, headers=who).text for name, path in ({"answers of a file": page} | said).items()}
+
+
 def everything(opened: TestClient, who: Any, ids: dict[str, int], chunks: list[int]) -> dict[str, str]:
     """Ask each interface in every way for what is outside; return what it said, by what was asked."""
 
@@ -144,6 +153,11 @@ def everything(opened: TestClient, who: Any, ids: dict[str, int], chunks: list[i
         "progress": get("/library/progress"),
         "health": get("/healthz"),
         "history": get("/history?format=json"),
+        "health, page": get("/health"),
+        "metrics": get("/metrics"),
+        "task": get("/library/task"),
+        "adding": get("/library/add"),
+        "questions": get("/questions"),
         "models": get("/v1/models"),
         "completion": completion(opened, who),
         "completion, stream": completion(opened, who, stream=True),
@@ -155,6 +169,11 @@ def everything(opened: TestClient, who: Any, ids: dict[str, int], chunks: list[i
         "tool ask": tool(opened, who, "ask", question=QUESTION),
         "initialize": opened.post("/mcp", content=INITIALIZE, headers=MCP | who).text,
     }
+    held = opened.get("/history?format=json", headers=who).json()["conversations"]
+    first = [one["id"] for one in held if one["title"] == QUESTION][-1]
+    said |= {f"exported as {form}": get(f"/history/{first}.{form}") for form in ("html", "md")}
+    said["conversation"] = get(f"/?conversation={first}")
+    said |= answers_of_a_file(opened, who)
     for name, number in ids.items():
         said |= {
             f"document {name}": get(f"/document/{number}"),
@@ -198,8 +217,11 @@ def test_nothing_outside_leaks_through_any_interface(opened: TestClient, library
     named = {name for name in blind if not name.startswith(("passage", "image", "file"))}
     assert named <= {
         "page", "library, later", "progress", "health", "history", "models", "initialize", "inspector, dense",
-        "document house.txt", "tool fetch house.txt", "tool status",
+        "document house.txt", "tool fetch house.txt", "tool status", "questions", "health, page", "metrics", "adding",
+        "task",
     }, "what shows nothing to the owner proves nothing"  # fmt: skip
+    numbers = [opened.get(path, headers=who).status_code for who in (anna, host) for path in ("/metrics", "/health")]
+    assert numbers == [403, 403, 200, 200]
     assert (
         json.loads(seen["find, JSON"].partition("Headers(")[0])["count"],
         json.loads(said["find, JSON"].partition("Headers(")[0])["count"],

@@ -74,8 +74,9 @@ async def ask(request: Request) -> Response:
         return json_response(answer_as_dict(found.answer, name) | more)
 
     def shown() -> Response:
-        said = cards(library_of(request), asked.question, found.answer.passages, answer=found.answer)
-        view, thread = view_answer(found.answer, again=found.again, notice=found.notice), Thread()
+        library, thread = library_of(request), Thread()
+        said = cards(library, asked.question, found.answer.passages, answer=found.answer)
+        view = view_answer(found.answer, again=found.again, notice=found.notice, library=library)
         if found.conversation is not None:
             thread = _thread(request, found.conversation, asked.question)
         return _page(request, asked.question, asked.options.filters, thread, view=view, cards=said)

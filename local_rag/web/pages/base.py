@@ -82,6 +82,7 @@ class Site:
         )
         self._templates.globals |= {"root": root, "libraries": libraries}
         self._templates.filters |= {"one_line": one_line, "short_path": display_path, "number": "{:,}".format}
+        self._templates.filters["breakable"] = breakable
 
     def fragment(self, template: str, **values: Any) -> str:
         """Render a part of a page; text from documents and models is escaped."""
@@ -113,6 +114,11 @@ class Site:
     async def show(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         """Render a page aside."""
         return await self.aside(lambda: self.page(request, template, status=status, **values))
+
+
+def breakable(path: str) -> Markup:
+    """Return a path that may be wrapped behind each slash, and not only in the middle of a word."""
+    return Markup("/<wbr>").join(path.split("/"))
 
 
 def site_of(request: Request) -> Site:

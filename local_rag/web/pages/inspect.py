@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from local_rag.display import display_path, one_line, passage_as_dict
+from local_rag.display import passage_as_dict
 from local_rag.errors import QuestionError
-from local_rag.records import Passage
 from local_rag.retrieval.search import Trace
 from local_rag.serving.http import require_role, unless_gone
 from local_rag.serving.requests import SearchRequest, require_question
 from local_rag.serving.visible import VisibleLibrary
+from local_rag.web.evidence import Card, cards
 from local_rag.web.pages.base import (
     caller_of,
     form_of,
@@ -32,15 +32,15 @@ from local_rag.web.pages.base import (
 VIEWS = ("all", "dense", "keyword", "lost")
 _ROWS = 150
 _MOST_FOUND = 20
+_BEGINNING = 140  # characters of a passage that stand for it
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A candidate with its rank and score in each stage that has it."""
+    """A candidate as evidence, in one line too, with its rank and score in each stage that has it."""
 
-    passage: Passage
-    place: str
-    document: int | None
+    card: Card
+    begins: str
     hits: Mapping[str, tuple[int, float]]
     kept: bool
 
@@ -74,21 +74,19 @@ async def inspect(request: Request) -> Response:
 def _found(request: Request, trace: Trace, shared: Mapping[str, Any]) -> Response:
     site, library, text, path = site_of(request), library_of(request), shared["question"], shared["path"]
     kept = library.settings.passages
-    located = zip(trace.passages, library.locate(trace.passages), strict=True)
     missing = why_missing(library, trace, path) if path.strip() else []
     rows = [
         Row(
-            passage,
-            one_line(display_path(passage.location)),
-            location.document,
-            {hit.list_name: (hit.rank, hit.score) for hit in passage.hits},
+            card,
+            card.text.striptags()[:_BEGINNING],
+            {hit.list_name: (hit.rank, hit.score) for hit in card.passage.hits},
             number <= kept,
         )
-        for number, (passage, location) in enumerate(located, start=1)
+        for number, card in enumerate(cards(library, text, trace.passages), start=1)
     ]
     if wants_json(request):
         name = library.place_names()
-        passages = [passage_as_dict(row.passage, name) | {"kept": row.kept} for row in rows]
+        passages = [passage_as_dict(row.card.passage, name) | {"kept": row.kept} for row in rows]
         return json_response({"question": text, "seconds": trace.seconds, "passages": passages, "missing": missing})
     return site.page(
         request,
