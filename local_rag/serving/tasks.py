@@ -61,6 +61,8 @@ class Tasks:
         """Return what is being done."""
         with self._changed:
             view = replace(self._view, waiting=len(self._orders), watching=self._watching)
+            if self._orders and not view.running:  # the thread has not taken it yet
+                view = TaskView(running=True, what=self._orders[0].do, watching=self._watching)
         spent = time.monotonic() - self._began
         if not view.running or not 0 < view.done < view.total or spent < 1:
             return view

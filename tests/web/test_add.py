@@ -206,8 +206,9 @@ def test_stop_ends_what_runs_and_drops_what_waits(folder: Path, monkeypatch: pyt
     tasks = Tasks(folder, COMMAND)
     try:
         tasks.submit("index")
+        assert tasks.view().running, "whoever looks at once goes on looking"
         tasks.submit("remove", ["/nowhere"])
-        served.wait_until(lambda: tasks.view().running)
+        served.wait_until(lambda: tasks.view().waiting == 1)
         tasks.stop()
         served.wait_until(lambda: not tasks.view().running)
         assert "Stopped" in tasks.view().message
