@@ -29,6 +29,7 @@ PORT = 8000
 ADDRESS = f"http://127.0.0.1:{PORT}"
 QUESTION = "When does the boat leave the harbour?"
 ENDLESS = "Tell me of the boat without end"
+DOUBTED = "Does the boat leave the harbour at nine?"
 
 
 def reply(prompt: str) -> str:
@@ -37,10 +38,11 @@ def reply(prompt: str) -> str:
 
 
 class Talker(FakeGenerator):
-    """A generator that writes slowly, and to one question never ends."""
+    """A generator that writes slowly, to one question never ends, and has doubts about another."""
 
     def __init__(self) -> None:
-        super().__init__(reply, context_tokens=100_000)
+        super().__init__(reply, lambda prompt: DOUBTED not in prompt, context_tokens=100_000)
+        self.pause = 0.002
         self.going, self.stopped = threading.Event(), threading.Event()
 
     def stream(self, requests: Iterable[Request]) -> Generator[Token]:
@@ -54,7 +56,7 @@ class Talker(FakeGenerator):
                     self.stopped.set()
                     raise StoppedError("The answer was stopped.")
             for token in super().stream([request]):
-                time.sleep(0.002)
+                time.sleep(self.pause)
                 yield token
 
 

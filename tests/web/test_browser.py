@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
@@ -20,7 +20,7 @@ from local_rag.web.app import make_app
 from tests.fakes import QUICK, generating
 from tests.support import served
 from tests.support.browser import AXE, axe_findings, chromium, complaints, missing, requests_made
-from tests.support.served import ENDLESS, QUESTION, Talker, index, server, worker
+from tests.support.served import DOUBTED, ENDLESS, QUESTION, Talker, index, server, worker
 
 pytestmark = [pytest.mark.rest, pytest.mark.skipif(bool(missing()), reason=f"no browser: {missing()}")]
 
@@ -61,7 +61,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     talker = Talker()
     held = worker(folder / "lib", replace(QUICK, open_engine=generating(talker)))
     allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}  # the port is not known before it is taken
-    with server(make_app(held, hosts=allowed)) as address:
+    addable = folder / "addable"
+    addable.mkdir()
+    (addable / "minutes.md").write_text("# Minutes\n\nThe boat was late.\n")
+    with server(make_app(held, hosts=allowed, may_add=[addable])) as address:
         wait_until(lambda: held.ready)
         yield Site(address, talker, folder / "lib")
 
@@ -199,6 +202,42 @@ def test_the_inspector_keeps_a_question(browser: Chrome, site: Site) -> None:
     assert "When does the boat leave?" in (site.folder / "questions" / "questions.jsonl").read_text()
 
 
+WATCH_SHIFTS = """
+window.shifts = [];
+new PerformanceObserver((list) => list.getEntries().forEach((one) => {
+  if (one.startTime > window.asked) window.shifts.push(
+    `${one.value.toFixed(4)} ${one.sources.map(({ node }) => node && (node.id || node.className || node.nodeName))}`);
+})).observe({ type: "layout-shift" });
+new MutationObserver(() => { window.asked ??= performance.now() + 100; })
+  .observe(document.getElementById("status"), { childList: true });
+"""
+PLACES = """
+return ["#question", "#cards .card .number", "#answer-body .prose"].map((one) => {
+  const { x, y } = document.querySelector(one).getBoundingClientRect();
+  return [Math.round(x), Math.round(y)];
+});
+"""
+
+
+@pytest.mark.parametrize("width", [1200, 320])
+def test_nothing_moves_while_an_answer_is_written(browser: Chrome, site: Site, width: int) -> None:
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    site.talker.pause = 0.03
+    try:
+        browser.get(site.address)
+        browser.execute_script(WATCH_SHIFTS)
+        browser.find_element(By.ID, "question").send_keys(f"{QUESTION} At {width}?", Keys.ENTER)
+        wait_until(lambda: "seven" in browser.find_element(By.CSS_SELECTOR, ".growing").text)
+        before = browser.execute_script(PLACES)
+        wait_until(lambda: "complete" in status(browser))
+        assert browser.execute_script(PLACES) == before
+        assert browser.execute_script("return shifts") == []
+    finally:
+        site.talker.pause = 0.002
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 @pytest.mark.parametrize("how", ["button", "closed tab"])
 def test_stop_and_a_closed_tab_end_the_generation(browser: Chrome, site: Site, how: str) -> None:
     site.talker.stopped.clear()
@@ -260,16 +299,27 @@ def test_axe_finds_nothing_serious(browser: Chrome, site: Site, theme: str) -> N
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     paths = [*(f"/document/{number}" for number in (1, 2, 3, 4)), "/document/1?chunk=1", "/health"]
-    paths += ["/inspect?q=boat&path=leave", "/library", "/history", "/questions"]
+    paths += ["/inspect?q=boat&path=leave", "/inspect", "/library", "/library/add", "/history", "/questions"]
+    paths += [f"/library/add?{urlencode({'below': site.folder.parent / 'addable'})}"]
+    paths += ["/find?q=Which+documents+mention+the+boat%3F"]
     if theme == "light":  # of which nothing is coloured otherwise than what is looked at in the dark
         paths += ["/", "/search?q=boat", "/login", "/no"]
     found = {}
     for path in paths:
         browser.get(site.address + path)
+        for details in browser.find_elements(By.CSS_SELECTOR, "details.whole")[:3]:
+            browser.execute_script("arguments[0].open = true", details)
         found[path] = axe_findings(browser)
-    ask(browser, site, QUESTION)
-    wait_until(lambda: "complete" in status(browser))
-    found["answer"] = axe_findings(browser)
+    for path, button in (("/library", "form[action='/library/remove'] button"), ("/history", "button[value=all]")):
+        browser.get(site.address + path)
+        browser.find_element(By.CSS_SELECTOR, button).send_keys(Keys.ENTER)
+        wait_until(lambda: "?" in browser.find_element(By.TAG_NAME, "h1").text)
+        found[f"confirm on {path}"] = axe_findings(browser)
+    for question, end in ((QUESTION, "complete"), (DOUBTED, "quoted"), (ENDLESS, "Reading")):
+        ask(browser, site, question)
+        wait_until(lambda end=end: end in status(browser))
+        found[question] = axe_findings(browser)
+    browser.find_element(By.ID, "stop").click()
     complaints(browser)  # of the page that there is not
     assert {path: findings for path, findings in found.items() if findings} == {}
 
@@ -278,7 +328,8 @@ def test_a_narrow_window_needs_no_scrolling_sideways(browser: Chrome, site: Site
     size = {"width": 320, "height": 640, "deviceScaleFactor": 1, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        for path in ("/", "/search?q=boat", "/document/1", "/inspect?q=boat", "/library", "/history", "/questions"):
+        for path in ("/", "/search?q=boat", "/document/1", "/inspect?q=boat", "/library", "/library/add", "/history",
+                     "/questions", "/health", "/find?q=Which+documents+mention+the+boat%3F"):  # fmt: skip
             browser.get(site.address + path)
             wide = browser.execute_script("return document.documentElement.scrollWidth")
             assert wide <= 320, path

@@ -50,6 +50,7 @@ function watchForm(form) {
     at("conversation").value = conversation || "";
     at("new_subject").checked = false;
     at("talk").hidden = !conversation;
+    at("export").hidden = false;
     at("export").href = `${root}/history/${conversation}.html`;
     history.replaceState(null, "", conversation ? `${root}/?conversation=${conversation}` : `${root}/`);
   }
@@ -59,17 +60,24 @@ function watchForm(form) {
     // Only the turns that are not shown yet are sent.
     if (fields.get("conversation")) fields.set("shown", at("thread").querySelectorAll("details.turn").length || "");
     const mine = running = new AbortController();
-    const growing = document.createElement("div");
-    growing.className = "prose growing";
-    growing.setAttribute("aria-busy", "true");
+    // In the frame that the answer will have; all that the answer needs gets its place now, so that nothing moves later.
+    const writing = fragment('<div class="said"><p class="outcome writing">Being written</p><div class="prose growing" aria-busy="true"></div></div>');
+    const growing = writing.querySelector(".growing");
     if (at("welcome")) at("welcome").hidden = true;
     document.querySelectorAll("p.notice:not(.problem)").forEach((notice) => notice.remove());
     document.querySelector("h1").classList.add("quiet");
-    at("answer").hidden = true;
-    at("evidence").hidden = true;
+    at("columns").classList.add("filling");
+    at("answer").hidden = at("evidence").hidden = false;
+    body.replaceChildren();
+    at("cards").replaceChildren();
     at("evidence-title").textContent = "Evidence";
     at("asked").textContent = fields.get("question");
     stop.hidden = false;
+    at("search").hidden = true;
+    if (at("talk").hidden) {
+      at("talk").hidden = false;
+      at("export").hidden = true;  // there is nothing yet
+    }
     say("Searching.");
     try {
       const response = await fetch(`${root}/ask`, {
@@ -88,15 +96,13 @@ function watchForm(form) {
         if (name === "passages") {
           show(at("cards"), data.html);
           at("evidence").hidden = data.count === 0;
-          at("answer").hidden = false;
-          body.replaceChildren(growing);
+          body.replaceChildren(writing);
           say(`Reading: ${data.count} ${data.count === 1 ? "passage" : "passages"} found.`);
         }
         if (name === "token") growing.textContent += data.text;
         if (name === "done") {
           show(body, data.html);
           show(at("cards"), data.cards);
-          at("answer").hidden = false;
           at("evidence").hidden = !data.cards.trim();
           say({ answered: "The answer is complete.", quoted: "Not sure; the documents are quoted.",
             refused: "The documents do not answer this." }[data.answer.outcome]);
@@ -111,11 +117,18 @@ function watchForm(form) {
       const gone = error instanceof TypeError ? "The server has gone; your question is still here." : error.message;
       if (running === mine) say(error.name === "AbortError" ? "Stopped." : gone);
       growing.removeAttribute("aria-busy");
+      if (growing.previousSibling) growing.previousSibling.textContent = "Not finished";
+      if (running === mine) {
+        at("answer").hidden = !body.hasChildNodes();
+        at("evidence").hidden = !at("cards").hasChildNodes();
+      }
     } finally {
       if (running === mine) {
         running = null;
         wait(0);
         stop.hidden = true;
+        at("search").hidden = false;
+        at("talk").hidden = !at("conversation").value;
       }
     }
   }
