@@ -49,7 +49,7 @@ from local_rag.store.embedding_plans import (
 from local_rag.store.history import kept_history
 from local_rag.store.inspection import purge_superseded
 from local_rag.store.ocr_pages import ocr_folder, prune_ocr_pages
-from local_rag.store.published import note_publish
+from local_rag.store.published import made_from, note_publish
 from local_rag.store.sentences import has_sentences
 from local_rag.store.versions import put_version_keys
 
@@ -339,6 +339,8 @@ class Indexer:
         manifest = self._manifest(documents, versions)
         self.report.chunks = manifest["chunks"]
         live = None if rebuild else self._indexes.live()
+        # The ids of another version of the file mean something else.
+        rebuild = rebuild or bool(live and not made_from(self._store, live))
         note_publish(self._store, self._indexes, manifest)
         if live and live.manifest.get("content") == manifest["content"]:
             return

@@ -1,9 +1,10 @@
 import json
 import os
 import random
+import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -225,19 +226,31 @@ def test_a_publish_that_fails_leaves_the_index_before_and_the_next_one_removes_i
         assert place_of(engine.setting).number > live.number
 
 
-class Dying(Client):
-    """A client that dies with its process at one of its writes."""
+READS = {"retrieve", "scroll", "count", "get_aliases", "get_collections", "query_points"}
 
-    def __init__(self, setting: str, writes: int) -> None:
+
+class Meanwhile(Client):
+    """A client before one of whose writes, or reads, something happens."""
+
+    def __init__(self, setting: str, calls: int, event: Callable[[], object], *, reads: bool = False) -> None:
         super().__init__(engine_of(setting))
-        self.left = writes
+        self.left, self.event, self.reads = calls, event, reads
 
     def call(self, method: str, *arguments: Any, **named: Any) -> Any:
-        if method not in {"retrieve", "scroll", "count", "get_aliases", "get_collections", "query_points"}:
+        if (method in READS) == self.reads:
             self.left -= 1
-            if self.left < 0:
-                raise KeyboardInterrupt
+            if self.left == -1:
+                self.event()
         return super().call(method, *arguments, **named)
+
+
+def die() -> None:
+    raise KeyboardInterrupt
+
+
+def publish_in(library: Library, indexes: QdrantIndexes) -> None:
+    with locked_store(library.folder) as store:
+        library._indexer(store, lambda _: None, indexes).run(store.roots())
 
 
 def test_a_driver_killed_at_any_write_leaves_the_generation_before_whole(
@@ -254,10 +267,9 @@ def test_a_driver_killed_at_any_write_leaves_the_generation_before_whole(
         (many / "1.md").write_text("# Page 1\n\nThe zeppelin leaves.\n")
         (many / "2.md").unlink()
         for writes in range(99):
-            indexes = QdrantIndexes(engine.setting, client=Dying(engine.setting, writes))
+            indexes = QdrantIndexes(engine.setting, client=Meanwhile(engine.setting, writes, die))
             try:
-                with locked_store(library.folder) as store:
-                    library._indexer(store, lambda _: None, indexes).run(store.roots())
+                publish_in(library, indexes)
             except KeyboardInterrupt:
                 assert (found(), place_of(engine.setting)) == (before, place)
             else:
@@ -270,6 +282,82 @@ def test_a_driver_killed_at_any_write_leaves_the_generation_before_whole(
         live = QdrantIndexes(engine.setting).live()
         assert live is not None
         assert live.damage() == []
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_of_two_that_publish_one_library_at_once_one_stops(
+    tmp_path: Path, many: Path, engine: StandIn, dies: bool
+) -> None:
+    with Library(tmp_path / "one", parts=QUICK, search_engine=engine.setting) as one:
+        one.index([many])
+    shutil.copytree(tmp_path / "one", tmp_path / "copy")
+    reader = Library(tmp_path / "nothing", parts=EMBEDS_QUICKLY, search_engine=engine.setting)
+    one, copy = (Library(tmp_path / name, parts=QUICK, search_engine=engine.setting) for name in ("one", "copy"))
+    with one, copy, reader:
+
+        def found() -> set[tuple[str, str]]:
+            passages = reader.search("zeppelin one copy", top=20, rerank=False)
+            return {(Path(passage.path).name, passage.text) for passage in passages if "zeppelin" in passage.text}
+
+        def write(by: str, turn: int) -> set[tuple[str, str]]:
+            texts = {(f"{page}.md", f"# Page\n\nThe zeppelin {by}{turn} leaves.") for page in (by, "1")}
+            for name, text in texts:
+                (many / name).write_text(f"{text}\n")
+            return texts
+
+        last = found()
+
+        def of_copy() -> None:
+            nonlocal last
+            mine = write("copy", turn)
+            (many / "one.md").unlink()
+            client = Meanwhile(engine.setting, 3, die) if dies else None
+            try:
+                publish_in(copy, QdrantIndexes(engine.setting, client=client))
+            except KeyboardInterrupt:
+                return
+            last = mine
+
+        stopped = 0
+        for turn in range(0, 99, 9):
+            (many / "copy.md").unlink(missing_ok=True)
+            mine = write("one", turn)
+            client, said = Meanwhile(engine.setting, turn, of_copy, reads=True), ""
+            try:
+                publish_in(one, QdrantIndexes(engine.setting, client=client))
+            except ClusterError as error:
+                said = str(error)
+            assert found() == (last if said else mine), "all of one publish and nothing of the other"
+            if client.left >= 0:
+                break
+            if said:
+                stopped += 1
+                assert said.startswith("Another process writes the library handbook in https://")
+                assert len(said.splitlines()) == 1
+            else:
+                last = mine
+        assert stopped > 1
+
+
+def test_a_copy_of_a_library_that_has_changed_on_its_own_is_published_as_a_whole(
+    tmp_path: Path, many: Path, engine: StandIn
+) -> None:
+    with Library(tmp_path / "one", parts=QUICK, search_engine=engine.setting) as one:
+        one.index([many])
+    shutil.copytree(tmp_path / "one", tmp_path / "copy")
+    with (
+        Library(tmp_path / "one", parts=QUICK, search_engine=engine.setting) as one,
+        Library(tmp_path / "copy", parts=QUICK, search_engine=engine.setting) as copy,
+    ):
+        (many / "new.md").write_text("# New\n\nA zeppelin lands.\n")
+        one.index([many])
+        (many / "new.md").rename(many / "other.md")
+        (many / "newer.md").write_text("# Newer\n\nA balloon lands.\n")
+        before = place_of(engine.setting)
+        copy.index([many])
+        assert place_of(engine.setting).collection != before.collection, "the same ids are of other chunks there"
+        assert copy.search("balloon", rerank=False)[0].path == str(many / "newer.md")
+        assert copy.search("zeppelin", rerank=False)[0].path == str(many / "other.md")
 
 
 def test_one_changed_document_writes_only_itself(tmp_path: Path, engine: StandIn) -> None:

@@ -20,7 +20,7 @@ class Client:
     """Call Qdrant; `models` holds the records of its protocol."""
 
     def __init__(self, engine: Engine, access: Access = DIRECT, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        self.engine, self._sleep = engine, sleep
+        self.engine, self.sleep = engine, sleep
         private_addresses(engine.host)
         verification = access.verification(engine)
         try:
@@ -88,7 +88,7 @@ class Client:
             except EngineAwayError:
                 if waited >= _PATIENCE_SECONDS:
                     raise
-                self._sleep(pause)
+                self.sleep(pause)
                 waited, pause = waited + pause, min(2 * pause, 5.0)
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from local_rag.cluster.engines.claim import Claim
 from local_rag.cluster.engines.client import Client
 from local_rag.cluster.engines.points import document_payload, facts_key, points_of, row_points, words_of
 from local_rag.cluster.engines.qdrant_index import WORDS, Place, QdrantIndex, point_id
@@ -53,9 +54,7 @@ ENGINES_CHOICE = Layout()
 class Publish:
     """The contents of a new generation, and how they get into the engine."""
 
-    def __init__(
-        self, client: Client, passages: PassageStore, contents: Contents, layout: Layout, in_turn: int
-    ) -> None:
+    def __init__(self, client: Claim, passages: PassageStore, contents: Contents, layout: Layout, in_turn: int) -> None:
         self._client, self._passages, self._contents = client, passages, contents
         self._layout, self._in_turn = layout, in_turn
         by_id = np.argsort(contents.documents)
@@ -238,8 +237,9 @@ class Publish:
             "roots": [str(root) for root in self._passages.roots()],
         }
         upsert(self._client, new.facts, [self._point(point_id("manifest", new.number), about)])
-        damage = QdrantIndex(self._client, new).damage()
+        damage = QdrantIndex(self._client.client, new).damage()
         if damage:
+            self._client.require()  # or another process has deleted them
             raise ClusterError(
                 f"The search engine lost chunks that it was sent ({damage[0]}), so nothing was published; see its log "
                 "and publish everything again with `local-rag cluster copy`."
@@ -259,7 +259,7 @@ def _batches(values: Batch, size: int) -> Iterator[Batch]:
     return (values[first : first + size] for first in range(0, len(values), size))
 
 
-def upsert(client: Client, collection: str, points: Iterable[Any]) -> None:
+def upsert(client: Client | Claim, collection: str, points: Iterable[Any]) -> None:
     """Write points, some at a time."""
     waiting = iter(points)
     while batch := list(itertools.islice(waiting, _REQUEST)):

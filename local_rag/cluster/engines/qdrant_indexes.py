@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.cluster.engines.access import DIRECT, Access
-from local_rag.cluster.engines.client import AlreadyThereError, Client
+from local_rag.cluster.engines.claim import Claim
+from local_rag.cluster.engines.client import AlreadyThereError, Client, NothingThereError
 from local_rag.cluster.engines.conditions import INDEXED
 from local_rag.cluster.engines.publishing import ENGINES_CHOICE, IN_TURN, Layout, Publish, upsert
 from local_rag.cluster.engines.qdrant_index import DENSE, WORDS, Place, QdrantIndex, point_id
@@ -80,16 +81,19 @@ class QdrantIndexes:
             live = None
         if live and not replace:
             self._require_own(live)
-        self._remove_all_but(place)
+        claim = self._claim(place)
         number = place.number + 1 if place else 1
-        with closing(Publish(self._client, passages, contents, self._layout, self._in_turn)) as publish:
-            if live and not rebuild and not replace and publish.keeps_most_of(live):
-                new = Place(live.place.collection, number)
-                publish.add_to(live, new, manifest)
-            else:
-                new = Place(f"{self._name}_{secrets.token_hex(4)}", number)
-                publish.write(new, manifest, lambda dimension: self._create(new, dimension))
-        self._switch(new, place)
+        try:
+            with closing(Publish(claim, passages, contents, self._layout, self._in_turn)) as publish:
+                if live and not rebuild and not replace and publish.keeps_most_of(live):
+                    new = Place(live.place.collection, number)
+                    publish.add_to(live, new, manifest)
+                else:
+                    new = Place(f"{self._name}_{secrets.token_hex(4)}", number)
+                    publish.write(new, manifest, lambda dimension: self._create(claim, new, dimension))
+            self._switch(claim, new, place)
+        except NothingThereError:  # another process has deleted what this one reads or writes
+            raise claim.lost() from None
 
     def _require_passages(self) -> PassageStore:
         assert self._passages is not None, "publishing needs passages; call over() first"
@@ -109,8 +113,8 @@ class QdrantIndexes:
         own = re.compile(rf"{re.escape(self._name)}_[0-9a-f]{{8}}(_facts)?")
         return [name for name in names if own.fullmatch(name)]
 
-    def _create(self, place: Place, dimension: int) -> None:
-        models, layout = self._client.models, self._layout
+    def _create(self, claim: Claim, place: Place, dimension: int) -> None:
+        models, layout = claim.models, self._layout
         sparse = {WORDS: models.SparseVectorParams()}
         int8 = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
         dense = models.VectorParams(
@@ -121,7 +125,7 @@ class QdrantIndexes:
         )
         for name, vectors in ((place.collection, {DENSE: dense}), (place.facts, {})):
             with suppress(AlreadyThereError):  # its name is new, so an earlier request was carried out and not answered
-                self._client.insist(
+                claim.insist(
                     "create_collection",
                     name,
                     vectors_config=vectors,
@@ -132,9 +136,9 @@ class QdrantIndexes:
         common = {"since": "integer", "until": "integer", "kind": "keyword"}
         for where, fields in ((place.collection, common | {"document": "integer"} | INDEXED), (place.facts, common)):
             for field, kind in fields.items():
-                self._client.insist("create_payload_index", where, field_name=field, field_schema=kind, wait=True)
+                claim.insist("create_payload_index", where, field_name=field, field_schema=kind, wait=True)
 
-    def _switch(self, new: Place, before: Place | None) -> None:
+    def _switch(self, claim: Claim, new: Place, before: Place | None) -> None:
         """Let the alias name another generation; the engine does all of it or nothing."""
         models = self._client.models
         made = models.CreateAlias(collection_name=new.collection, alias_name=self._alias(new))
@@ -143,10 +147,10 @@ class QdrantIndexes:
             gone = models.DeleteAlias(alias_name=self._alias(before))
             change.insert(0, models.DeleteAliasOperation(delete_alias=gone))
         if self.place() != before:
-            raise ClusterError(
-                f"Another process has published in {self._setting} meanwhile; run the same command again."
-            )
+            raise claim.lost()
+        claim.require()
         self._client.call("update_collection_aliases", change)
+        claim.give_back()
 
     def _alias(self, place: Place) -> str:
         return f"{self._name}.g{place.number:06}"
@@ -169,42 +173,50 @@ class QdrantIndexes:
         self._require_own(live)
         if not live.about["deleted"]:
             return
-        self._remove_all_but(live.place)
+        claim = self._claim(live.place)
         new = Place(f"{self._name}_{secrets.token_hex(4)}", live.place.number + 1)
-        self._create(new, live.about["dimension"])
+        self._create(claim, new, live.about["dimension"])
         models = self._client.models
         for source, target in ((live.place.collection, new.collection), (live.place.facts, new.facts)):
             points = live.scroll(source, None, vectors=True)
             kept = (point for point in points if point.id != point_id("manifest", live.place.number))
             records = (models.PointStruct(id=one.id, vector=one.vector or {}, payload=one.payload) for one in kept)
-            upsert(self._client, target, records)
+            upsert(claim, target, records)
         about = {**live.about, "since": new.number, "deleted": 0}
         manifest = models.PointStruct(id=point_id("manifest", new.number), vector={}, payload=about)
-        upsert(self._client, new.facts, [manifest])
-        self._switch(new, live.place)
-        self._remove_all_but(new)
+        upsert(claim, new.facts, [manifest])
+        self._switch(claim, new, live.place)
+        self._remove_all_but(self._client, new)
 
     def prune(self) -> None:
         """Remove every generation except the live one."""
         if live := self.live():
             self._require_own(live)
-        self._remove_all_but(live.place if live else None)
+        self._claim(live.place if live else None).give_back()
 
-    def _remove_all_but(self, kept: Place | None) -> None:
+    def _claim(self, place: Place | None) -> Claim:
+        """Take the right to publish, and remove what other processes have not finished."""
+        claim = Claim(self._client, place)
+        if self.place() != place:  # another process has published before this one had the right
+            raise claim.lost()
+        self._remove_all_but(claim, place)
+        return claim
+
+    def _remove_all_but(self, client: Client | Claim, kept: Place | None) -> None:
         """Delete other collections, and in those of this generation what does not belong to it."""
         names = {kept.collection, kept.facts} if kept else set()
         for name in self._collections():
             if name not in names:
-                self._client.insist("delete_collection", name)
+                client.insist("delete_collection", name)
         if kept is None:
             return
-        models = self._client.models
+        models = client.models
 
         def condition(key: str, **limits: int) -> Any:
             return models.Filter(must=[models.FieldCondition(key=key, range=models.Range(**limits))])
 
         for name in (kept.collection, kept.facts):
             for gone in (condition("since", gt=kept.number), condition("until", lte=kept.number)):
-                self._client.insist("delete", name, models.FilterSelector(filter=gone), wait=True)
+                client.insist("delete", name, models.FilterSelector(filter=gone), wait=True)
             marked = condition("until", gt=kept.number)
-            self._client.insist("delete_payload", name, ["until"], models.FilterSelector(filter=marked), wait=True)
+            client.insist("delete_payload", name, ["until"], models.FilterSelector(filter=marked), wait=True)
