@@ -44,7 +44,7 @@ class Engine:
         path = self.folder / "collections" / name
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
-        self.shards[name] = edge.EdgeShard.create(str(path / "shard"), _config(body))
+        self.shards[name] = edge.EdgeShard.create(str(path / "shard"), configuration(body))
         (path / "config.json").write_text(json.dumps(body))
 
     def shard(self, name: str) -> Any:
@@ -140,7 +140,8 @@ class Engine:
         raise ValueError(f"{method} {parts}")
 
 
-def _config(body: dict[str, Any]) -> Any:
+def configuration(body: dict[str, Any], graph_from: int = _HNSW_FROM) -> Any:
+    """Return what the engine core calls the configuration of a collection."""
     int8 = edge.ScalarQuantizationConfig(edge.ScalarType.Int8, quantile=0.99, always_ram=True)
     dense = {
         name: edge.EdgeVectorParams(
@@ -150,7 +151,7 @@ def _config(body: dict[str, Any]) -> Any:
         for name, one in (body.get("vectors") or {}).items()
     }  # fmt: skip
     sparse = {name: edge.EdgeSparseVectorParams() for name in body.get("sparse_vectors") or {}}
-    optimizers = edge.EdgeOptimizersConfig(indexing_threshold=_HNSW_FROM)
+    optimizers = edge.EdgeOptimizersConfig(indexing_threshold=graph_from)
     return edge.EdgeConfig(vectors=dense or None, sparse_vectors=sparse or None, optimizers=optimizers)
 
 
