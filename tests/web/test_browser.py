@@ -368,6 +368,12 @@ def test_marks_stay_and_nothing_moves_where_people_want_it_so(
             styles = "return getComputedStyle(document.querySelector(arguments[0])).backgroundColor"
             marked, around = (browser.execute_script(styles, one) for one in ("mark.best", ".card"))
             assert marked != around
+            colours = (
+                "const mark = document.querySelector('.rendered mark.best'), text = getComputedStyle(mark).color;"
+                "mark.style.color = 'MarkText'; return [text, getComputedStyle(mark).color]"
+            )
+            seen, readable = browser.execute_script(colours)
+            assert seen == readable
         else:
             assert browser.execute_script("return getComputedStyle(document.documentElement).scrollBehavior") == "auto"
     finally:
