@@ -356,6 +356,16 @@ def test_the_theme_is_kept(browser: Chrome, site: Site) -> None:
     browser.find_element(By.CSS_SELECTOR, "button[value=auto]").send_keys(Keys.ENTER)
 
 
+COLOURS = """
+const [selector, background, text] = arguments, mark = document.querySelector(selector);
+const colours = () => [getComputedStyle(mark).backgroundColor, getComputedStyle(mark).color];
+const seen = colours();
+mark.style.background = background;
+mark.style.color = text;
+return [seen, colours()];
+"""
+
+
 @pytest.mark.parametrize("feature", [("forced-colors", "active"), ("prefers-reduced-motion", "reduce")])
 def test_marks_stay_and_nothing_moves_where_people_want_it_so(
     browser: Chrome, site: Site, feature: tuple[str, str]
@@ -368,12 +378,9 @@ def test_marks_stay_and_nothing_moves_where_people_want_it_so(
             styles = "return getComputedStyle(document.querySelector(arguments[0])).backgroundColor"
             marked, around = (browser.execute_script(styles, one) for one in ("mark.best", ".card"))
             assert marked != around
-            colours = (
-                "const mark = document.querySelector('.rendered mark.best'), text = getComputedStyle(mark).color;"
-                "mark.style.color = 'MarkText'; return [text, getComputedStyle(mark).color]"
-            )
-            seen, readable = browser.execute_script(colours)
-            assert seen == readable
+            for mark, background, text in ((".best", "Mark", "MarkText"), (":not(.best)", "Canvas", "CanvasText")):
+                seen, readable = browser.execute_script(COLOURS, f".rendered mark{mark}", background, text)
+                assert seen == readable, mark
         else:
             assert browser.execute_script("return getComputedStyle(document.documentElement).scrollBehavior") == "auto"
     finally:
