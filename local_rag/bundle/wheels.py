@@ -187,9 +187,21 @@ def build_llama(version: str, folder: Path, environment: Mapping[str, str]) -> P
                 {"CMAKE_ARGS": PORTABLE, **_fixed(Path(temporary)), **environment},
             )
             for path in Path(temporary).glob("*.whl"):
+                put_in_order(path)
                 path.replace(folder / path.name)
         built = sorted(folder.glob("llama_cpp_python-*.whl"))
     return built[-1]
+
+
+def put_in_order(path: Path) -> None:
+    """Write a wheel again with its files and its RECORD sorted, which the build lists as the disk happens to."""
+    with zipfile.ZipFile(path) as wheel:
+        members = sorted(wheel.infolist(), key=lambda one: one.filename)
+        contents = {one.filename: (wheel.read(one), one.external_attr >> 16 & 0o777) for one in members}
+    with zipfile.ZipFile(path, "w") as out:
+        for file, (data, mode) in contents.items():
+            lines = sorted(data.splitlines(keepends=True)) if file.endswith(".dist-info/RECORD") else [data]
+            _add(out, file, b"".join(lines), mode)
 
 
 def _build_command(version: str, folder: Path) -> list[str]:
