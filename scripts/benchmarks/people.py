@@ -108,8 +108,8 @@ class Crowd:
         _, text = self._send(who, "library?format=json")
         if text.startswith("{"):
             self._documents[who.name] = [one["id"] for one in json.loads(text)["documents"]]
-        pages = ("library", "history", "questions", "inspect?" + urlencode({"q": "the parcel in the locker"}))
-        pages += ("find?" + urlencode({"q": "Which documents mention the parcel?"}), "library/progress", "library/task")
+        pages = ["library", "history", "questions", "inspect?" + urlencode({"q": "the parcel in the locker"})]
+        pages += ["find?" + urlencode({"q": "Which documents mention the parcel?"}), "library/progress", "library/task"]
         self._send(who, pages[self._chance.randrange(len(pages))])
 
     def _open(self, who: Who, turn: int) -> None:

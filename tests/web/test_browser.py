@@ -317,7 +317,11 @@ def test_axe_finds_nothing_serious(browser: Chrome, site: Site, theme: str) -> N
         found[f"confirm on {path}"] = axe_findings(browser)
     for question, end in ((QUESTION, "complete"), (DOUBTED, "quoted"), (ENDLESS, "Reading")):
         ask(browser, site, question)
-        wait_until(lambda end=end: end in status(browser))
+
+        def has_come_to(wanted: str = end) -> bool:
+            return wanted in status(browser)
+
+        wait_until(has_come_to)
         found[question] = axe_findings(browser)
     browser.find_element(By.ID, "stop").click()
     complaints(browser)  # of the page that there is not
