@@ -7,14 +7,16 @@ whoever holds the token can; so both are copied together, and each machine makes
 import ipaddress
 import os
 import socket
-import ssl
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from local_rag.errors import ClusterError
 from local_rag.files import extra_command, write_whole
+
+if TYPE_CHECKING:
+    import ssl
 
 _HOUR, _YEARS = timedelta(hours=1), timedelta(days=3650)  # clocks of machines differ a little
 CONNECT_SECONDS = 5.0
@@ -94,6 +96,8 @@ class Certificates:
 
     def require_welcome(self, host: str, port: int) -> None:
         """Raise ClusterError if this machine and the one at the address do not trust each other: Ray says no reason."""
+        import ssl  # not needed where no cluster is
+
         context = ssl.create_default_context(cafile=self.ca)
         context.load_cert_chain(self.certificate, self.key)
         context.set_alpn_protocols(["h2"])
@@ -127,7 +131,7 @@ _MEANINGS = {
 }
 
 
-def _meaning(error: ssl.SSLError) -> str:
+def _meaning(error: "ssl.SSLError") -> str:
     said = str(error)
     return next((meaning for words, meaning in _MEANINGS.items() if words in said), said)
 
