@@ -30,7 +30,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from local_rag.store.people import add_person
-from scripts.benchmarks.serve_load import MAIN
+from scripts.benchmarks.serve_load import MAIN, wait_until_loaded
 
 CHECKOUT = Path(__file__).parents[2]
 QUESTION = "What is the number of the parcel in the locker?"
@@ -223,8 +223,7 @@ def measure(count: int, minutes: float, profile: str) -> dict[str, Any]:
             try:
                 assert server.stdout is not None
                 address = server.stdout.readline().split()[-1]
-                while not _is_loaded(address):
-                    time.sleep(0.2)
+                wait_until_loaded(address)
                 crowd = Crowd(address, people, documents / "changing.md")
                 crowd.run(60 * minutes)
             finally:
@@ -244,14 +243,6 @@ def measure(count: int, minutes: float, profile: str) -> dict[str, Any]:
         "examples": [*crowd.wrong_answers[:5], *crowd.wrong_people[:5]],
         "cores": os.cpu_count(),
     }
-
-
-def _is_loaded(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{address}healthz", timeout=10) as answer:  # noqa: S310
-            return bool(json.load(answer)["loaded"])
-    except OSError:
-        return False
 
 
 def main() -> None:

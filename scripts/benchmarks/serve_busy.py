@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from scripts.benchmarks.serve_load import MAIN, QUESTIONS, resident
+from scripts.benchmarks.serve_load import MAIN, QUESTIONS, resident, wait_until_loaded
 
 CHECKOUT = Path(__file__).parents[2]
 CLIENTS, ASLEEP, LOCKED = 8, 2.0, 3.0  # seconds that a look at a file takes, and that the history is locked
@@ -148,8 +148,7 @@ def measure(seconds: float, profile: str) -> dict[str, Any]:
 
 
 def _under_load(address: str, process: int, documents: Path, library: Path, seconds: float) -> dict[str, Any]:
-    while not _is_loaded(address):
-        time.sleep(0.2)
+    wait_until_loaded(address)
     load, sizes = Load(address, documents, library), list[float]()
     load.run()
     code = f"from scripts.benchmarks.serve_busy import probe; probe({address!r}, {seconds})"
@@ -177,14 +176,6 @@ def _under_load(address: str, process: int, documents: Path, library: Path, seco
         "megabytes_grown": round(statistics.median(sizes[-third:]) - statistics.median(sizes[third : 2 * third]), 1),
         "cores": os.cpu_count(),
     }
-
-
-def _is_loaded(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{address}healthz", timeout=10) as answer:  # noqa: S310
-            return bool(json.load(answer)["loaded"])
-    except OSError:
-        return False
 
 
 def main() -> None:

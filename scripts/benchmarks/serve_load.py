@@ -18,6 +18,7 @@ import time
 import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -69,6 +70,7 @@ def main() -> None:
             assert server.stdout is not None
             address = server.stdout.readline().split()[-1]
             wait_until_loaded(address)
+            ask(address, QUESTIONS[0])  # the first answer is the slowest
             own = [sys.executable, "-P", "-c", MAIN]
             report["served"] = command_line(own, arguments.library, runs, environment)
             report["search_times_faster"] = round(report["cold"]["search"] / report["served"]["search"], 1)
@@ -82,15 +84,18 @@ def main() -> None:
 
 
 def wait_until_loaded(address: str) -> None:
-    """Wait until all models are loaded, including the answer model: the first answer is the slowest."""
-    while not json.loads(get(f"{address}healthz"))["loaded"]:
-        time.sleep(0.1)
-    ask(address, QUESTIONS[0])
+    """Wait until a server, which may not answer yet, has loaded all models, including the answer model."""
+    loaded = False
+    while not loaded:
+        with suppress(OSError):
+            loaded = json.loads(get(f"{address}healthz", seconds=10))["loaded"]
+        if not loaded:
+            time.sleep(0.1)
 
 
-def get(address: str) -> bytes:
+def get(address: str, *, seconds: float = 600) -> bytes:
     """Fetch a URL."""
-    with urllib.request.urlopen(address, timeout=600) as answer:  # noqa: S310
+    with urllib.request.urlopen(address, timeout=seconds) as answer:  # noqa: S310
         data: bytes = answer.read()
         return data
 
