@@ -1,8 +1,10 @@
 """Find the chunks of the documents that pass filters: exactly, and before any candidate is chosen."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
-from datetime import date
+from dataclasses import replace
+from datetime import date, datetime, time
 from pathlib import Path
 
 from local_rag.errors import LibraryError
@@ -12,7 +14,7 @@ from local_rag.records import EVERYTHING, DocumentFacts, Filters
 
 _WILD = set("*?[")
 Outdated = Callable[[date, Filters], Collection[int]]  # the documents not valid on a day, for a person's limits
-_REMEMBERED = 16  # filters whose documents are kept
+_REMEMBERED = 64  # filters whose documents are kept
 
 
 class Filtering:
@@ -24,7 +26,7 @@ class Filtering:
     def __init__(self, passages: PassageStore, outdated: Outdated | None = None) -> None:
         self._passages, self._outdated = passages, outdated
         self._version: object = None
-        self._facts: Sequence[DocumentFacts] = ()
+        self._documents = DocumentsByPath(())
         self._allowed = dict[Filters, Allowed]()  # in the order of their last use
 
     def allowed(self, filters: Filters) -> Allowed:
@@ -34,17 +36,45 @@ class Filtering:
         if (selected := self._passages.select(filters)) is not None:
             return selected
         if self._version != (version := self._passages.version()):
-            self._version, self._facts = version, self._passages.facts()
+            self._version, self._documents = version, DocumentsByPath(self._passages.facts())
             self._allowed.clear()
         if (allowed := self._allowed.pop(filters, None)) is None:
-            passes = document_filter(filters, self._passages.roots())
+            passing = self._documents.passing(filters, self._passages.roots())
             outdated = outdated_of(filters, self._outdated)
-            passing = [facts.id for facts in self._facts if passes(facts) and facts.id not in outdated]
-            allowed = self._passages.chunks_of(passing)
+            allowed = self._passages.chunks_of([facts.id for facts in passing if facts.id not in outdated])
         self._allowed[filters] = allowed
         if len(self._allowed) > _REMEMBERED:
             del self._allowed[next(iter(self._allowed))]
         return allowed
+
+
+class DocumentsByPath:
+    """Documents in the order of their paths: those below a folder are found without looking at the others."""
+
+    def __init__(self, facts: Sequence[DocumentFacts]) -> None:
+        self._facts = sorted(facts, key=lambda one: one.path)
+        self._paths = [one.path for one in self._facts]
+
+    def passing(self, filters: Filters, roots: Sequence[Path]) -> list[DocumentFacts]:
+        """Return the documents that pass, as `document_filter` does it with each of them."""
+        within, limits = filters.within, filters.limits
+        if not within and limits and limits.within:
+            within, limits = limits.within, replace(limits, within=())
+        passes = document_filter(replace(filters, within=(), limits=limits), roots)
+        return [one for one in (self._within(within, roots) if within else self._facts) if passes(one)]
+
+    def _within(self, within: Sequence[str], roots: Sequence[Path]) -> list[DocumentFacts]:
+        found, paths = set[int](), [str(root) for root in roots]
+        for wanted in within:
+            beginnings, fits = _path_filter(wanted, paths)
+            near = [*map(self._below, beginnings), *(self._below(path, whole=True) for path in paths)]
+            found.update(row for rows in near for row in rows if row not in found and fits(self._paths[row]))
+        return [self._facts[row] for row in sorted(found)]
+
+    def _below(self, beginning: str, *, whole: bool = False) -> range:
+        """Return the rows whose paths begin so, or only those of this path."""
+        first, length = bisect_left(self._paths, beginning), None if whole else len(beginning)
+        return range(first, bisect_right(self._paths, beginning, first, key=lambda path: path[:length]))
 
 
 def outdated_of(filters: Filters, outdated: Outdated | None) -> Collection[int]:
@@ -58,11 +88,10 @@ def outdated_of(filters: Filters, outdated: Outdated | None) -> Collection[int]:
 
 def document_filter(filters: Filters, roots: Sequence[Path]) -> Callable[[DocumentFacts], bool]:
     """Return a function that tells whether a document passes."""
-    path_filters = [_path_filter(pattern, [str(root) for root in roots]) for pattern in filters.within]
+    path_filters = [_path_filter(pattern, [str(root) for root in roots])[1] for pattern in filters.within]
     suffixes = tuple(f".{kind.lower().removeprefix('.')}" for kind in filters.types)
     tags = {tag.casefold() for tag in filters.tags}
-    since = filters.since.isoformat() if filters.since else None
-    before = filters.before.isoformat() if filters.before else None
+    since, before = _beginning(filters.since), _beginning(filters.before)
     within_limits = document_filter(filters.limits, roots) if filters.limits else None
 
     def passes(facts: DocumentFacts) -> bool:
@@ -74,18 +103,26 @@ def document_filter(filters: Filters, roots: Sequence[Path]) -> Callable[[Docume
             return False
         if tags and not tags <= {tag.casefold() for tag in facts.tags}:
             return False
-        if since is None and before is None:
-            return True
-        day = facts.date or date.fromtimestamp(facts.modified_ns / 1e9).isoformat()
-        return (since is None or day >= since) and (before is None or day < before)
+        if facts.date:
+            return (since is None or facts.date >= since[0]) and (before is None or facts.date < before[0])
+        changed = facts.modified_ns
+        return (since is None or changed >= since[1]) and (before is None or changed < before[1])
 
     return passes
 
 
-def _path_filter(wanted: str, roots: Sequence[str]) -> Callable[[str], bool]:
-    """Return a function that tells whether a path matches: an absolute pattern, or one relative to any root.
+def _beginning(day: date | None) -> tuple[str, int] | None:
+    """Return a day as it is written, and when it begins here, in nanoseconds."""
+    if day is None:
+        return None
+    return day.isoformat(), int(datetime.combine(day, time.min).timestamp()) * 10**9
 
-    Without wildcards it may name a folder, which matches everything below it.
+
+def _path_filter(wanted: str, roots: Sequence[str]) -> tuple[Sequence[str], Callable[[str], bool]]:
+    """Return the beginnings of matching paths, and a function that tells whether a path matches.
+
+    A pattern is absolute, or relative to any root. Without wildcards it may name a folder, which matches everything
+    below it. Every matching path has one of the beginnings or is a root.
     """
     absolute = wanted.startswith("/")
     literal = not _WILD & set(wanted)
@@ -93,9 +130,10 @@ def _path_filter(wanted: str, roots: Sequence[str]) -> Callable[[str], bool]:
     pattern = parse_pattern(f"\\{wanted}" if wanted[:1] in {"!", "#"} else wanted.removeprefix("./"))
     folders = [f"{root.rstrip('/')}/" for root in roots]
     # Comparing the beginning rejects most paths, many times faster than matching their names.
-    anchored = wanted.removeprefix("./") if pattern and pattern.has_slash else ""
-    literal_part = re.split(r"[*?[\\]", anchored, maxsplit=1)[0]
-    beginning = literal_part[: literal_part.rfind("/") + 1]
+    anchored = wanted.removeprefix("./").rstrip(" ") if pattern and pattern.has_slash else ""
+    beginning = re.split(r"[*?[\\]", anchored, maxsplit=1)[0]
+    if beginning != anchored:
+        beginning = beginning[: beginning.rfind("/") + 1]
     beginnings = (beginning,) if absolute else tuple(folder + beginning for folder in folders)
 
     def names_in(path: str) -> list[list[str]]:
@@ -116,4 +154,4 @@ def _path_filter(wanted: str, roots: Sequence[str]) -> Callable[[str], bool]:
                 return True
         return False
 
-    return fits
+    return beginnings, fits

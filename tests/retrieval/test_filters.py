@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import AllowedDocuments
 from local_rag.records import Chunk, Document, DocumentFacts, Filters, InstalledModel, Provenance
-from local_rag.retrieval.filters import Filtering, document_filter
+from local_rag.retrieval.filters import DocumentsByPath, Filtering, document_filter
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.retrieval.search import Searcher
 from local_rag.settings import resolve_settings
@@ -84,6 +84,45 @@ def test_types_dates_and_tags() -> None:
     assert not passes(Filters(before=date(2023, 3, 4)))
     assert not passes(Filters(since=date(2023, 3, 5)))
     assert passes(Filters(since=date(2024, 4, 1), before=date(2024, 6, 1)), day=""), "the file's, where it has none"
+
+
+NAMES = st.sampled_from(["a", "b", "a.md", "b.PDF", "a b", "!a", "[a]", "é"])
+BELOW = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
+PATTERNS = st.builds(
+    "".join,
+    st.tuples(
+        st.sampled_from(["", "/", "./", "/docs/", "/docs/a/", "**/", "!"]),
+        BELOW | st.sampled_from(["*", "a*", "a/*", "**/b", "a/**", "?", "\\a", "[ab]/a"]),
+        st.sampled_from(["", "", "/", " "]),
+    ),
+)
+DAYS = st.none() | st.dates(date(2024, 3, 1), date(2024, 4, 30))
+
+
+@given(
+    st.lists(st.tuples(BELOW, st.sampled_from(["", "2024-03-31"]), st.integers(0, 60)), max_size=12),
+    st.lists(PATTERNS, max_size=3).map(tuple),
+    st.lists(PATTERNS, max_size=2).map(tuple),
+    DAYS,
+    DAYS,
+)
+def test_documents_by_path_pass_as_one_by_one(
+    documents: list[tuple[str, str, int]],
+    within: tuple[str, ...],
+    limits: tuple[str, ...],
+    since: date | None,
+    before: date | None,
+) -> None:
+    roots = (Path("/docs"), Path("/docs/a/a.md"), Path("/notes"), Path("/"))
+    facts = [
+        DocumentFacts(number, f"/docs/{path}", (1_709_251_200 + days * 86_400) * 10**9, day, ())
+        for number, (path, day, days) in enumerate(documents)
+    ]
+    filters = Filters(within=within, since=since, before=before, limits=Filters(within=limits) if limits else None)
+    for some in (roots[:3], roots[1:2], roots):
+        passes = document_filter(filters, some)
+        found = DocumentsByPath(facts).passing(filters, some)
+        assert sorted(one.id for one in found) == [one.id for one in facts if passes(one)]
 
 
 def test_filters_that_ask_for_nothing_are_none() -> None:
