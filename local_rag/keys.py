@@ -5,5 +5,8 @@ import json
 
 
 def key_of(*values: object) -> str:
-    """Return a key that changes with any of the values; a number among them stands for code that may change."""
-    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+    """Return a key that changes with any of the values; a number among them stands for code that may change.
+
+    A library of a million chunks holds some eight million keys, so a key has 128 bits, which no two values share.
+    """
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:32]
