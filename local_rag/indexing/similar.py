@@ -27,7 +27,7 @@ _MOST_MEANS = 1 << 16  # mean vectors to compare with: those of about a million 
 _COUNTED = 3  # of the nearest chunks
 _WORDS_FROM = 0.5  # the cosine from which on two chunks may have most words in common
 _TOGETHER = 256  # documents whose mean vectors are stored in one commit
-_REMEMBERED_GROUPS, _REMEMBERED_WORDS = 512, 4096
+_REMEMBERED_BYTES, _REMEMBERED_WORDS = 1 << 27, 1 << 15  # of the vectors of groups, and chunks whose words are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ class SimilarChunks:
         numbers: dict[str, int] = {}
         self._contents = np.array([numbers.setdefault(one, len(numbers)) for one in self._means.sha256], dtype=np.int64)
         self._numbers = numbers
-        self._blended = lru_cache(_REMEMBERED_GROUPS)(self._read_blended)
+        groups = _REMEMBERED_BYTES // (GROUP * 4 * max(1, self._means.vectors.shape[1]))
+        self._blended = lru_cache(groups)(self._read_blended)
         self._words = lru_cache(_REMEMBERED_WORDS)(self._read_words)
 
     def _make_means(self) -> None:
