@@ -8,7 +8,6 @@ few chunks that need a sentence.
 """
 
 import functools
-import hashlib
 import itertools
 import json
 import re
@@ -150,10 +149,10 @@ def plan_contexts(
     limit = min(WINDOW_TOKENS, vocabulary.context_length // 2)
     jobs = []
     for window in make_windows(title, text, chunks, lambda part: len(vocabulary.tokenize(part)), limit):
-        seen = hashlib.sha256(json.dumps([plan, window.head]).encode())
+        key = key_of(plan, window.head)
         for piece, content in enumerate(window.pieces):
-            seen.update(json.dumps(content).encode())
-            jobs.append(ContextJob(seen.copy().hexdigest(), window, piece))
+            key = key_of(key, content)  # what the model has seen when it comes to this chunk
+            jobs.append(ContextJob(key, window, piece))
     return jobs
 
 

@@ -6,7 +6,6 @@ same for all documents and the rest of the prefix for all chunks of one, so both
 sentence before it is stored.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -120,7 +119,7 @@ def sentence_jobs(
         if number % TOGETHER == 0:
             window = Window(head, (), 0, len(chunks), _SYSTEM)
         passage = shorten(quotable(_passage(chunks, by_position[position])), _PASSAGE_TOKENS, tokens)
-        key = hashlib.sha256(json.dumps([plan, head, passage]).encode()).hexdigest()
+        key = key_of(plan, head, passage)
         job = ContextJob(key, window, 0, passage=passage, instruction="", cue=_CUE, opening="", max_tokens=_MAX_TOKENS)
         jobs.append((position, job))
     return jobs

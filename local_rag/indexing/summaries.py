@@ -5,7 +5,6 @@ contexts of its chunks. It is stored like a context, under a key of everything t
 the document's own words.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,8 +45,7 @@ def with_summary(jobs: Sequence[ContextJob]) -> list[ContextJob]:
         return []
     window = jobs[0].window
     last = jobs[len(window.pieces) - 1]
-    key = hashlib.sha256(json.dumps([SUMMARY, last.key]).encode()).hexdigest()
-    summary = ContextJob(key, window, last.piece, instruction=_INSTRUCTION, opening=_OPENING)
+    summary = ContextJob(key_of(SUMMARY, last.key), window, last.piece, instruction=_INSTRUCTION, opening=_OPENING)
     return [*jobs[: len(window.pieces)], summary, *jobs[len(window.pieces) :]]
 
 
