@@ -60,21 +60,17 @@ def main() -> None:
 
 
 def take_all(address: str) -> None:
-    """Take the pictures: desktop and phone, light and dark."""
+    """Take the pictures of docs/serve.md."""
     wait_until(lambda: b'"ready": true' in urllib.request.urlopen(f"{address}/healthz").read())  # noqa: S310
     with chromium(width=1280, height=860) as driver:
-        for theme in ("light", "dark"):
-            see(driver, width=1280, height=860, theme=theme)
-            ask(driver, address, ASKED)
-            save(driver, f"answer-{theme}")
-        see(driver, width=1280, height=860, theme="light")
+        size = {"width": 1280, "height": 860, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        light = {"name": "prefers-color-scheme", "value": "light"}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [light]})
         ask(driver, address, ASKED)
+        save(driver, "answer-light")
         go_on(driver, "And in Norway?")
         save(driver, "conversation")
-        see(driver, width=390, height=844, theme="light")
-        ask(driver, address, ASKED)
-        save(driver, "answer-phone")
-        see(driver, width=1280, height=860, theme="light")
         ask(driver, address, REFUSED)
         save(driver, "refusal")
         driver.get(f"{address}/search?{urlencode({'q': 'replace the lamp changer bulb'})}")
@@ -83,20 +79,6 @@ def take_all(address: str) -> None:
         wait_until(lambda: bool(driver.execute_script("return document.querySelector('.page img').complete")))
         driver.execute_script("window.scrollTo(0, 0)")
         save(driver, "document")
-        driver.get(f"{address}/inspect?{urlencode({'q': ASKED, 'path': 'norway'})}")
-        save(driver, "inspector")
-        driver.get(f"{address}/library")
-        save(driver, "library")
-        driver.get(f"{address}/history")
-        save(driver, "history")
-
-
-def see(driver: Chrome, *, width: int, height: int, theme: str) -> None:
-    """Set the size of the window and the preference for light or dark."""
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}  # noqa: PLR2004
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    feature = {"name": "prefers-color-scheme", "value": theme}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
 
 def ask(driver: Chrome, address: str, question: str) -> None:
