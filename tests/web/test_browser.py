@@ -315,6 +315,20 @@ def test_axe_finds_nothing_serious(browser: Chrome, site: Site, theme: str) -> N
         browser.find_element(By.CSS_SELECTOR, button).send_keys(Keys.ENTER)
         wait_until(lambda: "?" in browser.find_element(By.TAG_NAME, "h1").text)
         found[f"confirm on {path}"] = axe_findings(browser)
+    browser.get(f"{site.address}/library")
+    with library_lock(site.folder):  # as another process does that indexes
+        wait_until(lambda: bool(browser.find_elements(By.ID, "bar")))
+        found["while it is indexed"] = axe_findings(browser)
+    browser.find_element(By.CSS_SELECTOR, ".checkup button").send_keys(Keys.ENTER)
+    wait_until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, ".checkup li")))
+    found["what doctor says"] = axe_findings(browser)
+    several = site.folder.parent / "several.txt"
+    several.write_text(f"{QUESTION}\n{DOUBTED}\n")
+    browser.get(f"{site.address}/questions")
+    browser.find_element(By.ID, "files").send_keys(str(several))
+    browser.find_element(By.CSS_SELECTOR, "button.primary").send_keys(Keys.ENTER)
+    wait_until(lambda: "2 of 2" in browser.find_element(By.TAG_NAME, "main").text)
+    found["the answers of a file"] = axe_findings(browser)
     for question, end in ((QUESTION, "complete"), (DOUBTED, "quoted"), (ENDLESS, "Reading")):
         ask(browser, site, question)
 
