@@ -1,12 +1,12 @@
 """Say what each version of a document says where they disagree: code looks up the line that the answer quotes."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.records import Answer, Citation, Filters, VersionValue
+from local_rag.retrieval.marking import unwrapped
 from local_rag.retrieval.versions import Version, Versions
 from local_rag.verification.facts import find_facts
 from local_rag.verification.sentences import split_sentences
@@ -14,8 +14,6 @@ from local_rag.verification.sources import Source, normalize
 
 _SAME = 0.5  # the share of words that the same sentence of two versions has in common
 _MOST = 5  # versions that an answer names
-# The end of a line within a paragraph; as one space it keeps all offsets.
-_WRAPPED = re.compile(r"(?<=[^\n|])\n(?=[^\n|#*>\-\d\s])")
 _DIFFER = "The versions of this document differ, newest first:"
 
 
@@ -52,7 +50,7 @@ def name_versions(answer: Answer, versions: Versions, filters: Filters) -> Answe
 def _line_like(said: str, version: Version, versions: Versions) -> _Line | None:
     """Return the sentence of a version that has the most words in common with a quotation; None if they are few."""
     wanted, best, most = _words(said), None, _SAME
-    text, start = _WRAPPED.sub(" ", versions.text(version)), 0
+    text, start = unwrapped(versions.text(version)), 0
     for part in split_sentences(text):
         shared = _shared(wanted, _words(part))
         if shared > most or (best is None and shared == most):

@@ -4,7 +4,6 @@ Words are looked up in the keyword index, which names each document that may hav
 these documents. For a meaning, the vector of every passage is compared with that of the subject.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,7 +16,7 @@ from local_rag.index.protocol import Allowed, Index
 from local_rag.records import EVERYTHING, Filters, Found, FoundPlace, Passage, Progress, StoredChunk
 from local_rag.retrieval.filters import document_filter, outdated_of
 from local_rag.retrieval.found_passage import found_passage
-from local_rag.retrieval.marking import sentences
+from local_rag.retrieval.marking import sentences, unwrapped
 from local_rag.retrieval.occurrences import best_line, line_span, occurrences, pattern_of, tokens_of
 from local_rag.retrieval.question_kinds import FindQuestion, Phrase
 from local_rag.retrieval.search import Searcher
@@ -30,8 +29,6 @@ _ROUND = 32  # passages that are read between two reports of progress
 _NEAR = 0.2  # the least cosine of a passage that is read: no passage about a subject had less
 _CLOSEST = 2  # sentences that count
 _OF_BEST = 0.6  # the least share of the best passage's closeness: in documents of one field, all are close to a subject
-# The end of a line within a paragraph; as one space it keeps all offsets.
-_WRAPPED = re.compile(r"(?<=[^\n|])\n(?=[^\n|#*>\-\d\s])")
 _BEGINNING = 160  # characters of a document that are shown if it lacks what was looked for
 
 
@@ -158,7 +155,7 @@ class _About:
 
 def _about(searcher: Searcher, vector: np.ndarray, near: Sequence[tuple[StoredChunk, float]]) -> list[_About]:
     """Compare the sentences of chunks, given with their own cosines, with the vector of a subject."""
-    texts = [_WRAPPED.sub(" ", chunk.chunk.text) for chunk, _ in near]
+    texts = [unwrapped(chunk.chunk.text) for chunk, _ in near]
     spans = [[*sentences(text)] or [(0, len(text))] for text in texts]
     parts = [text[start:end] for text, of_text in zip(texts, spans, strict=True) for start, end in of_text]
     if not parts:

@@ -10,6 +10,8 @@ from local_rag.index.keyword_index import keyword_tokens
 
 _WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
 _SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?!\s|\Z)[^\n.!?]*)*[.!?]*")
+# The end of a line within a paragraph.
+_WRAPPED = re.compile(r"(?<=[^\n|])\n(?=[^\n|#*>\-\d\s])")
 _MOST_SENTENCES = 2000
 _LEAST_SHARED = 2  # words that the best sentence has in common with the question
 
@@ -41,6 +43,11 @@ def best_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
         if shared > most:
             best, most = (start, end), shared
     return best if most >= min(_LEAST_SHARED, len(wanted)) else (0, 0)
+
+
+def unwrapped(text: str) -> str:
+    """Return a text with a space for the end of each line within a paragraph, so all offsets stay."""
+    return _WRAPPED.sub(" ", text)
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:

@@ -11,11 +11,11 @@ from local_rag.display import confidence, display_path, found_headline, one_line
 from local_rag.maintenance.file_states import SeenState
 from local_rag.models.choice import chosen
 from local_rag.records import Answer, Found, Outcome, Passage, VersionValue, heading_path
-from local_rag.retrieval.marking import marks
+from local_rag.retrieval.marking import marks, unwrapped
 from local_rag.serving.visible import VisibleLibrary
 from local_rag.web.document import address_of
 from local_rag.web.markup import show_answer
-from local_rag.web.rendering import show_passage, show_quote
+from local_rag.web.rendering import kind_of, show_passage, show_quote
 
 # What a page says of a document whose file is in this state.
 STATES: dict[SeenState, str] = {
@@ -227,7 +227,8 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
     made = []
     for position, passage in enumerate(ordered, start=1):
         number = position if position <= len(read) else 0
-        marked = marks(passage.text, question, [(one.start, one.end) for one in quoted if one.citation == number])
+        text = passage.text if kind_of(passage.path) == "code" else unwrapped(passage.text)
+        marked = marks(text, question, [(one.start, one.end) for one in quoted if one.citation == number])
         made.append(
             Card(
                 passage=passage,

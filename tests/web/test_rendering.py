@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from local_rag.maintenance.contents import WholeDocument
 from local_rag.records import Passage
-from local_rag.retrieval.marking import Mark, MarkKind, marks
+from local_rag.retrieval.marking import Mark, MarkKind, marks, unwrapped
 from local_rag.web.document import PART, address_of, find_place, view_document
 from local_rag.web.rendering import TextKind, header_above, kind_of, open_fence, render
 
@@ -197,3 +197,10 @@ def test_a_part_of_a_large_document_is_rendered(name: str) -> None:
         assert view.end - view.start <= PART
         assert len(view.rendered) < 1_000_000
     assert time.process_time() - begun < 10
+
+
+def test_a_wrapped_sentence_is_whole() -> None:
+    text = "The year ends in May. A surplus goes first to\nthe sea fund, which pays for boats.\n\n- the sea fund\n"
+    (best, *_) = marks(unwrapped(text), "Where does a surplus of the sea fund go?")
+    assert text[best.start : best.end] == "A surplus goes first to\nthe sea fund, which pays for boats."
+    assert unwrapped("a\n\nb\n- c\n# d\n| e |\nf\n") == "a\n\nb\n- c\n# d\n| e |\nf\n"
