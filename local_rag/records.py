@@ -549,3 +549,4 @@ class InstalledModel(ModelUse):
     path: Path  # a GGUF file or a sentence-transformers folder
     identity: str  # the SHA-256 that identifies its weights
     engine: str = ""  # the address of the engine that runs it; `path` is then only its name
+    adapter: Path | None = None  # changes what an answer model says

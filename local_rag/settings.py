@@ -60,8 +60,8 @@ class Settings(BaseSettings):
     )
     answer_model: str = Field(
         default="",
-        description="the model that answers: a name from `local-rag models list`, a GGUF file, or an engine that "
-        "already runs, as `http://127.0.0.1:11434/v1#MODEL`",
+        description="the model that answers: a name from `local-rag models list` or a GGUF file, either perhaps with "
+        "an adapter (`MODEL+ADAPTER.gguf`), or an engine that already runs, as `http://127.0.0.1:11434/v1#MODEL`",
     )
     answer_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
         default=(),

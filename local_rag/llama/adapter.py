@@ -26,4 +26,6 @@ class Adapter:
         for start in range(len(tokens) - length, -1, -1):
             if tokens[start : start + length] == self.invocation:
                 return start
-        raise ModelError(f"The prompt does not invoke the adapter {self.path}.")
+        raise ModelError(
+            f"The adapter {self.path} is activated by words that the prompt does not have; choose one without them."
+        )

@@ -38,16 +38,22 @@ def open_engine(
             yield engine
 
 
+@contextmanager
 def open_answer_engine(
     model: InstalledModel,
     *,
     context_tokens: Callable[[int, int], int],
     open_engine: Callable[..., AbstractContextManager[Generator]] = open_engine,
-) -> AbstractContextManager[Generator]:
+) -> Iterator[Generator]:
     """Open what generates with an answer model: an engine in this process, or the one that already runs elsewhere."""
     if model.engine:
-        return nullcontext(ExternalEngine(parse_engine(model.engine), context_tokens=context_tokens))
-    return open_engine(model.path, context_tokens=context_tokens)
+        yield ExternalEngine(parse_engine(model.engine), context_tokens=context_tokens)
+        return
+    with (
+        open_engine(model.path, context_tokens=context_tokens) as generator,
+        generator.adapted(model.adapter) if model.adapter else nullcontext(),
+    ):
+        yield generator
 
 
 def open_vocabulary(path: Path) -> LlamaModel:

@@ -129,5 +129,7 @@ def _weight(name: str, models: Mapping[str, ModelEntry]) -> int:
     if name in models:
         return models[name].bytes
     path = Path(name).expanduser()
+    if not path.exists() and "+" in name:  # with an adapter, which is small
+        return _weight(name.partition("+")[0], models)
     files = [path] if path.is_file() else path.glob("**/*.safetensors")
     return sum(file.stat().st_size for file in files)

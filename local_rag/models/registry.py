@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256, write_whole
+from local_rag.keys import key_of
 from local_rag.models.engines import is_engine, parse_engine
 from local_rag.models.hashes import sha256_of
 from local_rag.records import Calibration, InstalledModel, ModelUse, Role
@@ -218,8 +219,9 @@ def resolve(
 ) -> InstalledModel:
     """Return the model with a name or path for a role: context, answer, embed or rerank.
 
-    Read only a few MiB; `verify` checks whole files. A GGUF file given by path has context length 0: the file itself
-    knows. Raise ModelError if the model is unknown, not pulled, or not suitable for the role.
+    A name or path may be followed by + and the path of an adapter. Read only a few MiB; `verify` checks whole files. A
+    GGUF file given by path has context length 0: the file itself knows. Raise ModelError if the model is unknown, not
+    pulled, or not suitable for the role.
     """
     models_directory = models_directory or default_models_directory()
     registry = registry or load_registry(models_directory=models_directory)
@@ -230,6 +232,8 @@ def resolve(
     path = Path(name).expanduser()
     if name and path.exists():
         return _resolve_path(path.resolve(), role)
+    if found := _adapter_in(name):
+        return _resolve_adapted(name, *found, role, models_directory, registry)
     candidates = [entry.name for entry in registry.models.values() if role in entry.roles]
     close = difflib.get_close_matches(name.lower(), candidates, n=1, cutoff=0.5)
     hint = f"did you mean '{close[0]}'? " if close else ""
@@ -325,6 +329,25 @@ def _resolve_engine(name: str, role: Role) -> InstalledModel:
     return InstalledModel(name=name, role=role, path=path, identity=identity, context_length=0, engine=name)
 
 
+def _adapter_in(name: str) -> tuple[str, Path] | None:
+    """Split MODEL+ADAPTER at the plus that the path of a file follows; either path may have others in it."""
+    for plus in (place for place, letter in enumerate(name) if letter == "+"):
+        if (adapter := Path(name[plus + 1 :]).expanduser()).is_file():
+            return name[:plus], adapter.resolve()
+    return None
+
+
+def _resolve_adapted(
+    name: str, base: str, adapter: Path, role: Role, models_directory: Path, registry: Registry
+) -> InstalledModel:
+    """Describe a model with an adapter: another model, for which no calibration is known."""
+    if role != "answer":
+        raise ModelError(f"Only the answer model may have an adapter, so {name} cannot be the {role} model.")
+    model = resolve(base, role, models_directory=models_directory, registry=registry)
+    identity = key_of(model.identity, sha256_of(_require_gguf(adapter, "an adapter"), models_directory))
+    return replace(model, name=name, adapter=adapter, identity=identity, calibration=None)
+
+
 def _resolve_path(path: Path, role: Role) -> InstalledModel:
     """Inspect the user's own GGUF file or model folder."""
     if path.suffix.lower() in PICKLES:
@@ -398,11 +421,16 @@ def _resolve_gguf_folder(path: Path, role: Role) -> InstalledModel:
 def _resolve_gguf(path: Path, role: Role) -> InstalledModel:
     if path.is_dir():
         raise ModelError(f"{path} is a folder, but the {role} model must be a GGUF file; pass the file.")
+    _require_gguf(path, f"the {role} model")
+    return InstalledModel(name=str(path), role=role, path=path, identity=_sample_identity([path]), context_length=0)
+
+
+def _require_gguf(path: Path, what: str) -> Path:
     with path.open("rb") as handle:
         magic = handle.read(4)
     if magic != b"GGUF":
-        raise ModelError(f"{path} is not a GGUF file, which the {role} model must be; convert it or choose another.")
-    return InstalledModel(name=str(path), role=role, path=path, identity=_sample_identity([path]), context_length=0)
+        raise ModelError(f"{path} is not a GGUF file, which {what} must be; convert it or choose another.")
+    return path
 
 
 def _safetensors(path: Path, folders: Sequence[Path]) -> list[Path]:

@@ -1,5 +1,7 @@
 """Adapters: one gives what merged weights give; an activated one leaves the prefix to the model and shares it."""
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +13,8 @@ from local_rag.errors import ModelError
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request, Stoppable
 from local_rag.llama.model import LlamaModel
+from local_rag.models.registry import resolve
+from tests.conftest import Run
 from tests.support.tiny_models import save_adapter, save_model
 
 CLOSE = 0.02
@@ -77,8 +81,55 @@ def test_what_cannot_be_adapted_is_one_sentence(model: LlamaModel, tmp_path: Pat
         for path in (tmp_path / "none.gguf", tmp_path / "model.gguf"):
             with pytest.raises(ModelError, match=r"is no adapter for model\.gguf; convert"), engine.adapted(path):
                 pass
-        with engine.adapted(activated), pytest.raises(ModelError, match=r"does not invoke the adapter"):
+        with (
+            engine.adapted(activated),
+            pytest.raises(ModelError, match=r"activated by words that the prompt does not have"),
+        ):
             odds(model, engine, "Is it so?")
         assert np.isfinite(odds(model, engine)).all()
     with pytest.raises(ModelError, match=r"This engine cannot use the adapter"):
         Stoppable().adapted(activated)
+
+
+def test_a_question_is_answered_with_the_adapter_that_is_named(indexed: Path, run: Run, tmp_path: Path) -> None:
+    adapter, added = save_adapter(tmp_path / "lo+ra.gguf")
+    base = save_model(tmp_path / "ba+se.gguf", "llama")
+    merged = save_model(tmp_path / "merged.gguf", "llama", added=added)
+
+    def right(model: str) -> float:
+        """Return the log odds that the model gives its own answer."""
+        done = run("ask", "When does the boat leave?", "--answer-model", model, "--json")
+        assert done.exit_code == 0, done.output
+        return float(json.loads(done.stdout)["log_odds"])
+
+    adapted, alone, together = (right(model) for model in (f"{base}+{adapter}", str(base), str(merged)))
+    assert adapted == pytest.approx(together, abs=CLOSE)
+    assert adapted != pytest.approx(alone, abs=10 * CLOSE)
+
+
+def test_the_adapter_is_part_of_the_identity(tmp_path: Path) -> None:
+    adapter, _ = save_adapter(tmp_path / "lora.gguf")
+    base = resolve("smollm2-135m-instruct", "answer")
+    first = resolve(f"smollm2-135m-instruct+{adapter}", "answer")
+    assert (first.path, first.adapter) == (base.path, adapter)
+    assert first.calibration is None
+    save_adapter(adapter, [5])
+    second = resolve(f"smollm2-135m-instruct+{adapter}", "answer")
+    assert len({base.identity, first.identity, second.identity}) == 3
+
+
+def test_an_adapter_that_cannot_be_used_is_one_sentence(indexed: Path, run: Run, tmp_path: Path) -> None:
+    adapter, _ = save_adapter(tmp_path / "lora.gguf")
+    other, text = save_model(tmp_path / "other.gguf", "qwen3"), tmp_path / "notes.txt"
+    text.write_text("no adapter")
+    base = save_model(tmp_path / "base.gguf", "llama")
+    for model, said in (
+        (f"{other}+{adapter}", r"lora\.gguf is no adapter for other\.gguf; convert the one of this model to GGUF\."),
+        (f"{base}+{text}", r"notes\.txt is not a GGUF file, which an adapter must be; .*\."),
+        (f"{base}+{tmp_path}/none.gguf", r"No model or file is called '.*none\.gguf'; .*\."),
+    ):
+        done = run("ask", "When does the boat leave?", "--answer-model", model)
+        assert done.exit_code == 1
+        assert re.fullmatch(f"Error: .*{said}", done.stderr.splitlines()[-1])
+    with pytest.raises(ModelError, match=r"Only the answer model may have an adapter"):
+        resolve(f"{base}+{adapter}", "context")
