@@ -264,9 +264,9 @@ def _growth(reports: list[Measurement]) -> Iterator[str]:
         "`python -m scripts.benchmarks grow`: varied copies of the pages in `corpus/`, an embedder that takes no time, "
         "contexts of `--context terms`. Times are those of the processor, of all threads and processes together; those "
         "of `index` include its start. *Against headings* is the time of the first `index` relative to "
-        "`--context headings`; that of the largest library was not measured. The row of 99,259 chunks is from before a "
-        "change that made comparing documents cheaper. The times of questions with a filter are relative to those "
-        "without: one folder, always the same or another one each time, or half of the folders. `same order` is the "
+        "`--context headings`; that of the largest library was not measured. The times of questions with a filter are "
+        "relative to those without: one folder, always the same or another one each time, or half of the folders. "
+        "`same order` is the "
         "share of questions for which keyword search ranks chunks as in an index that is built from nothing. `note` "
         "in [the JSON](measurements/) says how a row was made."
     )
