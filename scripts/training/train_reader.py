@@ -1,0 +1,288 @@
+"""Train the reader from the shipped reranker on the examples of mine_reader_examples.
+
+One pass over question and passage gives three logits, each with its loss: relevance (softmax over the passages of a
+question), "answers the question" (each passage by itself), and "belongs to the answer" (each token). The length of
+training is counted in tokens, so that the load of the machine changes nothing. After a kill, run it again to continue.
+"""
+
+import json
+import random
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import click
+import torch
+from tokenizers import Tokenizer
+
+from scripts.training.mine_reader_examples import sentences
+from scripts.training.reader_model import TorchReader, load_start, load_tokenizer, token_labels
+
+EXAMPLES = 8  # per step
+CHARACTERS = 720  # of a passage, so that it fits
+WARM_UP = 0.06
+CHECKPOINT_SECONDS = 150.0
+HELD_OUT, JUDGED = 140, 5  # examples, and passages of each
+LOOKS = 3  # at the held-out examples
+TITLED = 0.6
+WEIGHTS = {"nq": 3.0, "clapnq": 3.0, "xquad": 2.0, "pubmedqa": 0.5, "code": 0.5}  # how likely early in an epoch
+ANSWERS_WEIGHT, TOKENS_WEIGHT = 0.5, 1.0
+
+Example = dict[str, Any]
+Span = list[int]
+
+
+def crop(text: str, spans: Sequence[Span], chance: random.Random, size: int = CHARACTERS) -> tuple[str, list[Span]]:
+    """Return at most `size` characters of a text, from the beginning of a sentence, with its first span if possible."""
+    if len(text) <= size:
+        return text, list(spans)
+    starts = [start for start, _ in sentences(text) if start <= max(0, len(text) - size // 2)]
+    if spans:
+        first, last = spans[0]
+        starts = [start for start in starts if start <= first and last - start <= size] or [first]
+    start = chance.choice(starts)
+    inside = [[max(0, a - start), min(size, b - start)] for a, b in spans if a < start + size and b > start]
+    return text[start : start + size], inside
+
+
+def draw(example: Example, negatives: int, chance: random.Random) -> list[Example]:
+    """Return the passages of an example to train on, cropped, all with their titles or all without."""
+    right, others = example["passages"][0], example["passages"][1:]
+    pool = others + others[:4]  # the first are the most likely to be retrieved
+    drawn = {id(one): one for one in chance.sample(pool, min(len(pool), negatives + 2))}.values()
+    titled, found = chance.random() < TITLED, []
+    for one in (right, *list(drawn)[:negatives]):
+        text, spans = crop(one["text"], one["spans"] or [], chance)
+        found.append(as_pair(example, one | {"text": text, "spans": None if one["spans"] is None else spans}, titled))
+    return found
+
+
+def as_pair(example: Example, one: Example, titled: bool) -> Example:
+    """Return a passage as a reader sees it: its title, if any, then its text."""
+    prefix = f"{one['title']}\n" if titled and one["title"] else ""
+    spans = one["spans"] if one["spans"] is None else [[a + len(prefix), b + len(prefix)] for a, b in one["spans"]]
+    return one | {"question": example["question"], "text": prefix + one["text"], "spans": spans}
+
+
+def run_pairs(model: TorchReader, pairs: Sequence[Example], tokenizer: Tokenizer, size: int = 12) -> list[Any]:
+    """Return relevance, answers, and tokens' logits and labels for each pair; run pairs of similar length together."""
+    encodings = tokenizer.encode_batch([(one["question"], one["text"]) for one in pairs])
+    order = sorted(range(len(pairs)), key=lambda index: len(encodings[index].ids))
+    found: list[Any] = [None] * len(pairs)
+    for start in range(0, len(order), size):
+        rows = order[start : start + size]
+        longest = len(encodings[rows[-1]].ids)
+        inputs = torch.zeros((3, len(rows), longest), dtype=torch.long)
+        for row, index in enumerate(rows):
+            one = encodings[index]
+            inputs[:, row, : len(one.ids)] = torch.tensor([one.ids, one.attention_mask, one.type_ids])
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            relevance, answers, tokens = (out.float() for out in model(*inputs))
+        for row, index in enumerate(rows):
+            one = encodings[index]
+            labels = token_labels(one.offsets, one.sequence_ids, pairs[index]["spans"] or [])
+            found[index] = relevance[row], answers[row], tokens[row, : len(labels)], torch.tensor(labels)
+    return found
+
+
+def losses(
+    drawn: Sequence[Sequence[Example]], outputs: Sequence[Any], teacher: Sequence[Any] | None
+) -> dict[str, torch.Tensor]:
+    """Return the three losses of a step, and that of distillation: old and new relevance within a group."""
+    ranking, answering, marking, distilled = [], [], [], []
+    binary = torch.nn.functional.binary_cross_entropy_with_logits
+    position = 0
+    for passages in drawn:
+        outs = outputs[position : position + len(passages)]
+        scores = torch.stack([out[0] for out in outs])
+        if passages[0]["relevant"] and len(passages) > 1:
+            ranking.append(torch.nn.functional.cross_entropy(scores[None], torch.zeros(1, dtype=torch.long)))
+            if teacher:
+                old = torch.stack([out[0] for out in teacher[position : position + len(passages)]])
+                distilled.append(torch.nn.functional.kl_div(scores.log_softmax(0), old.softmax(0), reduction="sum"))
+        for one, (_, answers, tokens, labels) in zip(passages, outs, strict=True):
+            of_passage = labels >= 0
+            cut = bool(one["spans"]) and not (labels == 1).any()
+            if one["answers"] is not None and not cut:
+                answering.append(binary(answers, torch.tensor(float(one["answers"]))))
+            if one["spans"] is not None and not cut and of_passage.any():
+                share = 1.0 if one["spans"] else 0.3  # a passage without answer teaches less
+                marking.append(share * binary(tokens[of_passage], labels[of_passage].float()))
+        position += len(passages)
+    named = {"relevance": ranking, "answers": answering, "tokens": marking, "distilled": distilled}
+    return {name: torch.stack(values).mean() for name, values in named.items() if values}
+
+
+def sentence_scores(text: str, offsets: Sequence[tuple[int, int]], tokens: Sequence[float]) -> list[float]:
+    """Return the mean logit of the tokens of each sentence; one that was cut off scores lowest."""
+    scores = []
+    for start, end in sentences(text):
+        inside = [token for (a, b), token in zip(offsets, tokens, strict=True) if a < end and b > start]
+        scores.append(fmean(inside) if inside else float("-inf"))
+    return scores
+
+
+def area(right: Sequence[float], wrong: Sequence[float]) -> float:
+    """Return the probability that a right one scores higher than a wrong one (AUC)."""
+    pairs = [(a > b) + 0.5 * (a == b) for a in right for b in wrong]
+    return fmean(pairs) if pairs else 0.0
+
+
+def evaluate(model: TorchReader, examples: Sequence[Example], tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return MRR of the right passage, share of right sentences first, and AUC of "answers", held-out examples only."""
+    ranks: dict[str, list[float]] = defaultdict(list)
+    first = list[bool]()
+    right, wrong = list[float](), list[float]()
+    for example in examples:
+        chance = random.Random(example["question"])
+        pairs = []
+        for one in example["passages"][:JUDGED]:
+            text, spans = crop(one["text"], one["spans"] or [], chance)
+            pairs.append(as_pair(example, one | {"text": text, "spans": one["spans"] and spans}, False))
+        with torch.inference_mode():
+            outputs = run_pairs(model, pairs, tokenizer)
+        scores = [float(out[0]) for out in outputs]
+        if example["passages"][0]["relevant"]:
+            ranks[example["source"]].append(1 / (1 + sum(other >= scores[0] for other in scores[1:])))
+        for one, out in zip(pairs, outputs, strict=True):
+            if one["answers"] is not None:
+                (right if one["answers"] else wrong).append(float(out[1]))
+        spans, text = pairs[0]["spans"], pairs[0]["text"]
+        if spans and len(sentences(text)) > 1:
+            encoding = tokenizer.encode(example["question"], text)
+            inside = [
+                (o, t)
+                for o, t, p in zip(encoding.offsets, outputs[0][2].tolist(), encoding.sequence_ids, strict=True)
+                if p == 1
+            ]
+            found = sentence_scores(text, [o for o, _ in inside], [t for _, t in inside])
+            start, end = sentences(text)[max(range(len(found)), key=found.__getitem__)]
+            first.append(any(start < b and a < end for a, b in spans))
+    return {
+        "mrr": round(fmean(value for values in ranks.values() for value in values), 4),
+        "sentence_first": round(fmean(first), 4),
+        "auc": round(area(right, wrong), 4),
+        "mrr_of_sources": {source: round(fmean(values), 3) for source, values in ranks.items()},
+    }
+
+
+def order_of(examples: Sequence[Example], epoch: int) -> list[int]:
+    """Shuffle the examples of an epoch, sources with a high weight towards its beginning."""
+    chance = random.Random(epoch)
+    keys = [chance.random() ** (1 / WEIGHTS.get(example["source"], 1.0)) for example in examples]
+    return sorted(range(len(examples)), key=lambda index: -keys[index])
+
+
+def learning_rate(done: float, highest: float) -> float:
+    """Return the learning rate: it warms up, then falls linearly to zero."""
+    return highest * min(1.0, done / WARM_UP, max(0.02, (1 - done) / (1 - WARM_UP)))
+
+
+def read_examples(path: Path) -> tuple[list[Example], list[Example]]:
+    """Return the examples to train on, and some of each source that are held out."""
+    read = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    by_source: dict[str, list[Example]] = defaultdict(list)
+    for example in (example for example in read if example["held_out"]):
+        by_source[example["source"]].append(example)
+    chance = random.Random(0)
+    share = HELD_OUT // len(by_source)
+    held_out = [one for found in by_source.values() for one in chance.sample(found, min(len(found), share))]
+    return [example for example in read if not example["held_out"]], held_out
+
+
+def step_losses(
+    model: TorchReader, teacher: TorchReader | None, drawn: Sequence[Sequence[Example]], tokenizer: Tokenizer
+) -> tuple[dict[str, torch.Tensor], int]:
+    """Return the losses of some examples, and how many tokens they have."""
+    pairs = [pair for passages in drawn for pair in passages]
+    outputs, old = run_pairs(model, pairs, tokenizer), None
+    if teacher:
+        with torch.inference_mode():
+            old = run_pairs(teacher, pairs, tokenizer)
+    return losses(drawn, outputs, old), sum(len(out[3]) for out in outputs)
+
+
+def optimizer_of(model: TorchReader) -> torch.optim.Optimizer:
+    """Return an optimizer with two groups of weights: those of the reranker, and those of the new outputs."""
+    heads = [*model.answers.parameters(), *model.tokens.parameters()]
+    new = {id(weight) for weight in heads}
+    body = [weight for weight in model.parameters() if weight.requires_grad and id(weight) not in new]
+    return torch.optim.AdamW([{"params": body}, {"params": heads}], weight_decay=0.01)
+
+
+@click.command()
+@click.option("--examples", "examples_path", type=click.Path(path_type=Path), required=True)
+@click.option("--output", type=click.Path(path_type=Path), required=True, help="Folder of checkpoint and model.")
+@click.option("--tokens", "budget", type=int, default=900_000, show_default=True)
+@click.option("--rate", type=float, default=6e-5, show_default=True)
+@click.option("--head-rate", type=float, default=1e-3, show_default=True, help="Learning rate of the two new outputs.")
+@click.option("--negatives", type=int, default=3, show_default=True)
+@click.option("--distil", type=float, default=0.0, show_default=True, help="Weight of the old reranker's relevance.")
+@click.option("--embeddings/--no-embeddings", default=False, help="Train the embeddings too.")
+def main(
+    examples_path: Path,
+    output: Path,
+    budget: int,
+    rate: float,
+    head_rate: float,
+    negatives: int,
+    distil: float,
+    embeddings: bool,
+) -> None:
+    torch.set_num_threads(1)
+    examples, held_out = read_examples(examples_path)
+    click.echo(f"{len(examples)} examples, {len(held_out)} held out")
+    tokenizer, model, teacher = load_tokenizer(), load_start(), load_start() if distil else None
+    model.bert.embeddings.requires_grad_(embeddings)
+    optimizer = optimizer_of(model)
+    output.mkdir(parents=True, exist_ok=True)
+    checkpoint = output / "checkpoint.pt"
+    at: dict[str, Any] = {"step": 0, "tokens": 0, "curve": []}
+    if checkpoint.exists():
+        saved = torch.load(checkpoint, weights_only=True)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        at = {name: saved[name] for name in at}
+        click.echo(f"continuing at step {at['step']}")
+    else:
+        at["curve"].append({"tokens": 0, **evaluate(model, held_out, tokenizer)})
+        click.echo(json.dumps(at["curve"][-1]))
+    weights = {"relevance": 1.0, "answers": ANSWERS_WEIGHT, "tokens": TOKENS_WEIGHT, "distilled": distil}
+    seen: dict[str, list[float]] = defaultdict(list)
+    stored = time.monotonic()
+    while at["tokens"] < budget:
+        epoch, number = divmod(at["step"], len(examples) // EXAMPLES)
+        chance = random.Random(at["step"])
+        rows = order_of(examples, epoch)[number * EXAMPLES : (number + 1) * EXAMPLES]
+        parts, read = step_losses(model, teacher, [draw(examples[row], negatives, chance) for row in rows], tokenizer)
+        torch.stack([weights[name] * part for name, part in parts.items()]).sum().backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for settings, highest in zip(optimizer.param_groups, (rate, head_rate), strict=True):
+            settings["lr"] = learning_rate(at["tokens"] / budget, highest)
+        optimizer.step()
+        optimizer.zero_grad()
+        looked = at["tokens"] * LOOKS // budget
+        at["step"] += 1
+        at["tokens"] += read
+        for name, part in parts.items():
+            seen[name].append(part.item())
+        means = {name: round(fmean(values[-25:]), 3) for name, values in seen.items()}
+        if at["step"] % 10 == 0:
+            click.echo(f"step {at['step']}, {at['tokens']} tokens, {time.process_time():.0f} s, loss {means}")
+        looks = at["tokens"] * LOOKS // budget > looked
+        if looks:
+            at["curve"].append({"tokens": at["tokens"], "loss": means, **evaluate(model, held_out, tokenizer)})
+            click.echo(json.dumps(at["curve"][-1]))
+        if looks or time.monotonic() - stored > CHECKPOINT_SECONDS:
+            torch.save(at | {"model": model.state_dict(), "optimizer": optimizer.state_dict()}, output / "new.pt")
+            (output / "new.pt").replace(checkpoint)
+            stored = time.monotonic()
+    torch.save(model.state_dict(), output / "model.pt")
+    (output / "curve.json").write_text(json.dumps(at["curve"], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
