@@ -1,7 +1,7 @@
 """Compare readers with the shipped reranker on evaluation sets that neither was trained on.
 
     python -m scripts.training.compare_readers candidates DATASETS CACHE
-    python -m scripts.training.compare_readers score CACHE MODEL.onnx SCORES.json
+    python -m scripts.training.compare_readers score CACHE MODEL SCORES.json     MODEL: model.onnx or model.pt
     python -m scripts.training.compare_readers report CACHE OLD.json NEW.json... --json docs/measurements/reader.json
 
 `candidates` searches each dataset once as the program does and keeps the first fused candidates of each question, so
@@ -24,9 +24,9 @@ from local_rag.records import Passage
 from scripts.training.mine_reader_examples import normalised, sentences, spans_of
 from scripts.training.train_reader import area, sentence_scores
 
-CANDIDATES = 24
-QUESTIONS = 120
-LARGEST = 900  # documents of a set; of a larger one, golden documents and others by chance
+CANDIDATES = 16
+QUESTIONS = 100
+LARGEST = 700  # documents of a set; of a larger one, golden documents and others by chance
 LENGTH = 256
 BLEND_K, FUSED_WEIGHT = 10, 2.0  # as the program fuses both orders
 
@@ -114,7 +114,31 @@ class Model:
         return encoding, [np.asarray(output)[0] for output in self._session.run(None, inputs)]
 
 
-def scores_of(model: Model, row: Row) -> Row:
+class TorchModel:
+    """Run a trained reader on pairs before it is exported."""
+
+    def __init__(self, path: Path) -> None:
+        import torch
+
+        from scripts.training.reader_model import load_start, load_tokenizer
+
+        torch.set_num_threads(1)
+        self._model = load_start().eval()
+        self._model.load_state_dict(torch.load(path, weights_only=True))
+        self.tokenizer = load_tokenizer()
+        self.tokenizer.enable_truncation(LENGTH)
+
+    def run(self, question: str, text: str) -> tuple[Any, list[np.ndarray]]:
+        """Return the encoding of a pair and every output for it."""
+        import torch
+
+        encoding = self.tokenizer.encode(question, text)
+        inputs = (torch.tensor([values]) for values in (encoding.ids, encoding.attention_mask, encoding.type_ids))
+        with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
+            return encoding, [output[0].float().numpy() for output in self._model(*inputs)]
+
+
+def scores_of(model: Model | TorchModel, row: Row) -> Row:
     """Return a model's scores of all candidates of a question, and of the sentences of its first golden passage."""
     relevance, answers, of_sentences = [], [], []
     asked = next((i for i, golden in enumerate(row["is_golden"]) if golden and row["spans"][i]), None)
@@ -231,7 +255,8 @@ def candidates(datasets: tuple[Path, ...], cache: Path) -> None:
 @click.argument("model_path", type=click.Path(exists=True, path_type=Path))
 @click.argument("output", type=click.Path(path_type=Path))
 def score(cache: Path, model_path: Path, output: Path) -> None:
-    model, found = Model(model_path), []
+    model = TorchModel(model_path) if model_path.suffix == ".pt" else Model(model_path)
+    found = []
     for number, row in enumerate(read_rows(cache)):
         found.append(scores_of(model, row))
         if number % 40 == 0:
