@@ -57,27 +57,26 @@ def sources_prompt(
     best units. A follow-up comes after the question `before` it. Raises QuestionError if a question leaves no room.
     """
     asked = " ".join(question.split())
-    head = [
-        *model.tokenize(model.chat_frame(_SYSTEM)[0], special=True),
-        *model.tokenize(f"{_recalled(before)}Question: {asked}\n\nSources:\n\n"),
-    ]
-    end = model.tokenize(f"{_recalled(before)}Question: {asked}\n")
+    head = model.tokenize(model.chat_frame(_SYSTEM)[0], special=True)
+    begin, end = (f"{_recalled(before)}Question: {asked}\n{more}" for more in ("\nSources:\n\n", ""))
     closing = max(len(closing_prompt(request, model)) for request in answer_requests(question))
-    room = limit - len(head) - len(end) - closing
-    used, texts = list[Source](), list[list[int]]()
+    room = limit - len(head) - len(model.tokenize(begin)) - len(model.tokenize(end)) - closing
+    used, texts = list[Source](), list[str]()
     sources = [source for source in sources if source.best] if best else sources
     for source in sources:
-        tokens = model.tokenize(source_text(source, best=best))
-        if len(tokens) > room:
+        text = source_text(source, best=best)
+        tokens = len(model.tokenize(text)) + 1  # some vocabularies join texts with one more
+        if tokens > room:
             break
-        room -= len(tokens)
+        room -= tokens
         used.append(source)
-        texts.append(tokens)
+        texts.append(text)
     if sources and not used:
         if before:
             return sources_prompt(question, sources, model=model, limit=limit, best=best)
-        raise QuestionError(f"A question of {len(end)} tokens leaves no room for passages; shorten it.")
-    return [*head, *(token for tokens in reversed(texts) for token in tokens), *end], used
+        raise QuestionError(f"A question of {len(model.tokenize(end))} tokens leaves no room for passages; shorten it.")
+    # In one piece, as an engine elsewhere reads it: what a line break becomes depends on what follows.
+    return [*head, *model.tokenize("".join([begin, *reversed(texts), end]))], used
 
 
 def source_text(source: Source, *, best: bool = False) -> str:

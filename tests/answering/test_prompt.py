@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.answering.prompt import (
+    _SYSTEM,
     PART,
     REQUEST,
     answer_requests,
@@ -14,6 +15,7 @@ from local_rag.answering.prompt import (
 )
 from local_rag.answering.selection import Source
 from local_rag.errors import QuestionError
+from local_rag.llama.model import LlamaModel
 from local_rag.records import Passage, Turn
 from tests.fakes import FakeVocabulary, passage
 
@@ -123,3 +125,14 @@ def test_a_passage_cannot_add_a_source_or_a_question() -> None:
         "Source: Handbook",
         "Question: When?",
     ]
+
+
+def test_the_prompt_has_the_tokens_of_its_text(tiny_llama: LlamaModel) -> None:
+    """As an engine elsewhere reads it: two line breaks are one token or two, as what follows decides."""
+    sources = [Source(one, (), one.text) for one in (passage("At seven.", title="Boat"), passage("Never."))]
+    tokens, used = sources_prompt("When?", sources, model=tiny_llama, limit=8192)
+    text = tiny_llama.detokenize(tokens)
+    head = tiny_llama.tokenize(tiny_llama.chat_frame(_SYSTEM)[0], special=True)
+    assert len(used) == 2
+    assert tokens == [*head, *tiny_llama.tokenize(text[len(tiny_llama.detokenize(head)) :])]
+    assert "Sources:\n\nSource: " in text
