@@ -22,15 +22,22 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
+from local_rag.errors import ModelError
 from local_rag.files import file_sha256, write_whole
 from local_rag.models.embedder import OnnxEmbedder, tokenizer_of
 from local_rag.models.onnx import COPY_FILE, OPTIMIZED, copy_folder, find_copy
-from local_rag.models.onnx_graph import UnknownArchitectureError, write_graph
+from local_rag.models.onnx_bert import BertGraph
+from local_rag.models.onnx_graph import Graph, UnknownArchitectureError, read_config
+from local_rag.models.onnx_modernbert import ModernBertGraph
 from local_rag.records import InstalledModel
 
 SIMILAR_COSINE = 0.98  # minimum on average, for the int8 copy
 _TEXTS = 200
 _SEED = 7
+_GRAPHS: dict[str, type[Graph]] = {
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta"), BertGraph),
+    "modernbert": ModernBertGraph,
+}
 
 
 def make_copy(model: InstalledModel) -> Path | None:
@@ -57,8 +64,9 @@ def make_copy(model: InstalledModel) -> Path | None:
 
 
 def _was_refused(folder: Path) -> bool:
-    with contextlib.suppress(OSError, ValueError):
-        return not json.loads((folder / COPY_FILE).read_bytes())["file"]
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        receipt = json.loads((folder / COPY_FILE).read_bytes())
+        return not receipt["file"] and receipt["known"] == sorted(_GRAPHS)
     return False
 
 
@@ -68,7 +76,7 @@ def _was_refused(folder: Path) -> bool:
 def _make(model: InstalledModel, folder: Path) -> dict[str, Any]:
     """Write the copy into a folder; return its receipt."""
     full, used, int8 = folder / "full.onnx", folder / f"model{OPTIMIZED}", folder / "int8.onnx"
-    write_graph(model, full)
+    graph_of(model).write(full)
     precision = "fp32"
     if model.int8:
         quantize_but_narrowing(full, int8, reduce_range=True)
@@ -83,6 +91,18 @@ def _make(model: InstalledModel, folder: Path) -> dict[str, Any]:
         full.unlink()
     size, checksum = used.stat().st_size, file_sha256(used)
     return {"file": used.name, "bytes": size, "sha256": checksum, "precision": precision}
+
+
+def graph_of(model: InstalledModel) -> Graph:
+    """Return the graph of a model; raise UnknownArchitectureError if its architecture is none of ours."""
+    modules = model.path / "modules.json"
+    folder = model.path / read_config(model.path, modules.name)[0]["path"] if modules.is_file() else model.path
+    config = read_config(folder)
+    if "model_type" not in config:
+        raise ModelError(f"{folder / 'config.json'} is damaged: it names no type of model")
+    if (kind := config["model_type"]) not in _GRAPHS:
+        raise UnknownArchitectureError(f"{model.path} is of the type {kind}")
+    return _GRAPHS[kind](model)
 
 
 def _texts(model: InstalledModel) -> list[str]:
@@ -136,7 +156,7 @@ def _main() -> None:
     try:
         receipt = _make(model, folder)
     except UnknownArchitectureError as error:  # it runs without a copy
-        receipt = {"file": "", "reason": str(error)[:500]}
+        receipt = {"file": "", "reason": str(error)[:500], "known": sorted(_GRAPHS)}
     write_whole(folder / COPY_FILE, json.dumps(receipt | {"model": model.name}), durable=True)
 
 

@@ -1,11 +1,15 @@
-"""Write a BERT or RoBERTa model as an ONNX graph, straight from its safetensors: the same weights give the same bytes.
+"""Write a transformer as an ONNX graph, straight from its safetensors: the same weights give the same bytes.
 
 The graph takes texts without padding, as `OnnxSession` runs them, so it needs no attention mask. It returns the pooled
 vector of an embedder (not normalised), or the logit of a cross-encoder. A model built in another way, in whatever
 detail, is an UnknownArchitectureError: every tensor must be known, and every setting one that the graph respects.
+
+Here is what all architectures share: weights, nodes, and the modules that follow the transformer. `onnx_bert.py` and
+`onnx_modernbert.py` have the transformers.
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,95 +23,125 @@ from local_rag.records import InstalledModel
 _OPSET = 20
 _IR_VERSION = 10
 _PROTOBUF_LIMIT = 1_500_000_000
-# Tensors without a use here: numbers of positions, and heads for other tasks.
-_UNUSED = ("position_ids", "pooler.", "lm_head.", "cls.")
-_FAMILIES = {"bert": "bert.", "roberta": "roberta.", "xlm-roberta": "roberta."}
-
-
-def write_graph(model: InstalledModel, path: Path) -> None:
-    """Write the graph of an embedder or a cross-encoder in float32; large weights go into a file beside it."""
-    import onnx
-
-    folder, pooling = _transformer(model)
-    graph = _Graph(model, folder, pooling)
-    proto = graph.build()
-    if graph.bytes > _PROTOBUF_LIMIT:
-        data = f"{path.name}.data"
-        onnx.save_model(proto, path, save_as_external_data=True, all_tensors_to_one_file=True, location=data)
-    else:
-        path.write_bytes(proto.SerializeToString(deterministic=True))
-
-
-def _transformer(model: InstalledModel) -> tuple[Path, str]:
-    """Return the folder of the weights and the pooling, `cls` or `mean`; a cross-encoder has none."""
-    if model.role == "rerank":
-        return model.path, ""
-    modules = _read(model.path / "modules.json") if (model.path / "modules.json").is_file() else []
-    kinds = [str(one["type"]).rpartition(".")[2] for one in modules]
-    if kinds not in ([], ["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
-        raise UnknownArchitectureError(f"{model.path} has the modules {', '.join(kinds)}")
-    folder = model.path / modules[0]["path"] if modules else model.path
-    if model.pooling:
-        return folder, str(model.pooling)
-    settings = _read(model.path / modules[1]["path"] / "config.json") if modules else {"pooling_mode_mean_tokens": True}
-    if settings.get("include_prompt") is False:
-        raise UnknownArchitectureError(f"{model.path} does not pool its prompt")
-    modes = {
-        name.removeprefix("pooling_mode_") for name, on in settings.items() if on is True and "pooling_mode" in name
-    }
-    modes |= {str(settings["pooling_mode"])} if "pooling_mode" in settings else set()
-    if len(modes) != 1 or not (mode := modes.pop()).startswith(("cls", "mean")) or "sqrt" in mode:
-        raise UnknownArchitectureError(f"{model.path} has an unknown pooling")
-    return folder, mode.partition("_")[0]
+_AFTER_POOLING = {"Dense", "LayerNorm"}
+_ACTIVATIONS = {"Identity": None, "Tanh": "Tanh", "GELU": "Gelu"}  # of PyTorch, with their operators
 
 
 class UnknownArchitectureError(ModelError):
-    """The model is none that this module can write as a graph."""
+    """The model is none that can be written as a graph."""
 
 
-class _Graph:
+class Graph(ABC):
     """Collect the nodes and weights of a graph; names of tensors are those of transformers."""
 
-    def __init__(self, model: InstalledModel, folder: Path, pooling: str) -> None:
-        self._model, self._pooling = model, pooling
-        self._config = config = _read(folder / "config.json")
-        self._family = str(config.get("model_type"))
-        wanted = {"hidden_act": ("gelu",), "position_embedding_type": ("absolute", None), "is_decoder": (False, None)}
-        wanted |= {"add_cross_attention": (False, None), "rope_scaling": (None,), "quantization_config": (None,)}
-        odd = [name for name, values in wanted.items() if config.get(name) not in values]
-        if "model_type" not in config:
-            raise ModelError(f"{folder / 'config.json'} is damaged: it names no type of model")
-        if self._family not in _FAMILIES or odd:
-            text = f"{model.path} is of the type {self._family}{' with another ' if odd else ''}{', '.join(odd)}"
-            raise UnknownArchitectureError(text)
+    unused: Sequence[str] = ()  # parts of the names of tensors without a use here, such as heads for other tasks
+
+    def __init__(self, model: InstalledModel) -> None:
+        self._model = model
+        self._modules = _modules(model)
+        folder = self._modules[0][1]
+        self._config = read_config(folder)
+        if odd := [name for name, values in self.wanted().items() if self._config.get(name) not in values]:
+            raise self._unknown(f"has another {', '.join(odd)}")
         self._tensors = dict(_tensors(folder))
-        # Who saved the model decides how the names of its tensors begin.
-        bare = any(name.startswith("embeddings.") for name in self._tensors)
-        self._prefix = "" if bare else _FAMILIES[self._family]
         self._nodes: list[Any] = []
         self._weights: list[Any] = []
-        self.bytes = 0
+        self._bytes = self._width = 0
 
-    def build(self) -> Any:
-        """Return the model's protocol buffer."""
+    def wanted(self) -> dict[str, tuple[Any, ...]]:
+        """Return the values that settings of the model may have."""
+        return {"is_decoder": (False, None), "rope_scaling": (None,), "quantization_config": (None,)}
+
+    def write(self, path: Path) -> None:
+        """Write the graph in float32; large weights go into a file beside it."""
+        import onnx
+
+        proto = self._build()
+        if self._bytes > _PROTOBUF_LIMIT:
+            data = f"{path.name}.data"
+            onnx.save_model(proto, path, save_as_external_data=True, all_tensors_to_one_file=True, location=data)
+        else:
+            path.write_bytes(proto.SerializeToString(deterministic=True))
+
+    def inputs(self) -> list[str]:
+        """Return the names of the inputs."""
+        return ["input_ids"]
+
+    @abstractmethod
+    def transformer(self) -> str:
+        """Add the transformer; return the name of the hidden states, one for each token."""
+
+    @abstractmethod
+    def classifier(self, hidden: str) -> str:
+        """Add the head of a cross-encoder that is one with its transformer."""
+
+    def _build(self) -> Any:
         from onnx import TensorProto, helper
 
-        inputs = ["input_ids", *(["token_type_ids"] if self._has_types() else [])]
-        hidden = self._embeddings(f"{self._prefix}embeddings.")
-        for number in range(int(self._config["num_hidden_layers"])):
-            hidden = self._layer(hidden, f"{self._prefix}encoder.layer.{number}.")
-        output = self._head(hidden)
-        left = [one for one in self._tensors if not any(part in one for part in _UNUSED)]
+        hidden = self.transformer()
+        whole = self._model.role == "rerank" and len(self._modules) == 1
+        output = self._add("Identity", self.classifier(hidden) if whole else self._head(hidden), outputs=["output"])
+        left = [one for one in self._tensors if not any(part in one for part in self.unused)]
         if left:
-            raise UnknownArchitectureError(f"{self._model.path} has the unknown weights {', '.join(left[:3])}")
-        ids = [helper.make_tensor_value_info(one, TensorProto.INT64, ["batch", "length"]) for one in inputs]
+            raise self._unknown(f"has the unknown weights {', '.join(left[:3])}")
+        ids = [helper.make_tensor_value_info(one, TensorProto.INT64, ["batch", "length"]) for one in self.inputs()]
         result = [helper.make_tensor_value_info(output, TensorProto.FLOAT, ["batch", None])]
         graph = helper.make_graph(self._nodes, "local-rag", ids, result, self._weights)
         versions = [helper.make_opsetid("", _OPSET), helper.make_opsetid("com.microsoft", 1)]
         return helper.make_model(graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name="local-rag")
 
-    def _has_types(self) -> bool:
-        return self._model.role == "rerank" and self._family == "bert"
+    def _head(self, hidden: str) -> str:
+        """Add the pooling and what follows it: an embedder may have more modules, and a cross-encoder scores there."""
+        pooled = self.pool(hidden, self._model.pooling or _pooling(self._model, self._modules[1:]))
+        for number, (kind, folder) in enumerate(self._modules[2:]):
+            self._tensors |= {f"{number}.{name}": tensor for name, tensor in _tensors(folder)}
+            if kind == "LayerNorm":
+                pooled = self.normalise(pooled, f"{number}.norm", 1e-5)
+                continue
+            config = read_config(folder, "config.json")
+            activation = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
+            if activation not in _ACTIVATIONS or config.get("use_residual"):
+                raise self._unknown(f"has an unknown layer in {folder.name}")
+            pooled = self.dense(pooled, f"{number}.linear")
+            pooled = self._add(operator, pooled) if (operator := _ACTIVATIONS[activation]) else pooled
+        if self._model.role == "rerank" and self._width != 1:
+            raise self._unknown(f"gives {self._width} scores instead of one")
+        return pooled
+
+    def pool(self, hidden: str, pooling: str) -> str:
+        """Add a pooling; return the name of the one vector of a text."""
+        if pooling == "mean":
+            return self._add("ReduceMean", hidden, self._weight("axes", np.array([1], np.int64)), keepdims=0)
+        if pooling == "cls":
+            return self._add("Gather", hidden, self._weight("first", np.array(0, np.int64)), axis=1)
+        raise self._unknown(f"has the pooling {pooling}")
+
+    def dense(self, hidden: str, at: str, matrix: np.ndarray | None = None, bias: np.ndarray | None = None) -> str:
+        """Add a linear layer, of the weights with this name or others; the model may have no bias for it."""
+        if matrix is None:
+            matrix = self._take(f"{at}.weight")
+            bias = self._take(f"{at}.bias") if f"{at}.bias" in self._tensors else None
+        self._width = len(matrix)
+        product = self._add("MatMul", hidden, self._weight(f"{at}.weight", matrix.T))
+        return product if bias is None else self._add("Add", product, self._weight(f"{at}.bias", bias))
+
+    def normalise(self, hidden: str, at: str, epsilon: float) -> str:
+        """Add a layer normalisation, with or without a bias."""
+        names = [f"{at}.weight", *([f"{at}.bias"] if f"{at}.bias" in self._tensors else [])]
+        weights = [self._weight(name, self._take(name)) for name in names]
+        return self._add("LayerNormalization", hidden, *weights, axis=-1, epsilon=epsilon)
+
+    def _split(self, projected: str, at: str, count: int, width: int) -> list[str]:
+        """Add a split of the last dimension into equal parts."""
+        sizes = self._weight(f"{at}sizes", np.array([width] * count, np.int64))
+        names = [f"{at}part_{number}" for number in range(count)]
+        self._add("Split", projected, sizes, outputs=names, axis=-1)
+        return names
+
+    def _length(self) -> str:
+        """Add the number of tokens, shape (1,)."""
+        one, two = (self._weight(f"at_{n}", np.array([n], np.int64)) for n in (1, 2))
+        return self._add("Slice", self._add("Shape", "input_ids"), one, two)
 
     def _take(self, name: str) -> np.ndarray:
         if (tensor := self._tensors.pop(name, None)) is None:
@@ -118,7 +152,7 @@ class _Graph:
         from onnx import numpy_helper
 
         self._weights.append(numpy_helper.from_array(np.array(value, order="C"), name))
-        self.bytes += value.nbytes
+        self._bytes += value.nbytes
         return name
 
     def _add(self, kind: str, *inputs: str, outputs: Sequence[str] = (), **attributes: Any) -> str:
@@ -129,73 +163,36 @@ class _Graph:
         self._nodes.append(helper.make_node(kind, inputs, outputs or [name], name=name, **attributes))
         return outputs[0] if outputs else name
 
-    def _embeddings(self, at: str) -> str:
-        words = self._weight("words", self._take(f"{at}word_embeddings.weight"))
-        positions = self._take(f"{at}position_embeddings.weight")
-        if self._family != "bert":  # its first positions stand for padding
-            positions = positions[int(self._config.get("pad_token_id", 1)) + 1 :]
-        types = self._take(f"{at}token_type_embeddings.weight")
-        if not self._has_types():
-            positions = positions + types[0]
-        zero, one, two = (self._weight(f"at_{n}", np.array([n], np.int64)) for n in range(3))
-        shape = self._add("Shape", "input_ids")
-        length = self._add("Slice", shape, one, two)
-        table = self._weight("positions", positions)
-        hidden = self._add("Add", self._add("Gather", words, "input_ids"), self._add("Slice", table, zero, length))
-        if self._has_types():
-            hidden = self._add("Add", hidden, self._add("Gather", self._weight("types", types), "token_type_ids"))
-        return self._normalise(hidden, f"{at}LayerNorm")
+    def _unknown(self, what: str) -> UnknownArchitectureError:
+        return UnknownArchitectureError(f"{self._model.path}, of the type {self._config.get('model_type')}, {what}")
 
-    def _layer(self, hidden: str, at: str) -> str:
-        """Add one transformer layer; the three projections are one matrix product."""
-        own = f"{at}attention.self."
-        parts = [
-            (self._take(f"{own}{one}.weight"), self._take(f"{own}{one}.bias")) for one in ("query", "key", "value")
-        ]
-        matrix, bias = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
-        projected = self._linear(hidden, f"{own}projections", matrix, bias)
-        width = len(bias) // 3
-        sizes = self._weight(f"{own}sizes", np.array([width] * 3, np.int64))
-        names = [f"{own}{one}" for one in ("q", "k", "v")]
-        self._add("Split", projected, sizes, outputs=names, axis=-1)
-        heads = int(self._config["num_attention_heads"])
-        found = self._add("MultiHeadAttention", *names, num_heads=heads, domain="com.microsoft")
-        found = self._dense(found, f"{at}attention.output.dense")
-        hidden = self._normalise(self._add("Add", found, hidden), f"{at}attention.output.LayerNorm")
-        inner = self._add("Gelu", self._dense(hidden, f"{at}intermediate.dense"))
-        found = self._dense(inner, f"{at}output.dense")
-        return self._normalise(self._add("Add", found, hidden), f"{at}output.LayerNorm")
 
-    def _head(self, hidden: str) -> str:
-        """Add the pooling of an embedder, or the classifier of a cross-encoder."""
-        if self._pooling == "mean":
-            axes = self._weight("axes", np.array([1], np.int64))
-            return self._add("ReduceMean", hidden, axes, outputs=["output"], keepdims=0)
-        first = self._add("Gather", hidden, self._weight("first", np.array(0, np.int64)), axis=1)
-        if self._model.role == "embed":
-            return self._add("Identity", first, outputs=["output"])
-        dense = f"{_FAMILIES['bert']}pooler.dense" if self._family == "bert" else "classifier.dense"
-        last = "classifier" if self._family == "bert" else "classifier.out_proj"
-        first = self._add("Tanh", self._dense(first, dense))
-        scorer = self._take(f"{last}.weight")
-        if len(scorer) != 1:
-            raise UnknownArchitectureError(f"{self._model.path} gives {len(scorer)} scores instead of one")
-        matrix = self._weight(f"{last}.weight", scorer.T)
-        bias = self._weight(f"{last}.bias", self._take(f"{last}.bias"))
-        return self._add("Gemm", first, matrix, bias, outputs=["output"])
+def _modules(model: InstalledModel) -> list[tuple[str, Path]]:
+    """Return the kinds and folders of the modules of a model: the transformer, and what follows it but norms."""
+    if not (model.path / "modules.json").is_file():
+        return [("Transformer", model.path)]
+    listed = read_config(model.path, "modules.json")
+    modules = [(str(one["type"]).rpartition(".")[2], model.path / one["path"]) for one in listed]
+    if modules[-1][0] == "Normalize":  # vectors are normalised anyway
+        modules.pop()
+    kinds = [kind for kind, _ in modules]
+    if kinds[:2] != ["Transformer", "Pooling"] or not _AFTER_POOLING.issuperset(kinds[2:]):
+        raise UnknownArchitectureError(f"{model.path} has the modules {', '.join(kinds)}")
+    return modules
 
-    def _dense(self, hidden: str, at: str) -> str:
-        return self._linear(hidden, at, self._take(f"{at}.weight"), self._take(f"{at}.bias"))
 
-    def _linear(self, hidden: str, at: str, matrix: np.ndarray, bias: np.ndarray) -> str:
-        product = self._add("MatMul", hidden, self._weight(f"{at}.weight", matrix.T))
-        return self._add("Add", product, self._weight(f"{at}.bias", bias))
-
-    def _normalise(self, hidden: str, at: str) -> str:
-        weight = self._weight(f"{at}.weight", self._take(f"{at}.weight"))
-        bias = self._weight(f"{at}.bias", self._take(f"{at}.bias"))
-        epsilon = float(self._config.get("layer_norm_eps", 1e-12))
-        return self._add("LayerNormalization", hidden, weight, bias, axis=-1, epsilon=epsilon)
+def _pooling(model: InstalledModel, modules: Sequence[tuple[str, Path]]) -> str:
+    """Return how a model pools: `cls` or `mean`."""
+    settings = read_config(modules[0][1]) if modules else {"pooling_mode_mean_tokens": True}
+    if settings.get("include_prompt") is False:
+        raise UnknownArchitectureError(f"{model.path} does not pool its prompt")
+    modes = {
+        name.removeprefix("pooling_mode_") for name, on in settings.items() if on is True and "pooling_mode" in name
+    }
+    modes |= {str(settings["pooling_mode"])} if "pooling_mode" in settings else set()
+    if len(modes) != 1 or not (mode := modes.pop()).startswith(("cls", "mean")) or "sqrt" in mode:
+        raise UnknownArchitectureError(f"{model.path} has an unknown pooling")
+    return mode.partition("_")[0]
 
 
 def _tensors(folder: Path) -> Iterator[tuple[str, np.ndarray]]:
@@ -214,8 +211,9 @@ def _tensors(folder: Path) -> Iterator[tuple[str, np.ndarray]]:
                 raise ModelError(f"{path} cannot be read ({error})") from None
 
 
-def _read(path: Path) -> Any:
+def read_config(folder: Path, name: str = "config.json") -> Any:
+    """Read a file of settings of a model; raise ModelError if it is missing or damaged."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads((folder / name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path} is missing or damaged ({error})") from None
+        raise ModelError(f"{folder / name} is missing or damaged ({error})") from None

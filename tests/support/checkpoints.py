@@ -2,6 +2,7 @@
 
 import string
 from pathlib import Path
+from typing import Any, Literal
 
 WORDS = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase), ".", ":", ",", "the", "tide"]
 
@@ -28,11 +29,10 @@ def save_bert(folder: Path) -> Path:
     return folder
 
 
-def save_xlm_roberta(folder: Path) -> Path:
-    """Save an XLM-RoBERTa sequence classifier with one label and a Unigram tokenizer, as the BGE rerankers have."""
-    import torch
+def _save_letters(folder: Path) -> int:
+    """Save a Unigram tokenizer of letters; return the size of its vocabulary."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaForSequenceClassification
+    from transformers import PreTrainedTokenizerFast
 
     specials = ["<s>", "<pad>", "</s>", "<unk>"]
     letters = [f"\u2581{letter}" for letter in string.ascii_lowercase] + list(string.ascii_lowercase + " .,?\u2581")
@@ -50,10 +50,20 @@ def save_xlm_roberta(folder: Path) -> Path:
         sep_token="</s>",
         pad_token="<pad>",
         unk_token="<unk>",
+        model_input_names=["input_ids", "attention_mask"],
     ).save_pretrained(folder)
+    return len(vocabulary)
+
+
+def save_xlm_roberta(folder: Path) -> Path:
+    """Save an XLM-RoBERTa sequence classifier with one label and a Unigram tokenizer, as the BGE rerankers have."""
+    import torch
+    from transformers import XLMRobertaConfig, XLMRobertaForSequenceClassification
+
+    vocabulary = _save_letters(folder)
     torch.manual_seed(0)
     config = XLMRobertaConfig(
-        vocab_size=len(vocabulary),
+        vocab_size=vocabulary,
         hidden_size=32,
         num_hidden_layers=2,
         num_attention_heads=2,
@@ -68,3 +78,59 @@ def save_xlm_roberta(folder: Path) -> Path:
     )
     XLMRobertaForSequenceClassification(config).save_pretrained(folder)
     return folder
+
+
+def save_modernbert(folder: Path, kind: Literal["embedder", "classifier"] = "embedder", **fields: Any) -> Path:
+    """Save a ModernBERT whose first and last layers attend to all tokens, those between to eight nearby."""
+    import torch
+    from transformers import ModernBertConfig, ModernBertForSequenceClassification, ModernBertModel
+
+    vocabulary = _save_letters(folder)
+    torch.manual_seed(0)
+    config = ModernBertConfig(
+        vocab_size=vocabulary,
+        hidden_size=32,
+        num_hidden_layers=4,
+        num_attention_heads=2,
+        intermediate_size=48,
+        max_position_embeddings=128,
+        local_attention=8,
+        initializer_range=0.3,
+        num_labels=1,
+        pad_token_id=1,
+        bos_token_id=0,
+        cls_token_id=0,
+        eos_token_id=2,
+        sep_token_id=2,
+        **fields,
+    )
+    model = (ModernBertModel if kind == "embedder" else ModernBertForSequenceClassification)(config)
+    for name, weights in model.named_parameters():  # norms that change nothing would prove nothing
+        if "norm" in name:
+            torch.nn.init.uniform_(weights, 0.5, 1.5)
+    model.save_pretrained(folder)
+    return folder
+
+
+def save_ettin(folder: Path) -> Path:
+    """Save a cross-encoder whose head follows the transformer in modules of its own, as the Ettin rerankers have."""
+    import torch
+    from sentence_transformers.base.modules import Dense, Transformer
+    from sentence_transformers.cross_encoder import CrossEncoder
+    from sentence_transformers.sentence_transformer.modules import LayerNorm, Pooling
+
+    (folder / "backbone").mkdir(parents=True)
+    save_modernbert(folder / "backbone")
+    torch.manual_seed(1)
+    norm = LayerNorm(32)
+    torch.nn.init.uniform_(norm.norm.weight, 0.5, 1.5)
+    torch.nn.init.uniform_(norm.norm.bias, -0.5, 0.5)
+    modules = [
+        Transformer(str(folder / "backbone"), max_seq_length=128),
+        Pooling(32, pooling_mode="cls"),
+        Dense(32, 32, bias=False, activation_function=torch.nn.GELU()),
+        norm,
+        Dense(32, 1, activation_function=torch.nn.Identity(), module_output_name="scores"),
+    ]
+    CrossEncoder(modules=modules, device="cpu").save_pretrained(str(folder / "ettin"))
+    return folder / "ettin"
