@@ -208,7 +208,8 @@ def _build_command(version: str, folder: Path) -> list[str]:
     """Unpack the sources of llama-cpp-python, compared with the lock file, and return the arguments that build them."""
     hashes = " ".join(f"--hash=sha256:{one}" for one in sorted(locked_hashes()[LLAMA]))
     (folder / "llama.txt").write_text(f"{LLAMA}=={version} {hashes}\n")
-    command = ["download", "--quiet", "--no-deps", "--no-binary", ":all:", "--require-hashes"]
+    # Only of this package: the tools that build it would otherwise be built from their sources, too.
+    command = ["download", "--quiet", "--no-deps", "--no-binary", LLAMA, "--require-hashes"]
     _pip([*command, "--dest", str(folder), "--requirement", str(folder / "llama.txt")])
     with tarfile.open(next(folder.glob("llama_cpp_python-*.tar.gz"))) as packed:
         packed.extractall(folder / "unpacked", filter="data")
