@@ -28,9 +28,13 @@ FETCHING = ("pip",)  # only `models pull` calls it
 EXTRAS = ("serve",)  # always packed; `--extra` adds others
 LLAMA, PROGRAM = "llama-cpp-python", "local-rag"
 # Without OpenMP, because a machine may lack its library; measured to be as fast, also beside a busy program.
-PORTABLE = "-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DGGML_OPENMP=OFF"
+PORTABLE = (
+    "-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DGGML_OPENMP=OFF "
+    "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"  # else the libraries name the folder that they were built in
+)
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date in a zip
 _EPOCH_SECONDS = "315532800"
+_OF_BUILDER = "lib/pkgconfig/"
 _BUILD_TOOLS = ("scikit-build-core", "cmake", "ninja")
 _CHECKOUT = Path(__file__).parents[2]
 
@@ -194,13 +198,20 @@ def build_llama(version: str, folder: Path, environment: Mapping[str, str]) -> P
 
 
 def put_in_order(path: Path) -> None:
-    """Write a wheel again with its files and its RECORD sorted, which the build lists as the disk happens to."""
+    """Write a wheel again with its files and its RECORD sorted, which the build lists as the disk happens to.
+
+    Files for pkg-config are left out: they name the folder in which the wheel was built, and nothing here needs them.
+    """
     with zipfile.ZipFile(path) as wheel:
         members = sorted(wheel.infolist(), key=lambda one: one.filename)
-        contents = {one.filename: (wheel.read(one), one.external_attr >> 16 & 0o777) for one in members}
+        kept = [one for one in members if not one.filename.startswith(_OF_BUILDER)]
+        contents = {one.filename: (wheel.read(one), one.external_attr >> 16 & 0o777) for one in kept}
     with zipfile.ZipFile(path, "w") as out:
         for file, (data, mode) in contents.items():
-            lines = sorted(data.splitlines(keepends=True)) if file.endswith(".dist-info/RECORD") else [data]
+            lines = [data]
+            if file.endswith(".dist-info/RECORD"):
+                rows = data.splitlines(keepends=True)
+                lines = sorted(row for row in rows if not row.startswith(_OF_BUILDER.encode()))
             _add(out, file, b"".join(lines), mode)
 
 

@@ -72,13 +72,16 @@ def test_the_wheel_installs_into_an_environment_of_its_own_as_pipx_and_uv_do(tmp
 
 def test_a_wheel_is_the_same_in_whatever_order_its_files_were_written(tmp_path: Path) -> None:
     files = {"pkg/a.py": b"1\n", "pkg/b.py": b"2\n", "pkg-1.dist-info/RECORD": b"pkg/a.py,x,2\npkg/b.py,y,2\n"}
+    built_in = "lib/pkgconfig/pkg.pc"
     first, second = tmp_path / "first.whl", tmp_path / "second.whl"
     with zipfile.ZipFile(first, "w") as out:
         for name, data in files.items():
             out.writestr(name, data)
     with zipfile.ZipFile(second, "w") as out:
         for name, data in reversed(files.items()):
-            out.writestr(name, b"pkg/b.py,y,2\npkg/a.py,x,2\n" if name.endswith("RECORD") else data)
+            record = f"pkg/b.py,y,2\n{built_in},z,9\npkg/a.py,x,2\n".encode()
+            out.writestr(name, record if name.endswith("RECORD") else data)
+        out.writestr(built_in, "prefix=/tmp/x\n")
     assert first.read_bytes() != second.read_bytes()
     for path in (first, second):
         wheels.put_in_order(path)
