@@ -28,12 +28,17 @@ FETCHING = ("pip",)  # only `models pull` calls it
 EXTRAS = ("serve",)  # always packed; `--extra` adds others
 LLAMA, PROGRAM = "llama-cpp-python", "local-rag"
 # Without OpenMP, because a machine may lack its library; measured to be as fast, also beside a busy program.
-PORTABLE = (
-    "-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DGGML_OPENMP=OFF "
-    "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"  # else the libraries name the folder that they were built in
-)
+PORTABLE = "-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DGGML_OPENMP=OFF"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date in a zip
 _EPOCH_SECONDS = "315532800"
+# For the build file of llama-cpp-python, and again for ggml below it, because that file sets the second switch back.
+# A library for llama.cpp's own programs would take half of the time. The path of the build takes room in each library
+# that once named it, so the bytes would depend on its length.
+_CMAKE = """\
+set(LLAMA_BUILD_COMMON OFF)
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_PROJECT_ggml_INCLUDE ${CMAKE_CURRENT_LIST_FILE})
+"""
 _OF_BUILDER = "lib/pkgconfig/"
 _BUILD_TOOLS = ("scikit-build-core", "cmake", "ninja")
 _CHECKOUT = Path(__file__).parents[2]
@@ -236,8 +241,7 @@ def _fixed(folder: Path) -> dict[str, str]:
     (folder / "build-tools.txt").write_text("".join(lines))
     same = f"-ffile-prefix-map={folder}=."  # the path of the sources is in the text of assertions
     tools = str(folder / "build-tools.txt")
-    # A library for llama.cpp's own programs would take half of the time; its build file sets the switch itself.
-    (folder / "llama.cmake").write_text("set(LLAMA_BUILD_COMMON OFF)\n")
+    (folder / "llama.cmake").write_text(_CMAKE)
     return {
         "SKBUILD_CMAKE_DEFINE": f"CMAKE_PROJECT_llama_cpp_INCLUDE={folder / 'llama.cmake'}",
         "CFLAGS": same,
