@@ -636,7 +636,9 @@ class Library:
             opened = open_answer_engine(model, context_tokens=answer_room, open_engine=self._open_engine)
             generator = self._open.enter_context(opened)
             calibration = calibration_of(model, remembered(self.folder, self._generations))
-            self._answerer = Answerer(generator, valid(calibration, identity_of(self.settings, "rerank")))
+            calibration = valid(calibration, identity_of(self.settings, "rerank"))
+            close_from = find(self.settings, "embed").close_from
+            self._answerer = Answerer(generator, calibration, close_from=close_from)
         return self._answerer
 
     @staticmethod

@@ -536,6 +536,8 @@ class ModelUse:
     weak_below: float | None = None  # a passage with a lower reranker score hardly fits; None: not measured
     # A passage is about a subject if its cosine and that of its closest sentences add up to this; None: not measured.
     about_from: float | None = None
+    # A passage with at least this cosine is close to a question with which it shares no word; None: not measured.
+    close_from: float | None = None
     # A question whose cosine to the one before it, by an embedder, is lower than this begins a new subject.
     new_subject_below: float = -1.0
 

@@ -83,7 +83,16 @@ def test_each_value_of_the_embedding_changes_the_embedder() -> None:
     identities = [embedder_identity(MODEL), *(embedder_identity(models[name]) for name in shaping)]
     tuned = [embedder_identity(MODEL, tuning) for tuning in variants(EmbeddingTuning()).values()]
     assert distinct([*identities, *tuned])
-    for name in ("name", "path", "calibration", "int8", "fused_weight", "new_subject_below", "about_from"):
+    for name in (
+        "name",
+        "path",
+        "calibration",
+        "int8",
+        "fused_weight",
+        "new_subject_below",
+        "about_from",
+        "close_from",
+    ):
         assert embedder_identity(models[name]) == embedder_identity(MODEL), name
 
 

@@ -53,15 +53,20 @@ class Draft:
     sources: Sequence[Source]
     sentences: Sequence[Attribution]
     signals: Signals
-    close: bool  # whether the sources have any word of the question
+    close: bool  # whether the sources have any word of the question, or a meaning close to it
     tokens: int
 
 
 class Answerer:
-    """Answer with a generator; without a `calibration`, the model's own Yes decides."""
+    """Answer with a generator; without a `calibration`, the model's own Yes decides.
 
-    def __init__(self, generator: Generator, calibration: Calibration | None = None) -> None:
-        self.generator, self.calibration = generator, calibration
+    `close_from` is that of the embedder: see records.ModelUse.
+    """
+
+    def __init__(
+        self, generator: Generator, calibration: Calibration | None = None, *, close_from: float | None = None
+    ) -> None:
+        self.generator, self.calibration, self._close_from = generator, calibration, close_from
         # A question that is answered anyway, or strictly, after it was answered is not read again.
         self._read = lru_cache(4)(self._read_anew)
 
@@ -108,7 +113,12 @@ class Answerer:
         attributor = Attributor(question, used, before.question if before else "")
         sentences = [attributor.attribute(sentence.strip()) for sentence in split_sentences(text)]
         signals = Signals(right=right, **_closeness(sentences, used))
-        return Draft(used, sentences, signals, attributor.is_close, len(prefix))
+        return Draft(used, sentences, signals, attributor.is_close or self._is_near(used), len(prefix))
+
+    def _is_near(self, sources: Sequence[Source]) -> bool:
+        """Return whether the meaning of a source is close, as it can be in another language than the question's."""
+        cosines = [hit.score for one in sources for hit in one.passage.hits if hit.list_name == "dense"]
+        return self._close_from is not None and max(cosines, default=-1.0) >= self._close_from
 
     def _read_anew(self, question: str, prefix: Sequence[int]) -> tuple[str, float]:
         """Return what the model answers after a prompt, and the log odds that it holds this for right."""

@@ -10,7 +10,7 @@ from local_rag.answering.selection import Source, whole_sources
 from local_rag.errors import QuestionError
 from local_rag.llama.open import open_engine
 from local_rag.models.registry import resolve
-from local_rag.records import Answer, Calibration, Passage, Quote, Turn
+from local_rag.records import Answer, Calibration, Hit, Passage, Quote, Turn
 from tests.fakes import FakeGenerator, FakeReranker, FakeVocabulary, passage
 
 BOAT = "The boat leaves at seven. It carries mail."
@@ -49,6 +49,17 @@ def test_the_model_first_answers_and_then_says_whether_that_is_right() -> None:
     assert answer.log_odds is not None
     assert answer.log_odds > 9
     assert (answer.probability, answer.threshold) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("close_from", "cosine", "outcome"), [(0.8, 0.82, "quoted"), (0.8, 0.78, "refused"), (None, 0.82, "refused")]
+)
+def test_a_passage_in_another_language_is_quoted_if_its_meaning_is_close(
+    close_from: float | None, cosine: float, outcome: str
+) -> None:
+    answerer = Answerer(says("Um sieben.", right=False), close_from=close_from)
+    near = passage(BOAT, hits=(Hit("keyword", 1, 9.0), Hit("dense", 1, cosine)))
+    assert answerer.answer("Wann ist die Abfahrt?", sources(near)).outcome == outcome
 
 
 def test_each_sentence_cites_and_quotes_what_it_stands_on() -> None:
