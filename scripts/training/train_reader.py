@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 
 from scripts.training.mine_reader_examples import sentences
 from scripts.training.reader_model import TorchReader, load_start, load_tokenizer, token_labels
+from scripts.training.train_reranker import batches
 
 EXAMPLES = 8  # per step
 CHARACTERS = 720  # of a passage, so that it fits
@@ -70,17 +71,10 @@ def as_pair(example: Example, one: Example, titled: bool) -> Example:
 def run_pairs(model: TorchReader, pairs: Sequence[Example], tokenizer: Tokenizer, size: int = 12) -> list[Any]:
     """Return relevance, answers, and tokens' logits and labels for each pair; run pairs of similar length together."""
     encodings = tokenizer.encode_batch([(one["question"], one["text"]) for one in pairs])
-    order = sorted(range(len(pairs)), key=lambda index: len(encodings[index].ids))
     found: list[Any] = [None] * len(pairs)
-    for start in range(0, len(order), size):
-        rows = order[start : start + size]
-        longest = len(encodings[rows[-1]].ids)
-        inputs = torch.zeros((3, len(rows), longest), dtype=torch.long)
-        for row, index in enumerate(rows):
-            one = encodings[index]
-            inputs[:, row, : len(one.ids)] = torch.tensor([one.ids, one.attention_mask, one.type_ids])
+    for rows, inputs in batches(encodings, size):
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            relevance, answers, tokens = (out.float() for out in model(*inputs))
+            relevance, answers, tokens = (out.float() for out in model(**inputs))
         for row, index in enumerate(rows):
             one = encodings[index]
             labels = token_labels(one.offsets, one.sequence_ids, pairs[index]["spans"] or [])

@@ -68,12 +68,9 @@ def passage(title_and_text: Sequence[str], with_title: bool) -> str:
     return f"{title}\n{text}" if title and with_title else text
 
 
-def batches(
-    pairs: Sequence[tuple[str, str]], tokenizer: Tokenizer, size: int
-) -> "list[tuple[list[int], dict[str, torch.Tensor]]]":
-    """Tokenize pairs and return batches of similar length, each with the positions of its pairs."""
-    encodings = tokenizer.encode_batch(list(pairs))
-    order = sorted(range(len(pairs)), key=lambda index: len(encodings[index].ids))
+def batches(encodings: Sequence[Any], size: int) -> "list[tuple[list[int], dict[str, torch.Tensor]]]":
+    """Return batches of tokenized pairs of similar length, each with the positions of its pairs."""
+    order = sorted(range(len(encodings)), key=lambda index: len(encodings[index].ids))
     found = []
     for start in range(0, len(order), size):
         rows = order[start : start + size]
@@ -93,7 +90,7 @@ def logits_of(model: Any, pairs: Sequence[tuple[str, str]], tokenizer: Tokenizer
     """Return one logit for each pair, in order."""
     positions: list[int] = []
     pieces = []
-    for rows, inputs in batches(pairs, tokenizer, size):
+    for rows, inputs in batches(tokenizer.encode_batch(list(pairs)), size):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             pieces.append(model(**inputs).logits[:, 0].float())
         positions += rows
