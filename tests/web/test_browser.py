@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 import pytest
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -34,7 +34,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
     def holds_now() -> bool:
         try:
             return holds()
-        except (NoSuchElementException, StaleElementReferenceException):
+        except WebDriverException:  # of several kinds, when an element's page goes between two calls of the driver
             return False
 
     served.wait_until(holds_now)
