@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -176,15 +177,24 @@ def load_registry(path: Path | None = None, *, models_directory: Path | None = N
         checkout = _checkout_models()
         path = (checkout or Path(__file__).parents[1]) / "registry.toml"
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-        models = {name: _read_entry(name, dict(fields)) for name, fields in data["models"].items()}
-        remarks = {name: frozenset(profiles) for name, profiles in data.get("remarks", {}).items()}
-        if any(not file.sha256 for entry in models.values() for file in entry.files):
-            known = recorded_files(models_directory or default_models_directory())
-            models = {name: _with_recorded(entry, known.get(name, {})) for name, entry in models.items()}
-        return Registry(models=models, profiles=data["profiles"], **remarks)
+        found = path.stat()
+        registry = _read_registry(path, (found.st_mtime_ns, found.st_size))
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ModelError(f"Cannot read the model registry {path} ({error}); reinstall local-rag.") from error
+    if all(file.sha256 for entry in registry.models.values() for file in entry.files):
+        return registry
+    known = recorded_files(models_directory or default_models_directory())
+    models = {name: _with_recorded(entry, known.get(name, {})) for name, entry in registry.models.items()}
+    return replace(registry, models=models)
+
+
+@lru_cache(maxsize=1)
+def _read_registry(path: Path, _seen: tuple[int, int]) -> Registry:
+    """Read a registry file once for each time and size that it was seen with."""
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    models = {name: _read_entry(name, dict(fields)) for name, fields in data["models"].items()}
+    remarks = {name: frozenset(profiles) for name, profiles in data.get("remarks", {}).items()}
+    return Registry(models=models, profiles=data["profiles"], **remarks)
 
 
 def recorded_files(models_directory: Path) -> dict[str, dict[str, ModelFile]]:
