@@ -5,10 +5,13 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from local_rag.cluster.engines.choice import indexes_of
@@ -18,11 +21,12 @@ from local_rag.cluster.engines.qdrant_indexes import QdrantIndexes
 from local_rag.cluster.hosts import engine_of
 from local_rag.errors import ClusterError
 from local_rag.index.generations import Generations
+from local_rag.indexing.vectors import embedder_identity
 from local_rag.library import Library
-from local_rag.records import Filters
+from local_rag.records import Filters, InstalledModel
 from local_rag.settings import resolve_settings
 from local_rag.store.lock import locked_store
-from tests.fakes import EMBEDS_QUICKLY, QUICK
+from tests.fakes import EMBEDS_QUICKLY, QUICK, FakeEmbedder
 
 pytest.importorskip("qdrant_edge", reason="the extra [cluster-test] is not installed")
 
@@ -339,6 +343,47 @@ def test_of_two_that_publish_one_library_at_once_one_stops(
             else:
                 last = mine
         assert stopped > 1
+
+
+class SizedEmbedder(FakeEmbedder):
+    """A fake whose vectors are longer if the model lies in a folder of its own."""
+
+    def __init__(self, model: InstalledModel) -> None:
+        super().__init__(model)
+        self._more = np.zeros(32 if model.path.name == "own-model" else 0, dtype=np.float32)
+
+    def embed_query(self, text: str) -> np.ndarray:
+        return np.concatenate([super().embed_query(text), self._more])
+
+
+def test_of_two_that_publish_one_library_with_different_models_one_stops(
+    tmp_path: Path, many: Path, engine: StandIn, embed_model: InstalledModel
+) -> None:
+    own = shutil.copytree(embed_model.path, tmp_path / "own-model", copy_function=os.symlink)
+    with Library(tmp_path / "one", parts=QUICK, search_engine=engine.setting) as one:
+        one.index([many])
+    shutil.copytree(tmp_path / "one", tmp_path / "copy")
+    parts = replace(QUICK, load_embedder=SizedEmbedder)
+    one = Library(tmp_path / "one", parts=parts, search_engine=engine.setting)
+    copy = Library(tmp_path / "copy", parts=parts, search_engine=engine.setting, embed_model=str(own))
+    reader = Library(tmp_path / "nothing", parts=parts, search_engine=engine.setting)
+    stopped = list[bool]()
+    with one, copy, reader:
+        for turn in range(0, 40, 4):
+            (many / "1.md").write_text(f"# Page\n\nThe zeppelin {turn} leaves.\n")
+            client, said = Meanwhile(engine.setting, turn, partial(copy.index, [many])), ""
+            try:
+                publish_in(one, QdrantIndexes(engine.setting, client=client))
+            except ClusterError as error:
+                said = str(error)
+            assert not said or said.startswith("Another process writes the library handbook in https://")
+            stopped.append(bool(said))
+            live = QdrantIndexes(engine.setting).live()
+            assert live is not None
+            assert live.damage() == []
+            assert (live.manifest["fingerprint"]["embedder"] == embedder_identity(embed_model)) is not stopped[-1]
+            assert reader.search("zeppelin", rerank=False)[0].text.endswith(f"The zeppelin {turn} leaves.")
+    assert set(stopped) == {True, False}
 
 
 def test_a_copy_of_a_library_that_has_changed_on_its_own_is_published_as_a_whole(
