@@ -24,12 +24,16 @@ class TorchReader(torch.nn.Module):
         self.classifier = torch.nn.Linear(width, 1)
         self.answers = torch.nn.Linear(width, 1)
         self.tokens = torch.nn.Linear(width, 1)
+        # In the last layer each token has the verdict on the whole passage in it, so the marks learn from all layers.
+        self.layers = torch.nn.Parameter(torch.zeros(bert.config.num_hidden_layers + 1))
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor) -> Any:
         """Run the encoder once; the pooled output serves both logits of a pair."""
-        out = self.bert(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
-        pooled, hidden = out.pooler_output, out.last_hidden_state
-        return self.classifier(pooled)[:, 0], self.answers(pooled)[:, 0], self.tokens(hidden)[:, :, 0]
+        given = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        out = self.bert(**given, output_hidden_states=True)
+        mixed = sum(part * hidden for part, hidden in zip(self.layers.softmax(0), out.hidden_states, strict=True))
+        pooled = out.pooler_output
+        return self.classifier(pooled)[:, 0], self.answers(pooled)[:, 0], self.tokens(mixed)[:, :, 0]
 
 
 def dequantized(path: Path) -> dict[str, torch.Tensor]:

@@ -1,8 +1,10 @@
 """Train the reader from the shipped reranker on the examples of mine_reader_examples.
 
 One pass over question and passage gives three logits, each with its loss: relevance (softmax over the passages of a
-question), "answers the question" (each passage by itself), and "belongs to the answer" (each token). The length of
-training is counted in tokens, so that the load of the machine changes nothing. After a kill, run it again to continue.
+question), "answers the question" (each passage by itself), and "belongs to the answer" (each token, and softmax over
+the sentences of a passage that answers). The shipped reranker can be the teacher of the order of passages and of
+sentences, each of which it reads by itself. The length of training is counted in tokens, so that the load of the
+machine changes nothing. After a kill, run it again to continue.
 """
 
 import json
@@ -26,11 +28,11 @@ EXAMPLES = 8  # per step
 CHARACTERS = 720  # of a passage, so that it fits
 WARM_UP = 0.06
 CHECKPOINT_SECONDS = 150.0
-HELD_OUT, JUDGED = 140, 5  # examples, and passages of each
-LOOKS = 3  # at the held-out examples
+HELD_OUT, JUDGED = 320, 5  # examples, and passages of each
+LOOKS = 8  # at the held-out examples
 TITLED = 0.6
 WEIGHTS = {"nq": 3.0, "clapnq": 3.0, "xquad": 2.0, "pubmedqa": 0.5, "code": 0.5}  # how likely early in an epoch
-ANSWERS_WEIGHT, TOKENS_WEIGHT = 0.5, 1.0
+ANSWERS_WEIGHT, TOKENS_WEIGHT, SENTENCES_WEIGHT = 0.5, 1.0, 0.5
 
 Example = dict[str, Any]
 Span = list[int]
@@ -65,49 +67,89 @@ def as_pair(example: Example, one: Example, titled: bool) -> Example:
     """Return a passage as a reader sees it: its title, if any, then its text."""
     prefix = f"{one['title']}\n" if titled and one["title"] else ""
     spans = one["spans"] if one["spans"] is None else [[a + len(prefix), b + len(prefix)] for a, b in one["spans"]]
-    return one | {"question": example["question"], "text": prefix + one["text"], "spans": spans}
+    return one | {"question": example["question"], "prefix": prefix, "text": prefix + one["text"], "spans": spans}
 
 
 def run_pairs(model: TorchReader, pairs: Sequence[Example], tokenizer: Tokenizer, size: int = 12) -> list[Any]:
-    """Return relevance, answers, and tokens' logits and labels for each pair; run pairs of similar length together."""
+    """Return relevance, answers, logits of tokens, and encoding of each pair; run pairs of similar length together."""
     encodings = tokenizer.encode_batch([(one["question"], one["text"]) for one in pairs])
     found: list[Any] = [None] * len(pairs)
     for rows, inputs in batches(encodings, size):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             relevance, answers, tokens = (out.float() for out in model(**inputs))
         for row, index in enumerate(rows):
-            one = encodings[index]
-            labels = token_labels(one.offsets, one.sequence_ids, pairs[index]["spans"] or [])
-            found[index] = relevance[row], answers[row], tokens[row, : len(labels)], torch.tensor(labels)
+            found[index] = relevance[row], answers[row], tokens[row, : len(encodings[index])], encodings[index]
     return found
 
 
+def sentence_logits(one: Example, tokens: torch.Tensor, encoding: Any) -> tuple[list[Span], torch.Tensor]:
+    """Return the sentences below the title that were not cut off, and the mean logit of the tokens of each."""
+    places, logits = [], []
+    for start, end in sentences(one["text"]):
+        inside = [
+            at
+            for at, ((a, b), part) in enumerate(zip(encoding.offsets, encoding.sequence_ids, strict=True))
+            if part == 1 and a < end and b > start
+        ]
+        if inside and start >= len(one["prefix"]):
+            places.append([start, end])
+            logits.append(tokens[inside].mean())
+    return places, torch.stack(logits) if logits else torch.zeros(0)
+
+
+class Teacher:
+    """The shipped reranker, which knows an order of passages, and of sentences that it reads one by one."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer, self._model = tokenizer, load_start()
+
+    def score(self, pairs: Sequence[Example]) -> torch.Tensor:
+        """Return the relevance of each pair."""
+        with torch.inference_mode():
+            return torch.stack([out[0] for out in run_pairs(self._model, pairs, self._tokenizer)])
+
+    def score_sentences(self, one: Example, places: Sequence[Span]) -> torch.Tensor:
+        """Return the relevance of each sentence of a passage, below its title."""
+        return self.score([one | {"text": one["prefix"] + one["text"][start:end]} for start, end in places])
+
+
 def losses(
-    drawn: Sequence[Sequence[Example]], outputs: Sequence[Any], teacher: Sequence[Any] | None
+    drawn: Sequence[Sequence[Example]], outputs: Sequence[Any], teacher: Teacher | None
 ) -> dict[str, torch.Tensor]:
-    """Return the three losses of a step, and that of distillation: old and new relevance within a group."""
-    ranking, answering, marking, distilled = [], [], [], []
+    """Return the losses of a step: of passages, answers, tokens and sentences, and those that a teacher gives."""
+    found: dict[str, list[torch.Tensor]] = defaultdict(list)
     binary = torch.nn.functional.binary_cross_entropy_with_logits
     position = 0
     for passages in drawn:
         outs = outputs[position : position + len(passages)]
+        position += len(passages)
         scores = torch.stack([out[0] for out in outs])
         if passages[0]["relevant"] and len(passages) > 1:
-            ranking.append(torch.nn.functional.cross_entropy(scores[None], torch.zeros(1, dtype=torch.long)))
+            found["relevance"].append(torch.nn.functional.cross_entropy(scores[None], torch.zeros(1, dtype=torch.long)))
             if teacher:
-                old = torch.stack([out[0] for out in teacher[position : position + len(passages)]])
-                distilled.append(torch.nn.functional.kl_div(scores.log_softmax(0), old.softmax(0), reduction="sum"))
-        for one, (_, answers, tokens, labels) in zip(passages, outs, strict=True):
-            of_passage = labels >= 0
+                found["taught"].append(distance(scores, teacher.score(passages)))
+        for one, (_, answers, tokens, encoding) in zip(passages, outs, strict=True):
+            labels = torch.tensor(token_labels(encoding.offsets, encoding.sequence_ids, one["spans"] or []))
             cut = bool(one["spans"]) and not (labels == 1).any()
             if one["answers"] is not None and not cut:
-                answering.append(binary(answers, torch.tensor(float(one["answers"]))))
-            if one["spans"] is not None and not cut and of_passage.any():
+                found["answers"].append(binary(answers, torch.tensor(float(one["answers"]))))
+            if one["spans"] is not None and not cut and (labels >= 0).any():
                 share = 1.0 if one["spans"] else 0.3  # a passage without answer teaches less
-                marking.append(share * binary(tokens[of_passage], labels[of_passage].float()))
-        position += len(passages)
-    named = {"relevance": ranking, "answers": answering, "tokens": marking, "distilled": distilled}
-    return {name: torch.stack(values).mean() for name, values in named.items() if values}
+                found["tokens"].append(share * binary(tokens[labels >= 0], labels[labels >= 0].float()))
+            if cut or not one["relevant"]:
+                continue
+            places, logits = sentence_logits(one, tokens, encoding)
+            right = torch.tensor([any(start < b and a < end for a, b in one["spans"] or []) for start, end in places])
+            if right.any() and not right.all():
+                found["sentences"].append(-logits.log_softmax(0)[right].logsumexp(0))
+            if teacher and len(places) > 1:
+                found["taught sentences"].append(distance(logits, teacher.score_sentences(one, places)))
+    return {name: torch.stack(values).mean() for name, values in found.items()}
+
+
+def distance(scores: torch.Tensor, taught: torch.Tensor) -> torch.Tensor:
+    """Return how far an order is from that of the teacher (Kullback-Leibler)."""
+    return torch.nn.functional.kl_div(scores.log_softmax(0), taught.softmax(0), reduction="sum")
 
 
 def sentence_scores(text: str, offsets: Sequence[tuple[int, int]], tokens: Sequence[float]) -> list[float]:
@@ -188,20 +230,16 @@ def read_examples(path: Path) -> tuple[list[Example], list[Example]]:
 
 
 def step_losses(
-    model: TorchReader, teacher: TorchReader | None, drawn: Sequence[Sequence[Example]], tokenizer: Tokenizer
+    model: TorchReader, teacher: Teacher | None, drawn: Sequence[Sequence[Example]], tokenizer: Tokenizer
 ) -> tuple[dict[str, torch.Tensor], int]:
     """Return the losses of some examples, and how many tokens they have."""
-    pairs = [pair for passages in drawn for pair in passages]
-    outputs, old = run_pairs(model, pairs, tokenizer), None
-    if teacher:
-        with torch.inference_mode():
-            old = run_pairs(teacher, pairs, tokenizer)
-    return losses(drawn, outputs, old), sum(len(out[3]) for out in outputs)
+    outputs = run_pairs(model, [pair for passages in drawn for pair in passages], tokenizer)
+    return losses(drawn, outputs, teacher), sum(len(out[3]) for out in outputs)
 
 
 def optimizer_of(model: TorchReader) -> torch.optim.Optimizer:
     """Return an optimizer with two groups of weights: those of the reranker, and those of the new outputs."""
-    heads = [*model.answers.parameters(), *model.tokens.parameters()]
+    heads = [*model.answers.parameters(), *model.tokens.parameters(), model.layers]
     new = {id(weight) for weight in heads}
     body = [weight for weight in model.parameters() if weight.requires_grad and id(weight) not in new]
     return torch.optim.AdamW([{"params": body}, {"params": heads}], weight_decay=0.01)
@@ -214,7 +252,7 @@ def optimizer_of(model: TorchReader) -> torch.optim.Optimizer:
 @click.option("--rate", type=float, default=6e-5, show_default=True)
 @click.option("--head-rate", type=float, default=1e-3, show_default=True, help="Learning rate of the two new outputs.")
 @click.option("--negatives", type=int, default=3, show_default=True)
-@click.option("--distil", type=float, default=0.0, show_default=True, help="Weight of the old reranker's relevance.")
+@click.option("--distil", type=float, default=0.0, show_default=True, help="Weight of what the old reranker teaches.")
 @click.option("--embeddings/--no-embeddings", default=False, help="Train the embeddings too.")
 def main(
     examples_path: Path,
@@ -229,7 +267,8 @@ def main(
     torch.set_num_threads(1)
     examples, held_out = read_examples(examples_path)
     click.echo(f"{len(examples)} examples, {len(held_out)} held out")
-    tokenizer, model, teacher = load_tokenizer(), load_start(), load_start() if distil else None
+    tokenizer, model = load_tokenizer(), load_start()
+    teacher = Teacher(tokenizer) if distil else None
     model.bert.embeddings.requires_grad_(embeddings)
     optimizer = optimizer_of(model)
     output.mkdir(parents=True, exist_ok=True)
@@ -244,7 +283,8 @@ def main(
     else:
         at["curve"].append({"tokens": 0, **evaluate(model, held_out, tokenizer)})
         click.echo(json.dumps(at["curve"][-1]))
-    weights = {"relevance": 1.0, "answers": ANSWERS_WEIGHT, "tokens": TOKENS_WEIGHT, "distilled": distil}
+    weights = {"relevance": 1.0, "answers": ANSWERS_WEIGHT, "tokens": TOKENS_WEIGHT, "sentences": SENTENCES_WEIGHT}
+    weights |= {"taught": distil, "taught sentences": distil}
     seen: dict[str, list[float]] = defaultdict(list)
     stored = time.monotonic()
     while at["tokens"] < budget:
