@@ -82,19 +82,28 @@ def run_pairs(model: TorchReader, pairs: Sequence[Example], tokenizer: Tokenizer
     return found
 
 
+def sentence_tokens(text: str, offsets: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Return for each sentence which tokens lie in it, at least in part; none does if it was cut off."""
+    return [[at for at, (a, b) in enumerate(offsets) if a < end and b > start] for start, end in sentences(text)]
+
+
 def sentence_logits(one: Example, tokens: torch.Tensor, encoding: Any) -> tuple[list[Span], torch.Tensor]:
     """Return the sentences below the title that were not cut off, and the mean logit of the tokens of each."""
-    places, logits = [], []
-    for start, end in sentences(one["text"]):
-        inside = [
-            at
-            for at, ((a, b), part) in enumerate(zip(encoding.offsets, encoding.sequence_ids, strict=True))
-            if part == 1 and a < end and b > start
-        ]
-        if inside and start >= len(one["prefix"]):
-            places.append([start, end])
-            logits.append(tokens[inside].mean())
-    return places, torch.stack(logits) if logits else torch.zeros(0)
+    parts = zip(encoding.offsets, encoding.sequence_ids, strict=True)
+    held = sentence_tokens(one["text"], [place if part == 1 else (0, 0) for place, part in parts])
+    places = [
+        ([start, end], inside)
+        for (start, end), inside in zip(sentences(one["text"]), held, strict=True)
+        if inside and start >= len(one["prefix"])
+    ]
+    logits = [tokens[inside].mean() for _, inside in places]
+    return [place for place, _ in places], torch.stack(logits) if logits else torch.zeros(0)
+
+
+def sentence_scores(text: str, offsets: Sequence[tuple[int, int]], tokens: Sequence[float]) -> list[float]:
+    """Return the mean logit of the tokens of each sentence; one that was cut off scores lowest."""
+    held = sentence_tokens(text, offsets)
+    return [fmean(tokens[at] for at in inside) if inside else float("-inf") for inside in held]
 
 
 class Teacher:
@@ -152,15 +161,6 @@ def distance(scores: torch.Tensor, taught: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.kl_div(scores.log_softmax(0), taught.softmax(0), reduction="sum")
 
 
-def sentence_scores(text: str, offsets: Sequence[tuple[int, int]], tokens: Sequence[float]) -> list[float]:
-    """Return the mean logit of the tokens of each sentence; one that was cut off scores lowest."""
-    scores = []
-    for start, end in sentences(text):
-        inside = [token for (a, b), token in zip(offsets, tokens, strict=True) if a < end and b > start]
-        scores.append(fmean(inside) if inside else float("-inf"))
-    return scores
-
-
 def area(right: Sequence[float], wrong: Sequence[float]) -> float:
     """Return the probability that a right one scores higher than a wrong one (AUC)."""
     pairs = [(a > b) + 0.5 * (a == b) for a in right for b in wrong]
@@ -188,14 +188,8 @@ def evaluate(model: TorchReader, examples: Sequence[Example], tokenizer: Tokeniz
                 (right if one["answers"] else wrong).append(float(out[1]))
         spans, text = pairs[0]["spans"], pairs[0]["text"]
         if spans and len(sentences(text)) > 1:
-            encoding = tokenizer.encode(example["question"], text)
-            inside = [
-                (o, t)
-                for o, t, p in zip(encoding.offsets, outputs[0][2].tolist(), encoding.sequence_ids, strict=True)
-                if p == 1
-            ]
-            found = sentence_scores(text, [o for o, _ in inside], [t for _, t in inside])
-            start, end = sentences(text)[max(range(len(found)), key=found.__getitem__)]
+            places, logits = sentence_logits(pairs[0], outputs[0][2], outputs[0][3])
+            start, end = places[int(logits.argmax())]
             first.append(any(start < b and a < end for a, b in spans))
     return {
         "mrr": round(fmean(value for values in ranks.values() for value in values), 4),
