@@ -178,7 +178,7 @@ def load_registry(path: Path | None = None, *, models_directory: Path | None = N
         path = (checkout or Path(__file__).parents[1]) / "registry.toml"
     try:
         found = path.stat()
-        registry = _read_registry(path, (found.st_mtime_ns, found.st_size))
+        registry = _read_registry(path, (found.st_ino, found.st_mtime_ns, found.st_size))
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ModelError(f"Cannot read the model registry {path} ({error}); reinstall local-rag.") from error
     if all(file.sha256 for entry in registry.models.values() for file in entry.files):
@@ -189,8 +189,8 @@ def load_registry(path: Path | None = None, *, models_directory: Path | None = N
 
 
 @lru_cache(maxsize=1)
-def _read_registry(path: Path, _seen: tuple[int, int]) -> Registry:
-    """Read a registry file once for each time and size that it was seen with."""
+def _read_registry(path: Path, _seen: tuple[int, int, int]) -> Registry:
+    """Read a registry file once for each state that it was seen in."""
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     models = {name: _read_entry(name, dict(fields)) for name, fields in data["models"].items()}
     remarks = {name: frozenset(profiles) for name, profiles in data.get("remarks", {}).items()}
