@@ -4,6 +4,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import shlex
 import stat
 import sys
 import threading
@@ -252,9 +253,9 @@ def in_checkout() -> bool:
 
 def extra_command(name: str) -> str:
     """Return the command that installs an extra at the pinned versions into the running program's environment."""
-    what = f"--editable '{_PARENT}[{name}]'" if in_checkout() else f"'local-rag[{name}]'"
-    pinned = f"--constraint {constraints()} " if constraints() else ""
-    return f"{sys.executable} -m pip install {pinned}{what}"
+    what = ["--editable", f"{_PARENT}[{name}]"] if in_checkout() else [f"local-rag[{name}]"]
+    pinned = ["--constraint", str(constraints())] if constraints() else []
+    return shlex.join([sys.executable, "-m", "pip", "install", *pinned, *what])
 
 
 def licence_file() -> Path:

@@ -3,14 +3,18 @@
 import fcntl
 import hashlib
 import os
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
+import local_rag
 from local_rag.files import (
     FileStamp,
     as_listed,
     document_sha256,
+    extra_command,
     file_sha256,
     flush,
     folder_bytes,
@@ -166,3 +170,13 @@ def test_a_path_has_the_names_that_its_folders_list(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     assert as_listed(tmp_path / "docs") == tmp_path / "docs", "another folder where case matters"
     assert as_listed(tmp_path / "DOCS") == tmp_path / "DOCS", "there is none"
+
+
+def test_the_command_that_installs_an_extra_can_be_pasted_where_paths_have_spaces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/home/ann lee/.venv/bin/python")
+    program, *arguments = shlex.split(extra_command("cluster"))
+    assert program == "/home/ann lee/.venv/bin/python"
+    assert arguments[:3] == ["-m", "pip", "install"]
+    assert arguments[-1] == f"{Path(local_rag.__file__).parents[1]}[cluster]"

@@ -4,6 +4,7 @@ This module imports nothing that an incomplete installation may lack.
 """
 
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Mapping, Sequence
@@ -56,7 +57,7 @@ def check_packages(
         if in_checkout:
             return "scripts/setup.sh"
         wanted = (f"{name}=={pinned[name]}" if name in pinned else name for name in names)
-        return f"{sys.executable} -m pip install {' '.join(wanted)}"
+        return shlex.join([sys.executable, "-m", "pip", "install", *wanted])
 
     if missing := [name for name, version in found.items() if version is None]:
         return CheckResult("packages", "failed", f"missing: {', '.join(missing)}", remedy(missing))
