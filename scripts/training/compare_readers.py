@@ -22,6 +22,7 @@ import numpy as np
 from local_rag.evaluation.metrics import confidence_interval, ndcg, paired_test
 from local_rag.records import Passage
 from scripts.training.mine_reader_examples import normalised, sentences, spans_of
+from scripts.training.reader_model import half_precision
 from scripts.training.train_reader import area, sentence_scores
 
 CANDIDATES = 16
@@ -134,7 +135,7 @@ class TorchModel:
 
         encoding = self.tokenizer.encode(question, text)
         inputs = (torch.tensor([values]) for values in (encoding.ids, encoding.attention_mask, encoding.type_ids))
-        with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=half_precision()):
             return encoding, [output[0].float().numpy() for output in self._model(*inputs)]
 
 

@@ -216,7 +216,7 @@ def evaluation_texts(folder: Path) -> tuple[set[str], set[str]]:
 @click.command()
 @click.option("--questions", type=click.Path(path_type=Path), required=True, help="nq, xquad-en, covid-qa ...")
 @click.option("--evaluation", type=click.Path(path_type=Path), required=True, help="Sets to leave out; has scifact.")
-@click.option("--output", type=click.Path(path_type=Path), required=True, help="examples.jsonl")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="examples.jsonl")
 def main(questions: Path, evaluation: Path, output: Path) -> None:
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     chance = random.Random(0)

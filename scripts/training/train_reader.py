@@ -20,8 +20,11 @@ import click
 import torch
 from tokenizers import Tokenizer
 
+from local_rag.models.load import load_reranker
+from local_rag.models.registry import resolve
+from local_rag.models.reranker import Reranker
 from scripts.training.mine_reader_examples import sentences
-from scripts.training.reader_model import TorchReader, load_start, load_tokenizer, token_labels
+from scripts.training.reader_model import TorchReader, half_precision, load_start, load_tokenizer, token_labels
 from scripts.training.train_reranker import batches
 
 EXAMPLES = 8  # per step
@@ -33,6 +36,7 @@ LOOKS = 8  # at the held-out examples
 TITLED = 0.6
 WEIGHTS = {"nq": 3.0, "clapnq": 3.0, "xquad": 2.0, "pubmedqa": 0.5, "code": 0.5}  # how likely early in an epoch
 ANSWERS_WEIGHT, TOKENS_WEIGHT, SENTENCES_WEIGHT = 0.5, 1.0, 0.5
+_TEACHER = "minilm-l6-reranker"
 
 Example = dict[str, Any]
 Span = list[int]
@@ -75,7 +79,7 @@ def run_pairs(model: TorchReader, pairs: Sequence[Example], tokenizer: Tokenizer
     encodings = tokenizer.encode_batch([(one["question"], one["text"]) for one in pairs])
     found: list[Any] = [None] * len(pairs)
     for rows, inputs in batches(encodings, size):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half_precision()):
             relevance, answers, tokens = (out.float() for out in model(**inputs))
         for row, index in enumerate(rows):
             found[index] = relevance[row], answers[row], tokens[row, : len(encodings[index])], encodings[index]
@@ -106,26 +110,13 @@ def sentence_scores(text: str, offsets: Sequence[tuple[int, int]], tokens: Seque
     return [fmean(tokens[at] for at in inside) if inside else float("-inf") for inside in held]
 
 
-class Teacher:
-    """The shipped reranker, which knows an order of passages, and of sentences that it reads one by one."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer, self._model = tokenizer, load_start()
-
-    def score(self, pairs: Sequence[Example]) -> torch.Tensor:
-        """Return the relevance of each pair."""
-        with torch.inference_mode():
-            return torch.stack([out[0] for out in run_pairs(self._model, pairs, self._tokenizer)])
-
-    def score_sentences(self, one: Example, places: Sequence[Span]) -> torch.Tensor:
-        """Return the relevance of each sentence of a passage, below its title."""
-        return self.score([one | {"text": one["prefix"] + one["text"][start:end]} for start, end in places])
-
-
 def losses(
-    drawn: Sequence[Sequence[Example]], outputs: Sequence[Any], teacher: Teacher | None
+    drawn: Sequence[Sequence[Example]], outputs: Sequence[Any], teacher: Reranker | None
 ) -> dict[str, torch.Tensor]:
-    """Return the losses of a step: of passages, answers, tokens and sentences, and those that a teacher gives."""
+    """Return the losses of a step: of passages, answers, tokens and sentences, and those that a teacher gives.
+
+    The teacher orders passages, and sentences that it reads one by one.
+    """
     found: dict[str, list[torch.Tensor]] = defaultdict(list)
     binary = torch.nn.functional.binary_cross_entropy_with_logits
     position = 0
@@ -136,7 +127,8 @@ def losses(
         if passages[0]["relevant"] and len(passages) > 1:
             found["relevance"].append(torch.nn.functional.cross_entropy(scores[None], torch.zeros(1, dtype=torch.long)))
             if teacher:
-                found["taught"].append(distance(scores, teacher.score(passages)))
+                taught = teacher.score(passages[0]["question"], [one["text"] for one in passages])
+                found["taught"].append(distance(scores, torch.tensor(taught)))
         for one, (_, answers, tokens, encoding) in zip(passages, outs, strict=True):
             labels = torch.tensor(token_labels(encoding.offsets, encoding.sequence_ids, one["spans"] or []))
             cut = bool(one["spans"]) and not (labels == 1).any()
@@ -152,7 +144,8 @@ def losses(
             if right.any() and not right.all():
                 found["sentences"].append(-logits.log_softmax(0)[right].logsumexp(0))
             if teacher and len(places) > 1:
-                found["taught sentences"].append(distance(logits, teacher.score_sentences(one, places)))
+                taught = teacher.score(one["question"], [one["prefix"] + one["text"][a:b] for a, b in places])
+                found["taught sentences"].append(distance(logits, torch.tensor(taught)))
     return {name: torch.stack(values).mean() for name, values in found.items()}
 
 
@@ -224,7 +217,7 @@ def read_examples(path: Path) -> tuple[list[Example], list[Example]]:
 
 
 def step_losses(
-    model: TorchReader, teacher: Teacher | None, drawn: Sequence[Sequence[Example]], tokenizer: Tokenizer
+    model: TorchReader, teacher: Reranker | None, drawn: Sequence[Sequence[Example]], tokenizer: Tokenizer
 ) -> tuple[dict[str, torch.Tensor], int]:
     """Return the losses of some examples, and how many tokens they have."""
     outputs = run_pairs(model, [pair for passages in drawn for pair in passages], tokenizer)
@@ -262,7 +255,7 @@ def main(
     examples, held_out = read_examples(examples_path)
     click.echo(f"{len(examples)} examples, {len(held_out)} held out")
     tokenizer, model = load_tokenizer(), load_start()
-    teacher = Teacher(tokenizer) if distil else None
+    teacher = load_reranker(resolve(_TEACHER, "rerank")) if distil else None
     model.bert.embeddings.requires_grad_(embeddings)
     optimizer = optimizer_of(model)
     output.mkdir(parents=True, exist_ok=True)

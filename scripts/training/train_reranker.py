@@ -23,6 +23,7 @@ from transformers import AutoModelForSequenceClassification
 
 from local_rag.machine import physical_cores
 from local_rag.models.registry import default_models_directory
+from scripts.training.reader_model import half_precision
 
 GROUPS = 16  # groups per step
 NEGATIVES = 4
@@ -91,7 +92,7 @@ def logits_of(model: Any, pairs: Sequence[tuple[str, str]], tokenizer: Tokenizer
     positions: list[int] = []
     pieces = []
     for rows, inputs in batches(tokenizer.encode_batch(list(pairs)), size):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half_precision()):
             pieces.append(model(**inputs).logits[:, 0].float())
         positions += rows
     return torch.cat(pieces)[torch.argsort(torch.tensor(positions))]
