@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -30,36 +31,70 @@ from local_rag.store.database import Store, StoredDocument
 _NAMED_DOCUMENTS = 3  # that a distinction names
 _SIMILAR_DOCUMENTS = 16  # to compare terms with, those with the most near chunks first
 _OTHER_DOCUMENTS = 48  # from the whole library, to find how rare a term is
-_REMEMBERED = 1 << 27  # bytes of the terms of documents that are kept in memory, as numbers: 2 kB of most documents
+# Bytes of the terms of documents that are kept in memory, as numbers and spelled: 2 kB and 5 kB of most documents.
+_NUMBERS_KEPT, _TERMS_KEPT = 1 << 27, 1 << 26
 _TOGETHER = 64  # documents that are compared in one matrix product and one commit
+
+T = TypeVar("T")
 
 APART_PLAN = key_of("plan", APART)  # of contexts that are made without a model
 
 
 class _KnownTerms:
-    """The terms of a library's documents; their numbers are kept, those asked for last, up to a size."""
+    """The terms of a library's documents, each read once: those asked for last are kept, up to a size."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept = OrderedDict[int, np.ndarray]()
-        self._bytes = 0
+        self._numbers = _Kept[np.ndarray](_NUMBERS_KEPT)
+        self._waiting = _Kept[Terms](_TERMS_KEPT)  # documents that are not compared yet
 
     def of(self, document: StoredDocument) -> Terms:
-        """Find the terms of a document."""
-        found = terms_of(document.title, self._store.document_text(document.id))
-        if document.id not in self._kept:
-            self._kept[document.id] = found.numbers()
-            self._bytes += self._kept[document.id].nbytes
-            while self._bytes > _REMEMBERED:
-                self._bytes -= self._kept.popitem(last=False)[1].nbytes
+        """Return the terms of a document, which is asked for once."""
+        found = self._waiting.pop(document.id) or self._read(document)
+        self._numbers.put(document.id, found.numbers, found.numbers.nbytes)
         return found
 
     def numbers(self, document: StoredDocument) -> np.ndarray:
         """Return the numbers of the terms of a document."""
-        if document.id not in self._kept:
-            self.of(document)
-        self._kept.move_to_end(document.id)
-        return self._kept[document.id]
+        found = self._numbers.get(document.id)
+        if found is None:
+            terms = self._read(document)
+            found = terms.numbers
+            self._numbers.put(document.id, found, found.nbytes)
+            self._waiting.put(document.id, terms, len(terms.spellings) + terms.weights.nbytes)
+        return found
+
+    def _read(self, document: StoredDocument) -> Terms:
+        return terms_of(document.title, self._store.document_text(document.id))
+
+
+class _Kept(Generic[T]):
+    """Values by document, those asked for last, up to a size in bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._bytes = most, 0
+        self._values = OrderedDict[int, tuple[T, int]]()
+
+    def get(self, document: int) -> T | None:
+        """Return a value, which is kept longer now."""
+        if document not in self._values:
+            return None
+        self._values.move_to_end(document)
+        return self._values[document][0]
+
+    def pop(self, document: int) -> T | None:
+        """Return a value and forget it."""
+        value, size = self._values.pop(document, (None, 0))
+        self._bytes -= size
+        return value
+
+    def put(self, document: int, value: T, size: int) -> None:
+        """Keep a value, and forget others."""
+        self.pop(document)
+        self._values[document] = value, size
+        self._bytes += size
+        while self._bytes > self._most:
+            self._bytes -= self._values.popitem(last=False)[1][1]
 
 
 def compare(store: Store, embedder: str, documents: Sequence[StoredDocument]) -> Iterator[int]:

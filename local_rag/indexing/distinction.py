@@ -7,7 +7,6 @@ when it is first made: adding another file does not change it.
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -45,7 +44,7 @@ APART = key_of("apart", 1, *asdict(TUNING).values())
 _READ_CHARACTERS = 60_000  # of a document, at each end
 _TERM_CHARACTERS = 60
 _MOST_COMMON = 0.5  # the largest share of documents that may contain a term
-_NAME_WEIGHT, _YEAR_WEIGHT = 2.0, 3.0
+_WORD_WEIGHT, _NAME_WEIGHT, _YEAR_WEIGHT = 1, 2, 3
 
 _PIECE = r"[^\W_](?:[\w'\u2019.-]*\w)?"
 _RUN = re.compile(rf"{_PIECE}(?:(?: & | ){_PIECE}){{0,5}}")
@@ -90,17 +89,15 @@ class Distinction:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a document by key: the first spelling of each, in the order of the text, and its weight."""
+    """The terms of a document in the order of the text: a number for each, its first spelling, and its weight.
 
-    written: Mapping[str, str]
-    weights: Mapping[str, float]
+    The numbers are hashes; two terms of a document have the same one only by a rare chance. `spellings` has one term a
+    line. In this small form the terms of thousands of documents are kept.
+    """
 
-    def numbers(self) -> np.ndarray:
-        """Return a number for each term, in their order, none twice in a document but by a rare chance.
-
-        In this small form the terms of thousands of documents are kept.
-        """
-        return np.array([crc32(key.encode(errors="surrogatepass")) for key in self.written], np.uint32)
+    numbers: np.ndarray
+    spellings: str
+    weights: np.ndarray
 
 
 def terms_of(title: str, text: str) -> Terms:
@@ -108,15 +105,16 @@ def terms_of(title: str, text: str) -> Terms:
     if len(text) > 2 * _READ_CHARACTERS:
         text = f"{text[:_READ_CHARACTERS]}\n{text[-_READ_CHARACTERS:]}"
     written: dict[str, str] = {}
-    weights: dict[str, float] = {}
+    weights: dict[str, int] = {}
     # Each once, in the order of the text: words occur again and again.
     for term, weight in dict.fromkeys(_terms(f"{title}\n{text}")):
         if len(term) > _TERM_CHARACTERS:
             continue
-        if key := _stems(term) if weight == 1 else term.lower():
+        if key := _stems(term) if weight == _WORD_WEIGHT else term.lower():
             written.setdefault(key, term)
             weights[key] = max(weight, weights.get(key, 0))
-    return Terms(written, weights)
+    numbers = np.array([crc32(key.encode(errors="surrogatepass")) for key in written], np.uint32)
+    return Terms(numbers, "\n".join(written.values()), np.array(list(weights.values()), np.uint8))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -125,7 +123,7 @@ def _stems(word: str) -> str:
     return " ".join(keyword_tokens(word))
 
 
-def _terms(text: str) -> Iterator[tuple[str, float]]:
+def _terms(text: str) -> Iterator[tuple[str, int]]:
     for match in _RUN.finditer(text):
         run: list[str] = []
         for token in (*match[0].replace(" & ", " &").split(" "), ""):
@@ -138,10 +136,10 @@ def _terms(text: str) -> Iterator[tuple[str, float]]:
                 yield from _name(run)
                 run = []
             if _LETTERS.search(word):
-                yield word, 1.0
+                yield word, _WORD_WEIGHT
 
 
-def _name(run: list[str]) -> Iterator[tuple[str, float]]:
+def _name(run: list[str]) -> Iterator[tuple[str, int]]:
     """Yield the name that consecutive words form, without a leading article or other stop word, and its years."""
     while run and not run[0][0].isdigit() and len(run[0]) <= _TERM_CHARACTERS and not _stems(run[0]):
         run = run[1:]
@@ -162,23 +160,21 @@ def distinguishing_terms(
     """
     if not alike:
         return []
-    numbers = own.numbers()
-    near = _counted(own, numbers, alike)
     others = [*alike, *others]
-    spread = _counted(own, numbers, others)
-    positions = {key: position for position, key in enumerate(own.written)}
-    shares = ((near, len(alike)), (spread, len(others)))
-    rare = [key for key in own.written if all(counts[key] <= _MOST_COMMON * count for counts, count in shares)]
-    score = {key: own.weights[key] * math.log((1 + len(others)) / (1 + spread[key])) for key in rare}
-    best = sorted(rare, key=lambda key: (own.weights[key] == 1, -score[key], positions[key]))[: tuning.terms]
-    return [own.written[key] for key in sorted(best, key=positions.__getitem__)]
+    near, spread = _counted(own.numbers, alike), _counted(own.numbers, others)
+    rare = np.flatnonzero((near <= _MOST_COMMON * len(alike)) & (spread <= _MOST_COMMON * len(others)))
+    weights = own.weights[rare]
+    score = weights * np.log((1 + len(others)) / (1 + spread[rare]))
+    best = rare[np.lexsort((rare, -score, weights == _WORD_WEIGHT))][: tuning.terms]
+    spellings = own.spellings.split("\n")
+    return [spellings[number] for number in sorted(best)]
 
 
-def _counted(own: Terms, numbers: np.ndarray, others: Sequence[np.ndarray]) -> dict[str, int]:
+def _counted(numbers: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
     """Return how many of the other documents contain each term of a document."""
     together = np.sort(np.concatenate(others))  # one sort takes a quarter of the time of a search in each
-    counts = np.searchsorted(together, numbers, "right") - np.searchsorted(together, numbers)
-    return dict(zip(own.written, counts.tolist(), strict=True))
+    counts: np.ndarray = np.searchsorted(together, numbers, "right") - np.searchsorted(together, numbers)
+    return counts
 
 
 def opening_of(text: str, characters: int = TUNING.opening) -> str:

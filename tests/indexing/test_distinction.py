@@ -21,9 +21,7 @@ SITES = [FORM.format(*values) for values in VALUES]
 
 
 def distinguishing_of(text: str, *others: str) -> list[str]:
-    return distinguishing_terms(
-        terms_of("Agreement", text), [terms_of("Agreement", other).numbers() for other in others]
-    )
+    return distinguishing_terms(terms_of("Agreement", text), [terms_of("Agreement", other).numbers for other in others])
 
 
 def test_names_and_years_that_others_lack_set_a_document_apart() -> None:
@@ -43,7 +41,7 @@ def test_words_make_up_for_missing_names() -> None:
 
 def test_marks_within_a_word_make_it_a_name_and_articles_are_left_away() -> None:
     terms = terms_of("", "The Blue Door sells the model D20 and calls get_user_name(x) of org.apache.Flink.")
-    assert {"Blue Door", "D20", "org.apache.Flink"} <= set(terms.written.values())
+    assert {"Blue Door", "D20", "org.apache.Flink"} <= set(terms.spellings.split("\n"))
 
 
 @given(st.text(max_size=400), st.lists(st.text(max_size=200), max_size=3))
@@ -58,7 +56,7 @@ def test_what_is_said_is_bounded_and_stands_in_the_document(text: str, others: l
 
 def test_endless_runs_are_read_in_no_time_and_say_nothing() -> None:
     for text in ("A" * 300_000, "A." * 150_000, "A " * 150_000, "a_" * 150_000 + "B"):
-        assert all(len(term) <= 60 for term in terms_of("", text).written.values())
+        assert all(len(term) <= 60 for term in terms_of("", text).spellings.split("\n"))
 
 
 def test_the_opening_is_the_first_paragraph_that_is_no_heading() -> None:

@@ -52,7 +52,7 @@ def test_nothing_sets_the_documents_apart(tmp_path: Path) -> None:
     for number in range(MOST):
         for revision in (0, number, MOST - 1):
             write_document(tmp_path / "one.md", number, revision)
-            found.add(frozenset(terms_of("House rules", (tmp_path / "one.md").read_text()).written))
+            found.add(frozenset(terms_of("House rules", (tmp_path / "one.md").read_text()).spellings.split("\n")))
     assert len(found) == 1
 
 
