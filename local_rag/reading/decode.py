@@ -5,6 +5,7 @@ The encoding is that of a byte order mark, else the declared one, else UTF-8 if 
 
 import codecs
 import re
+import string
 from collections.abc import Iterator
 
 from local_rag.errors import ReadError
@@ -49,6 +50,9 @@ _LEAST_CONFIDENCE = 0.065  # of a guess: noise and single words are below, a sen
 _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _MOST_CONTROLS = 0.2  # of the characters of a text, some of which separate records with them
+_MOST_ZEROS = 0.002  # of the bytes of a text, where a program has damaged it; binary data have more
+_LETTERS_OF_DAMAGED = 20  # in a Western text, for each byte beyond ASCII
+_LETTERS, _BEYOND_ASCII = string.ascii_letters.encode(), bytes(range(128, 256))
 _LEAST_TEXT = 0.9  # of the characters with a byte of zero, so that data without a mark are UTF-16
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
 _DECLARED_IN_HTML = re.compile(rb"""<meta[^>]{0,300}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
@@ -125,7 +129,7 @@ def _is_utf8(data: bytes) -> bool:
     """Return whether data are UTF-8, perhaps with a few damaged bytes."""
     if b"\x1b$" in data and data.isascii():  # ISO-2022-JP consists of ASCII bytes
         return not _is_strict(data, "iso2022_jp")
-    if b"\x00" in data[:_SAMPLE]:
+    if _has_zeros(data):
         return False
     return _is_strict(data, "utf-8") or _is_damaged(data, "utf-8")
 
@@ -154,7 +158,7 @@ def _guess(data: bytes) -> str:
     import chardet
     from chardet.enums import EncodingEra
 
-    binary = b"\x00" in data[:_SAMPLE]
+    binary = _has_zeros(data)
     sample = data[:_DETECTION_SAMPLE] if binary else _telling_lines(data)
     eras = EncodingEra.ALL & ~EncodingEra.MAINFRAME
     found = chardet.detect(sample, encoding_era=eras, compat_names=False, max_bytes=_DETECTION_SAMPLE)
@@ -168,11 +172,22 @@ def _guess(data: bytes) -> str:
         ):
             raise ReadError("binary file, not a document")
     elif not encoding or encoding == "utf-8" or found["confidence"] < _LEAST_CONFIDENCE:
-        latin = re.findall(rb"[A-Za-z]", sample)
-        if len(latin) < len(re.findall(rb"[\x80-\xff]", sample)) or not _is_strict(data, "cp1252"):
+        # A few letters in a Western text tell nothing, and damaged bytes may be none in any encoding.
+        is_western = _is_strict(data, "cp1252") and _count(sample, _LETTERS) >= _count(sample, _BEYOND_ASCII)
+        if not is_western and _count(data, _LETTERS) < _LETTERS_OF_DAMAGED * _count(data, _BEYOND_ASCII):
             raise ReadError("neither UTF-8 nor any other known encoding; save it as UTF-8")
-        return "cp1252"  # a few letters in a Western text tell nothing
+        return "cp1252"
     return encoding
+
+
+def _has_zeros(data: bytes) -> bool:
+    """Return whether more bytes are zero than in a text in which some are damaged."""
+    return data.count(b"\x00", 0, _SAMPLE) > _MOST_ZEROS * min(len(data), _SAMPLE)
+
+
+def _count(data: bytes, which: bytes) -> int:
+    """Return how many of some bytes there are."""
+    return len(data) - len(data.translate(None, which))
 
 
 def _is_wide_text(text: str) -> bool:

@@ -26,6 +26,7 @@ class Ruler:
         self.text = text
         self.tokenizer = tokenizer
         self.limit = limit
+        self.longest = limit * CHARACTERS_PER_TOKEN  # characters of a chunk
         self._counts: dict[Span, int] = {}
 
     def count(self, start: int, end: int) -> int:
@@ -40,7 +41,7 @@ class Ruler:
 
     def fits(self, start: int, end: int) -> bool:
         """Return whether a span is within the limits of a chunk."""
-        return end - start <= self.limit * CHARACTERS_PER_TOKEN and self.count(start, end) <= self.limit
+        return end - start <= self.longest and self.count(start, end) <= self.limit
 
     def trim(self, start: int, end: int) -> Span:
         """Move both ends of a span past white space; an empty span stays where it starts."""
@@ -53,7 +54,7 @@ class Ruler:
 
     def first_cut(self, start: int, end: int, *, sentence_after: int | None = None) -> int:
         """Return the last end of a chunk from `start`: between words, or between sentences after `sentence_after`."""
-        cut = min(end, start + self.limit * CHARACTERS_PER_TOKEN)
+        cut = min(end, start + self.longest)
         while True:
             offsets = self.tokenizer.encode(self.text[start:cut], add_special_tokens=False).offsets
             if len(offsets) > self.limit:

@@ -42,7 +42,7 @@ _HEADING_ALONE = re.compile(r".+|(?:([!-/:-@\[-`{-~])\1+\n)?.+\n[ ]{0,3}([!-/:-@
 
 
 # Increase it whenever the reader or the splitter would return another document or other chunks for the same file.
-READING_VERSION = 12
+READING_VERSION = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def _split_code(ruler: Ruler, boundaries: Sequence[tuple[int, int]], start: int,
     cuts = dict.fromkeys([start, *(offset for offset, depth in inside if depth == outermost), end])
     group, tokens = start, 0
     for unit, unit_end in pairwise(cuts):
-        too_long = unit_end - unit > ruler.limit * CHARACTERS_PER_TOKEN
+        too_long = unit_end - unit > ruler.longest
         unit_tokens = ruler.limit + 1 if too_long else ruler.count(unit, unit_end)
         if tokens and tokens + unit_tokens > ruler.limit:
             yield group, unit

@@ -32,10 +32,10 @@ def pieces_of(tables: Sequence[Table], ruler: Ruler, start: int, end: int) -> It
 
 def split_table(table: Table, ruler: Ruler, start: int, end: int) -> Iterator[Span]:
     """Split a long table into groups of rows that fit a chunk together with its header; cut a longer row into cells."""
-    room = ruler.limit - ruler.tokens(table_header(table, ruler, table.rows))
+    room = _room(table, ruler, table.rows)
     begun, tokens = start, 0
     for row, row_end in _lines(ruler.text, start, end):
-        size = ruler.count(row, row_end) if row_end - row < ruler.limit * 16 else ruler.limit + 1
+        size = _size(ruler, row, row_end)
         if row > begun and tokens + size > (ruler.limit if begun < table.rows else room):
             yield begun, row
             begun, tokens = row, 0
@@ -85,25 +85,28 @@ def _split_row(table: Table, ruler: Ruler, start: int, end: int) -> Iterator[Spa
         ends = ends[:-1] if ends and not ruler.text[ends[-1] + 1 : end].strip() else ends
     else:
         ends = [found.end() for found in _NAMED_CELL.finditer(ruler.text, start + 1, end)]
-    cells = [start, *ends, end]
-    begun = start
-    for cell, cell_end in pairwise(cells):
-        if begun < cell and not _fits(table, ruler, begun, cell_end):
+    begun, tokens, room = start, 0, _room(table, ruler, start)
+    for cell, cell_end in pairwise([start, *ends, end]):
+        size = _size(ruler, cell, cell_end)
+        if begun < cell and (tokens + size > room or cell_end - begun > ruler.longest):
             yield begun, cell
-            begun = cell
-        while begun < cell_end and not _fits(table, ruler, begun, cell_end):
-            room = ruler.limit - ruler.tokens(table_header(table, ruler, begun))
+            begun, tokens, room = cell, 0, _room(table, ruler, cell)
+        tokens += size
+        while begun < cell_end and tokens > room:  # this cell alone is longer than a chunk
             cut = Ruler(ruler.text, ruler.tokenizer, max(1, room)).first_cut(begun, cell_end)
             yield begun, cut
-            begun = cut
+            begun, tokens, room = cut, _size(ruler, cut, cell_end), _room(table, ruler, cut)
     yield begun, end
 
 
-def _fits(table: Table, ruler: Ruler, start: int, end: int) -> bool:
-    start, end = ruler.trim(start, end)
-    if end - start > ruler.limit * 16:
-        return False
-    return ruler.count(start, end) + ruler.tokens(table_header(table, ruler, start)) <= ruler.limit
+def _room(table: Table, ruler: Ruler, start: int) -> int:
+    """Return how many tokens a chunk has room for that begins at `start`."""
+    return ruler.limit - ruler.tokens(table_header(table, ruler, start))
+
+
+def _size(ruler: Ruler, start: int, end: int) -> int:
+    """Return the tokens of a span, more than a chunk has if it is longer than any chunk."""
+    return ruler.count(start, end) if end - start <= ruler.longest else ruler.limit + 1
 
 
 def _name_of_row(text: str, row: int, start: int) -> str:

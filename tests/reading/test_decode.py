@@ -104,6 +104,15 @@ def test_utf_16_without_a_mark_is_text_and_other_data_with_zeros_are_not() -> No
             decode(data)
 
 
+@pytest.mark.parametrize("damage", [b"\x00", b"\x81", b"\xff\x81\x00", b"\x90" * 30])
+@pytest.mark.parametrize("text", ["Plain words on a line.\n" * 200, "Die Größe der Räume in Köln.\n" * 200])
+def test_a_damaged_place_does_not_cost_the_text(text: str, damage: bytes) -> None:
+    data = text.encode()
+    decoded = decode(data[:2_000] + damage + data[2_000:])
+    assert decoded.startswith(data[:1_990].decode())
+    assert decoded.endswith(data[2_010:].decode())
+
+
 @given(st.text(st.characters(exclude_categories=["C"])), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
 def test_what_unicode_can_say_is_decoded_as_it_was_encoded(text: str, encoding: str) -> None:
     text = text.lstrip("\ufeff")

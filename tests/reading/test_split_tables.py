@@ -40,6 +40,10 @@ def test_tables_are_found_with_their_columns() -> None:
     assert [table.columns for table in tables] == [("x", "y"), ("q", "r")]
 
 
+def test_a_line_of_nothing_but_spaces_is_read_in_no_time() -> None:
+    assert find_tables(f"{' ' * 400_000}\n" * 3) == ()
+
+
 @pytest.mark.parametrize("max_tokens", [48, 96, 146])
 def test_each_chunk_of_a_long_table_repeats_its_header(max_tokens: int) -> None:
     document = as_document(Path("a.md"), markdown_table(80))

@@ -164,6 +164,7 @@ def _trees() -> Iterator[tuple[str, bytes]]:
     yield "aliases.md", f"---\n{aliases}title: *a11\n---\n\ntext\n".encode()
     yield "front-matter.md", f"---\na: {'[' * n}{']' * n}\n---\n\ntext\n".encode()
     yield "long-front-matter.md", b"---\ntitle: x\n" + b"a: b\n" * 200_000 + b"---\n\ntext\n"
+    yield "spaces.md", b"| a | b |\n" + b" " * 400_000 + b"\n"
     yield "no-end.md", b"---\ntitle: x\n" + b"a: b\n" * n
     yield "laughs.html", f"{LAUGHS}<html><body><p>&a9;</p></body></html>".encode()
     yield "laughs.xhtml", f"<?xml version='1.0'?>{LAUGHS}<html><body><p>&a9;</p></body></html>".encode()
