@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +38,17 @@ class Logits(torch.nn.Module):
         return self.model(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids).logits
 
 
-def export(model: Any, path: Path) -> None:
+def export(module: torch.nn.Module, path: Path, outputs: Sequence[str] = ("logits",)) -> None:
     """Write a float32 ONNX model that takes any batch and any length."""
     names = ["input_ids", "attention_mask", "token_type_ids"]
     example = tuple(torch.ones((2, 24), dtype=torch.long) for _ in names)
     batch, length = torch.export.Dim("batch", min=1, max=4096), torch.export.Dim("length", min=2, max=512)
     torch.onnx.export(
-        Logits(model).eval(),
+        module.eval(),
         example,
         path,
         input_names=names,
-        output_names=["logits"],
+        output_names=list(outputs),
         dynamic_shapes=tuple({0: batch, 1: length} for _ in names),
         dynamo=True,
         external_data=False,
@@ -114,7 +115,7 @@ def main(trained: Path, groups_path: Path, output: Path) -> None:
         for folder in (full, small):
             folder.mkdir()
             shutil.copy(default_models_directory() / "all-minilm-l6-v2" / "tokenizer.json", folder)
-        export(model, full / "model.onnx")
+        export(Logits(model), full / "model.onnx")
         quantize(full / "model.onnx", small / "model.onnx")
         quality, same = agreement([full, small], held_out)
         output.mkdir(parents=True, exist_ok=True)
