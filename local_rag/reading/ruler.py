@@ -41,7 +41,11 @@ class Ruler:
 
     def fits(self, start: int, end: int) -> bool:
         """Return whether a span is within the limits of a chunk."""
-        return end - start <= self.longest and self.count(start, end) <= self.limit
+        return self.size(start, end) <= self.limit
+
+    def size(self, start: int, end: int) -> int:
+        """Return the number of tokens in a span; of one longer than any chunk, one more than a chunk may have."""
+        return self.count(start, end) if end - start <= self.longest else self.limit + 1
 
     def trim(self, start: int, end: int) -> Span:
         """Move both ends of a span past white space; an empty span stays where it starts."""

@@ -172,8 +172,7 @@ def _split_code(ruler: Ruler, boundaries: Sequence[tuple[int, int]], start: int,
     cuts = dict.fromkeys([start, *(offset for offset, depth in inside if depth == outermost), end])
     group, tokens = start, 0
     for unit, unit_end in pairwise(cuts):
-        too_long = unit_end - unit > ruler.longest
-        unit_tokens = ruler.limit + 1 if too_long else ruler.count(unit, unit_end)
+        unit_tokens = ruler.size(unit, unit_end)
         if tokens and tokens + unit_tokens > ruler.limit:
             yield group, unit
             group, tokens = unit, 0

@@ -35,7 +35,7 @@ def split_table(table: Table, ruler: Ruler, start: int, end: int) -> Iterator[Sp
     room = _room(table, ruler, table.rows)
     begun, tokens = start, 0
     for row, row_end in _lines(ruler.text, start, end):
-        size = _size(ruler, row, row_end)
+        size = ruler.size(row, row_end)
         if row > begun and tokens + size > (ruler.limit if begun < table.rows else room):
             yield begun, row
             begun, tokens = row, 0
@@ -87,7 +87,7 @@ def _split_row(table: Table, ruler: Ruler, start: int, end: int) -> Iterator[Spa
         ends = [found.end() for found in _NAMED_CELL.finditer(ruler.text, start + 1, end)]
     begun, tokens, room = start, 0, _room(table, ruler, start)
     for cell, cell_end in pairwise([start, *ends, end]):
-        size = _size(ruler, cell, cell_end)
+        size = ruler.size(cell, cell_end)
         if begun < cell and (tokens + size > room or cell_end - begun > ruler.longest):
             yield begun, cell
             begun, tokens, room = cell, 0, _room(table, ruler, cell)
@@ -95,18 +95,13 @@ def _split_row(table: Table, ruler: Ruler, start: int, end: int) -> Iterator[Spa
         while begun < cell_end and tokens > room:  # this cell alone is longer than a chunk
             cut = Ruler(ruler.text, ruler.tokenizer, max(1, room)).first_cut(begun, cell_end)
             yield begun, cut
-            begun, tokens, room = cut, _size(ruler, cut, cell_end), _room(table, ruler, cut)
+            begun, tokens, room = cut, ruler.size(cut, cell_end), _room(table, ruler, cut)
     yield begun, end
 
 
 def _room(table: Table, ruler: Ruler, start: int) -> int:
     """Return how many tokens a chunk has room for that begins at `start`."""
     return ruler.limit - ruler.tokens(table_header(table, ruler, start))
-
-
-def _size(ruler: Ruler, start: int, end: int) -> int:
-    """Return the tokens of a span, more than a chunk has if it is longer than any chunk."""
-    return ruler.count(start, end) if end - start <= ruler.longest else ruler.limit + 1
 
 
 def _name_of_row(text: str, row: int, start: int) -> str:
