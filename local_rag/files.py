@@ -223,7 +223,9 @@ def flush(path: Path, command: int | None = _FULL_FLUSH) -> None:
 def folder_bytes(path: Path) -> int:
     """Return the size of a file or of all files below a folder; other processes may change the folder meanwhile."""
     total = 0
-    for file in (path, *path.rglob("*")) if path.is_dir() else (path,):
+    # Unlike Path.rglob, os.walk passes over a folder that vanishes between being listed and being entered.
+    below = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+    for file in below if path.is_dir() else (path,):
         with contextlib.suppress(OSError):
             total += file.lstat().st_size if file.is_file() else 0
     return total

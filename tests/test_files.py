@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -96,6 +97,16 @@ def test_a_folder_is_as_large_as_its_files(tmp_path: Path) -> None:
     assert folder_bytes(tmp_path) == 8
     assert folder_bytes(tmp_path / "one") == 5
     assert folder_bytes(tmp_path / "missing") == 0
+
+
+def test_a_size_is_told_while_another_program_makes_and_removes_folders(tmp_path: Path) -> None:
+    script = "import os, sys\nwhile True:\n    os.makedirs(sys.argv[1] + '/b'); os.removedirs(sys.argv[1] + '/b')"
+    (tmp_path / "kept").write_bytes(b"x")
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "a")]) as other:
+        try:
+            assert {folder_bytes(tmp_path) for _ in range(3000)} == {1}
+        finally:
+            other.kill()
 
 
 SECOND = 1_000_000_000
