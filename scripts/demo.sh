@@ -14,7 +14,7 @@ show local-rag models pull "$profile"
 # Contexts by code are ready with the first index. Then the question is asked; then a model writes its sentences.
 LOCAL_RAG_CONTEXT_MINUTES=0 show local-rag index corpus --profile "$profile"
 show local-rag ask "$question"
-LOCAL_RAG_CONTEXT_MINUTES=1 show local-rag index
+show local-rag index
 # The sentence about this table lets its passage come first; without it, it comes third.
 show local-rag search "ST-4480 accuracy" --no-rerank --explain --top 1
 show local-rag status
