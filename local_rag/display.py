@@ -78,6 +78,7 @@ def passage_as_dict(passage: Passage, name: Name = display_path) -> dict[str, An
         "line": passage.line,
         "end_line": passage.end_line,
         "text": passage.text,
+        "best": passage.best if any(passage.best) else None,
         "context": passage.context,
         "context_by": passage.context_by,
         "terms": passage.terms,

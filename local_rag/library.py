@@ -32,7 +32,7 @@ from local_rag.indexing.roots import roots_to_index
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.indexing.writing import OpenVocabulary
 from local_rag.llama.generator import Vocabulary, never
-from local_rag.llama.load import load_embedder, load_reranker
+from local_rag.llama.load import load_embedder, load_reader
 from local_rag.llama.open import open_answer_engine, open_engine, open_vocabulary
 from local_rag.maintenance.clean import Cleaning, Removal, clean, find_documents, remove
 from local_rag.maintenance.contents import (
@@ -57,7 +57,7 @@ from local_rag.maintenance.visible import visible_ids, visible_paths, visible_ro
 from local_rag.models.choice import calibration_of, chosen, context_model_to_pull, find, find_for_index, identity_of
 from local_rag.models.embedder import Embedder
 from local_rag.models.engines import open_engine_relay
-from local_rag.models.reranker import Reranker
+from local_rag.models.reader import Reader
 from local_rag.offline import close, set_switches
 from local_rag.reading.ocr import engine as ocr_engine
 from local_rag.records import (
@@ -106,7 +106,7 @@ class Parts:
     """The replaceable parts of a library; tests pass fakes."""
 
     load_embedder: Callable[[InstalledModel], Embedder] = load_embedder
-    load_reranker: Callable[[InstalledModel], Reranker] = load_reranker
+    load_reader: Callable[[InstalledModel], Reader] = load_reader
     open_engine: OpenEngine = open_engine
     open_vocabulary: OpenVocabulary = open_vocabulary
     make_workers: Callable[..., Workers] = LocalWorkers
@@ -150,7 +150,7 @@ class Library:
         self._one_at_a_time = RLock()  # models and store serve one thread at a time
         # A new index needs no new models: each is loaded once, until another one is asked for.
         self._load_embedder = lru_cache(1)(parts.load_embedder)
-        self._load_reranker = lru_cache(1)(parts.load_reranker)
+        self._load_reader = lru_cache(1)(parts.load_reader)
         self._searcher: OpenSearcher | None = None
         self._answerer: Answerer | None = None
         self._vocabulary: Vocabulary | None = None
@@ -178,7 +178,7 @@ class Library:
                 self._searcher.close()
             self._searcher = self._answerer = self._vocabulary = None
             self._load_embedder.cache_clear()
-            self._load_reranker.cache_clear()
+            self._load_reader.cache_clear()
 
     def index(
         self, paths: Iterable[Path | str] = (), *, renew_contexts: bool = False, progress: OnProgress = _ignore
@@ -529,7 +529,7 @@ class Library:
             self._count_tokens,
             options,
             earlier=earlier,
-            reranker=opened.searcher.reranker if options.rerank else None,
+            reader=opened.searcher.reader if options.rerank else None,
             rrf_k=self.settings.rrf_k,
             stop=stop,
         )
@@ -659,7 +659,7 @@ class Library:
                     self._given,
                     require_compatible=require_compatible,
                     load_embedder=self._load_embedder,
-                    load_reranker=self._load_reranker,
+                    load_reader=self._load_reader,
                 )
             except (LibraryError, OSError):
                 # A writer may have replaced and removed this index while it was being opened.

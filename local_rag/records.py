@@ -299,6 +299,7 @@ class Passage:
     may be empty. A passage of the kind `document` represents a whole document: its text is the beginning and the
     outline of the document, its sentence is the summary by the model, and its span is empty at the beginning.
     `sha256` is that of the document's file. `newest` is the path of the newest version if the document is an older one.
+    `best` is the span of the sentence in the text that fits a question best, empty if that is not known.
     """
 
     chunk_id: int
@@ -323,6 +324,7 @@ class Passage:
     sha256: str = ""
     ocr: float | None = None
     newest: str = ""
+    best: tuple[int, int] = (0, 0)
 
     @property
     def context(self) -> str:

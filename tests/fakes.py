@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +22,7 @@ from local_rag.indexing.work import EmbeddingJob, LocalWorkers, OnNote, WrittenC
 from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Stoppable, Token
+from local_rag.models.reader import Reading
 from local_rag.reading.converters.pdf import Recognize
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.read import parse, read_file, skipped
@@ -68,7 +70,18 @@ class FakeEmbedder:
         return normalised
 
 
-class FakeReranker:
+class FakeReading:
+    """Score a sentence by the function that scores passages."""
+
+    def __init__(self, score: Callable[[str], float], text: str) -> None:
+        self.relevance = self.answers = score(text)
+        self._score, self._text = score, text
+
+    def sentence(self, start: int, end: int) -> float:
+        return self._score(self._text[start:end])
+
+
+class FakeReader:
     """Score texts by a function, as fast as is said; count the texts that were scored."""
 
     pairs_per_second = 1e9
@@ -77,9 +90,9 @@ class FakeReranker:
         self._score, self.fused_weight = score, fused_weight
         self.scored = 0
 
-    def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        self.scored += len(texts)
-        return [self._score(question, text) for text in texts]
+    def score(self, question: str, passages: Sequence[str]) -> list[Reading]:
+        self.scored += len(passages)
+        return [FakeReading(partial(self._score, question), text) for text in passages]
 
 
 class FakeVocabulary:

@@ -12,7 +12,7 @@ from local_rag.answering.question_parts import split_clauses
 from local_rag.answering.rewrite import fuse_passages, require_rewriter, rewrite
 from local_rag.answering.selection import Source, select_sources, take_turns, whole_sources
 from local_rag.llama.generator import never
-from local_rag.models.reranker import Reranker
+from local_rag.models.reader import Reader
 from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Passage, Turn
 from local_rag.retrieval.search import Trace
 
@@ -39,7 +39,7 @@ class AnswerPipeline:
     """Answer questions with a search and a model, which is opened only when it is needed.
 
     `earlier` are the turns that a question may follow. `count_tokens` counts those of the answer model, without its
-    weights. The `reranker` is omitted without a cross-encoder. `rrf_k` is the constant of reciprocal rank fusion. All
+    weights. The `reader` is omitted without a cross-encoder. `rrf_k` is the constant of reciprocal rank fusion. All
     that the model generates ends with StoppedError once `stop` returns true.
     """
 
@@ -51,12 +51,12 @@ class AnswerPipeline:
         options: AskOptions = DEFAULT_OPTIONS,
         *,
         earlier: Sequence[Turn] = (),
-        reranker: Reranker | None = None,
+        reader: Reader | None = None,
         rrf_k: int = 10,
         stop: Callable[[], bool] = never,
     ) -> None:
         self._search, self._open_answerer, self._options, self._earlier = search, open_answerer, options, earlier
-        self._count_tokens, self._reranker, self._rrf_k, self._stop = count_tokens, reranker, rrf_k, stop
+        self._count_tokens, self._reader, self._rrf_k, self._stop = count_tokens, reader, rrf_k, stop
 
     @contextmanager
     def _answerer(self) -> Iterator[Answerer]:
@@ -89,8 +89,8 @@ class AnswerPipeline:
         """Choose what of the passages the model is shown: their best parts, or as many whole as the options say."""
         asked = f"{found.before.question} {question}" if found.before else question
         if self._options.passages is not None:
-            return whole_sources(asked, found.lists, reranker=self._reranker)
-        return select_sources(asked, found.lists, count_tokens=self._count_tokens, reranker=self._reranker)
+            return whole_sources(asked, found.lists, reader=self._reader)
+        return select_sources(asked, found.lists, count_tokens=self._count_tokens, reader=self._reader)
 
     def ask(
         self,

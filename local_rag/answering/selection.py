@@ -1,7 +1,7 @@
 """Choose what a model is shown of the passages found: the units that fit the question best, up to a number of tokens.
 
-The cross-encoder and the words that a unit shares with the question fail on different units, so the ranks of both are
-fused. The number of tokens is fixed: the same question is answered from the same text on every machine.
+The reader and the words that a unit shares with the question fail on different units, so the ranks of both are fused.
+The number of tokens is fixed: the same question is answered from the same text on every machine.
 """
 
 import itertools
@@ -13,14 +13,15 @@ from dataclasses import dataclass, replace
 
 from local_rag.answering.units import Unit, headings_of, split_units
 from local_rag.index.keyword_index import keyword_tokens
-from local_rag.models.reranker import Reranker
+from local_rag.models.reader import Reader
+from local_rag.models.reranker import reranked_text
 from local_rag.records import Passage, Shown
 
 SHOWN_TOKENS = 600
 BEST_TOKENS = 150  # of them for a second reading
 _PASSAGES = 8
 _RANK_K = 10
-_MARGIN = 3.0  # a unit whose logit is this far below the best, with odds 20 times smaller, only distracts the model
+_MARGIN = 2.0  # a unit whose logit is this far below the best, with odds 7 times smaller, only distracts the model
 _LEFT_OUT = "\n\u2026\n"
 _SAME = 0.9  # the share of word triples that two copies of a text have in common
 _WORD = re.compile(r"\w+")
@@ -44,7 +45,7 @@ def select_sources(
     lists: Sequence[Sequence[Passage]],
     *,
     count_tokens: Callable[[str], int],
-    reranker: Reranker | None,
+    reader: Reader | None,
     tokens: int = SHOWN_TOKENS,
 ) -> list[Source]:
     """Return the sources for a question, best first, from the passages found for it and for each of its parts.
@@ -52,7 +53,7 @@ def select_sources(
     The best units of the first passages are shown, each with its neighbours in the same text, until `tokens` are used.
     """
     passages = drop_copies(take_turns(lists))[:_PASSAGES]
-    units = _ranked(question, passages, reranker)
+    units = _ranked(question, passages, reader)
     chosen, best = dict[int, None](), frozenset[int]()  # indexes of units
     room = tokens
     least = max((unit.logit or 0.0 for unit in units), default=0.0) - _MARGIN
@@ -78,12 +79,10 @@ def select_sources(
     return sources
 
 
-def whole_sources(
-    question: str, lists: Sequence[Sequence[Passage]], *, reranker: Reranker | None = None
-) -> list[Source]:
+def whole_sources(question: str, lists: Sequence[Sequence[Passage]], *, reader: Reader | None = None) -> list[Source]:
     """Return all passages as sources with their whole text."""
     passages = drop_copies(take_turns(lists))
-    units = _ranked(question, passages, reranker)
+    units = _ranked(question, passages, reader)
     return [
         Source(passage, tuple(unit for unit in units if unit.passage == number), passage.text)
         for number, passage in enumerate(passages)
@@ -97,16 +96,13 @@ def shown_of(sources: Sequence[Source]) -> list[Shown]:
     ]
 
 
-def _ranked(question: str, passages: Sequence[Passage], reranker: Reranker | None) -> list[Unit]:
+def _ranked(question: str, passages: Sequence[Passage], reader: Reader | None) -> list[Unit]:
     """Return the units of passages in reading order, each with its rank for a question."""
     units = split_units(passages)
     headings = [headings_of(passage) for passage in passages]
-    texts = [
-        f"{' > '.join(filter(None, (headings[one.passage], one.heading)))}\n{' '.join(one.text.split())}"
-        for one in units
-    ]
+    texts = [f"{headings[one.passage]} {one.heading}\n{one.text}" for one in units]
     overlaps = _overlaps(question, texts, [one.text for one in units])
-    logits = reranker.score(question, texts) if reranker and texts else []
+    logits = _logits(question, passages, units, reader) if reader and units else []
     fused = [0.0] * len(units)
     for row in (overlaps, logits or [-one.passage for one in units]):
         for rank, index in enumerate(sorted(range(len(units)), key=lambda index: -row[index]), start=1):
@@ -114,6 +110,29 @@ def _ranked(question: str, passages: Sequence[Passage], reranker: Reranker | Non
     for rank, index in enumerate(sorted(range(len(units)), key=lambda index: -fused[index])):
         units[index] = replace(units[index], rank=rank, logit=logits[index] if logits else None)
     return units
+
+
+def _logits(question: str, passages: Sequence[Passage], units: Sequence[Unit], reader: Reader) -> list[float]:
+    """Return the reader's logit of each unit as a part of its passage; what was cut off is read from there on."""
+    heads = [reranked_text(passage).removesuffix(passage.text) for passage in passages]
+    logits = dict[int, float]()
+    begins = dict.fromkeys(range(len(passages)), 0)  # the passages to read, and from where
+    while begins:
+        texts = [heads[number] + passages[number].text[begin:] for number, begin in begins.items()]
+        readings = dict(zip(begins, reader.score(question, texts), strict=True))
+        cut = dict[int, int]()
+        for index, unit in enumerate(units):
+            if index not in logits and unit.passage in begins and unit.passage not in cut:
+                begin = begins[unit.passage]
+                moved = len(heads[unit.passage]) - begin
+                logit = readings[unit.passage].sentence(unit.start + moved, unit.end + moved)
+                if logit is not None:
+                    logits[index] = logit
+                elif unit.start > begin:
+                    cut[unit.passage] = unit.start
+        begins = cut
+    least = min(logits.values(), default=0.0)  # for units that nothing could be read of
+    return [logits.get(index, least) for index in range(len(units))]
 
 
 def _overlaps(question: str, texts: Sequence[str], own: Sequence[str]) -> list[float]:

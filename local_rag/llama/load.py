@@ -4,8 +4,8 @@ from local_rag.llama.encoder import LlamaEmbedder, LlamaReranker
 from local_rag.llama.probe import require_working
 from local_rag.models import load
 from local_rag.models.embedder import Embedder
+from local_rag.models.reader import Reader, RerankerReader
 from local_rag.models.registry import gguf_in, has_gguf
-from local_rag.models.reranker import Reranker
 from local_rag.records import InstalledModel
 
 
@@ -17,9 +17,9 @@ def load_embedder(model: InstalledModel) -> Embedder:
     return LlamaEmbedder(model)
 
 
-def load_reranker(model: InstalledModel) -> Reranker:
-    """Load a reranker; raise ModelError if it does not work on this machine."""
+def load_reader(model: InstalledModel) -> Reader:
+    """Load a reader, or a cross-encoder as one; raise ModelError if it does not work on this machine."""
     if not has_gguf(model.path):
-        return load.load_reranker(model)
+        return load.load_reader(model)
     require_working(gguf_in(model.path), encodes=True)
-    return LlamaReranker(model)
+    return RerankerReader(LlamaReranker(model))

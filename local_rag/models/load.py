@@ -5,8 +5,9 @@ from collections.abc import Callable
 from local_rag.models.embedder import Embedder, OnnxEmbedder, SentenceEmbedder
 from local_rag.models.onnx import ONNX_FILE, find_copy, needs_copy
 from local_rag.models.onnx_copy import make_copy
+from local_rag.models.reader import OnnxReader, Reader, RerankerReader
 from local_rag.models.registry import ModelEntry, resolve
-from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker, Reranker
+from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker
 from local_rag.records import InstalledModel
 
 
@@ -27,8 +28,13 @@ def load_embedder(model: InstalledModel) -> Embedder:
     return OnnxEmbedder(model, copy) if copy else SentenceEmbedder(model)
 
 
-def load_reranker(model: InstalledModel) -> Reranker:
-    """Load a reranker, directly if it is already an ONNX file."""
+def load_reader(model: InstalledModel) -> Reader:
+    """Load a reader, or a cross-encoder as one, directly if it is already an ONNX file."""
     path = model.path / ONNX_FILE
     copy = path if path.is_file() else make_copy(model)
-    return OnnxReranker(model, copy) if copy else CrossEncoderReranker(model)
+    if copy is None:
+        return RerankerReader(CrossEncoderReranker(model))
+    reranker = OnnxReranker(model, copy)
+    if reranker.session.outputs == OnnxReader.OUTPUTS:
+        return OnnxReader(model, copy, reranker.session)
+    return RerankerReader(reranker)

@@ -89,13 +89,22 @@ class OnnxSession:
         self._tokenizer.enable_truncation(max_tokens)
         self._threads = ThreadPoolExecutor(physical_cores())
 
-    def run(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[np.ndarray]:
-        """Return the output for each text or pair, without the batch dimension."""
-        return list(self._threads.map(self._run, self._tokenizer.encode_batch(texts)))
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the names of the model's outputs."""
+        return tuple(one.name for one in self._session.get_outputs())
 
-    def _run(self, encoding: Any) -> np.ndarray:
+    def run(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[np.ndarray]:
+        """Return the first output for each text or pair, without the batch dimension."""
+        return [outputs[0] for _, outputs in self.run_all(texts)]
+
+    def run_all(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[tuple[Any, list[np.ndarray]]]:
+        """Return the encoding of each text or pair, and all outputs for it, without the batch dimension."""
+        encodings = self._tokenizer.encode_batch(texts)
+        return list(zip(encodings, self._threads.map(self._run, encodings), strict=True))
+
+    def _run(self, encoding: Any) -> list[np.ndarray]:
         known = {"input_ids": encoding.ids, "attention_mask": encoding.attention_mask}
         known["token_type_ids"] = encoding.type_ids
         inputs = {name: np.array([known[name]], dtype=np.int64) for name in self._names}
-        output: np.ndarray = self._session.run(None, inputs)[0][0]
-        return output
+        return [output[0] for output in self._session.run(None, inputs)]

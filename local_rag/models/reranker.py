@@ -31,7 +31,7 @@ class Reranker(Protocol):
         """Return one score per text; higher fits the question better."""
 
 
-def pairs_per_second(path: Path, score: Callable[[str, list[str]], list[float]], build: str | None = None) -> float:
+def pairs_per_second(path: Path, score: Callable[[str, list[str]], object], build: str | None = None) -> float:
     """Return how many pairs this machine scores per second; measure it the first time a model is used with a build.
 
     CPU time is measured, because other programs do not change it: the same question is always reranked the same way.
@@ -51,7 +51,7 @@ class OnnxReranker:
     """Rerank with a cross-encoder in ONNX form on the CPU."""
 
     def __init__(self, model: InstalledModel, path: Path) -> None:
-        self._session, self._path = OnnxSession(path, tokenizer_of(model), model.context_length), path
+        self.session, self._path = OnnxSession(path, tokenizer_of(model), model.context_length), path
         self.fused_weight = model.fused_weight
 
     @functools.cached_property
@@ -61,7 +61,7 @@ class OnnxReranker:
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one raw logit per text."""
-        return [float(output.item()) for output in self._session.run([(question, text) for text in texts])]
+        return [float(output.item()) for output in self.session.run([(question, text) for text in texts])]
 
 
 class CrossEncoderReranker:
@@ -109,6 +109,9 @@ class CrossEncoderReranker:
 
 
 def reranked_text(passage: Passage) -> str:
-    """Return the text of a passage that a reranker scores: title, contexts, header of its table and text."""
-    parts = (passage.title, passage.terms, passage.sentence, passage.table_header, passage.text)
+    """Return the text of a passage that is scored: title, what distinguishes its document, header of its table, text.
+
+    The sentence by a model gains nothing here, as docs/how-it-works.md shows.
+    """
+    parts = (passage.title, passage.terms, passage.table_header, passage.text)
     return "\n".join(part for part in parts if part)

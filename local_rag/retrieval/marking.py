@@ -1,18 +1,25 @@
-"""Mark in a passage the sentence that fits best and the words of the question; no model takes part."""
+"""Mark in a passage the sentence that fits best and the words of the question."""
 
 import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Literal
 
 from local_rag.index.keyword_index import keyword_tokens
+from local_rag.models.reader import Reading
+from local_rag.models.reranker import reranked_text
+from local_rag.reading.formats import format_named
+from local_rag.records import Passage
+from local_rag.retrieval.fusion import reciprocal_rank_fusion
 
 _WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
 _SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?!\s|\Z)[^\n.!?]*)*[.!?]*")
 # The end of a line within a paragraph.
 _WRAPPED = re.compile(r"(?<=[^\n|])\n(?=[^\n|#*>\-\d\s])")
 _MOST_SENTENCES = 2000
+_RANK_K = 10
 _LEAST_SHARED = 2  # words that the best sentence has in common with the question
 
 
@@ -28,14 +35,16 @@ class Mark:
     kind: MarkKind
 
 
-def marks(text: str, question: str, quoted: Sequence[tuple[int, int]] = ()) -> list[Mark]:
-    """Return what to mark in a passage: the `quoted` spans or else the best sentence, and the words asked."""
+def marks(text: str, question: str, best: Sequence[tuple[int, int]] = ()) -> list[Mark]:
+    """Return what to mark in a passage: the `best` spans, or else the closest sentence, and the words asked."""
     asked = frozenset(keyword_tokens(question))
-    best = [Mark(start, end, "best") for start, end in quoted or [best_sentence(text, asked)] if start < end]
-    return best + [Mark(*word.span(), "term") for word in _WORD.finditer(text) if asked & _tokens(word[0])]
+    spans = [span for span in best if any(span)] or [closest_sentence(text, asked)]
+    return [Mark(start, end, "best") for start, end in spans if start < end] + [
+        Mark(*word.span(), "term") for word in _WORD.finditer(text) if asked & _tokens(word[0])
+    ]
 
 
-def best_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
+def closest_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
     """Return the span of the sentence that shares the most of the wanted tokens; (0, 0) if none shares enough."""
     best, most = (0, 0), 0
     for start, end in sentences(text):
@@ -43,6 +52,31 @@ def best_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
         if shared > most:
             best, most = (start, end), shared
     return best if most >= min(_LEAST_SHARED, len(wanted)) else (0, 0)
+
+
+def best_sentence(question: str, passage: Passage, reading: Reading) -> tuple[int, int]:
+    """Return the span of the sentence that a reader and the words of the question place first together.
+
+    Returns (0, 0) if the reader tells no sentence from another.
+    """
+    text, wanted = readable(passage), frozenset(keyword_tokens(question))
+    before = len(reranked_text(passage)) - len(text)
+    spans = list(sentences(text))
+    read = [reading.sentence(before + start, before + end) for start, end in spans]
+    logits = {number: logit for number, logit in enumerate(read) if logit is not None}
+    if len(set(logits.values())) <= 1:
+        return (0, 0)
+    shared = {number: len(wanted & frozenset(keyword_tokens(text[slice(*spans[number])]))) for number in logits}
+    rankings = {
+        "reader": sorted(logits, key=logits.__getitem__, reverse=True),
+        "words": sorted(shared, key=shared.__getitem__, reverse=True),
+    }
+    return spans[reciprocal_rank_fusion(rankings, k=_RANK_K)[0][0]]
+
+
+def readable(passage: Passage) -> str:
+    """Return the text of a passage with each paragraph in one line, code as it is; all offsets stay."""
+    return passage.text if format_named(PurePath(passage.path).name).kind == "code" else unwrapped(passage.text)
 
 
 def unwrapped(text: str) -> str:

@@ -11,7 +11,7 @@ from local_rag.errors import ClusterError, DamagedLibraryError, LibraryError
 from local_rag.index.protocol import Index, Indexes, PassageStore
 from local_rag.models.choice import chosen, find
 from local_rag.models.embedder import Embedder
-from local_rag.models.reranker import Reranker
+from local_rag.models.reader import Reader
 from local_rag.records import InstalledModel
 from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.search import Searcher
@@ -38,7 +38,7 @@ def open_searcher(
     *,
     require_compatible: Callable[[Mapping[str, Any], Settings, InstalledModel], None],
     load_embedder: Callable[[InstalledModel], Embedder],
-    load_reranker: Callable[[InstalledModel], Reranker],
+    load_reader: Callable[[InstalledModel], Reader],
 ) -> OpenSearcher:
     """Open the live index with the settings it was made with, except the `explicit` ones, which keep their value.
 
@@ -65,7 +65,7 @@ def open_searcher(
             passages,
             settings,
             load_embedder(embed_model),
-            partial(load_reranker, rerank_model) if rerank_model else None,
+            partial(load_reader, rerank_model) if rerank_model else None,
             rerank_model.weak_below if rerank_model else None,
             FollowUpTuning(new_subject_below=embed_model.new_subject_below),
             versions,

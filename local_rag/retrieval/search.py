@@ -13,12 +13,14 @@ from local_rag.index.keyword_index import keyword_tokens
 from local_rag.index.languages import ENGLISH, language_of
 from local_rag.index.protocol import Allowed, Index, PassageStore
 from local_rag.models.embedder import Embedder
-from local_rag.models.reranker import Reranker, reranked_text
+from local_rag.models.reader import Reader, Reading
+from local_rag.models.reranker import reranked_text
 from local_rag.records import EVERYTHING, ContextMode, Filters, Hit, Passage
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query
 from local_rag.retrieval.found_passage import found_passage
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
+from local_rag.retrieval.marking import best_sentence
 from local_rag.retrieval.versions import Versions
 from local_rag.retrieval.whole_documents import asks_for_documents
 from local_rag.settings import Settings
@@ -70,7 +72,7 @@ class Searcher:
         passages: PassageStore,
         settings: Settings,
         embedder: Embedder,
-        load_reranker: Callable[[], Reranker] | None,
+        load_reader: Callable[[], Reader] | None,
         weak_below: float | None = None,
         follow_ups: FollowUpTuning = FOLLOW_UPS,
         versions: Versions | None = None,
@@ -82,12 +84,12 @@ class Searcher:
         self._store, self._settings, self._embedder = passages, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
         self._filtering = Filtering(passages, versions.outdated if versions else None)
-        self._load_reranker = functools.cache(load_reranker) if load_reranker else None
+        self._load_reader = functools.cache(load_reader) if load_reader else None
 
     def load(self) -> None:
         """Load the reranker, if there is one, before the first question."""
-        if self._load_reranker:
-            self._load_reranker()
+        if self._load_reader:
+            self._load_reader()
 
     @property
     def facts_version(self) -> object:
@@ -95,9 +97,9 @@ class Searcher:
         return self._store.version()
 
     @property
-    def reranker(self) -> Reranker | None:
+    def reader(self) -> Reader | None:
         """The cross-encoder, loaded at the first use; None if the profile has none."""
-        return self._load_reranker() if self._load_reranker else None
+        return self._load_reader() if self._load_reader else None
 
     def trace(
         self,
@@ -145,17 +147,15 @@ class Searcher:
         lists["fused"] = reciprocal_rank_fusion(rankings, k=settings.rrf_k, weights=weights)
         watch.lap("fuse")
         rankings["fused"] = [chunk for chunk, _ in lists["fused"]]
-        reranker = self.reranker if rerank else None
-        passages = self._passages(lists, pool if reranker else top)
+        reader = self.reader if rerank else None
+        passages = self._passages(lists, pool if reader else top)
         watch.restart()
-        if reranker:
+        if reader:
             candidates = settings.rerank_candidates or max(
-                _FEWEST, int(reranker.pairs_per_second * settings.rerank_seconds) // share
+                _FEWEST, int(reader.pairs_per_second * settings.rerank_seconds) // share
             )
             candidates, kept = (settings.rerank_candidates, 0) if every else (candidates, settings.passages)
-            passages = rerank_passages(
-                question, passages, reranker, candidates=candidates, kept=kept, check=check, reads=self._reranked_text
-            )
+            passages = rerank_passages(question, passages, reader, candidates=candidates, kept=kept, check=check)
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
             passages = mark_weak(passages, self._weak_below, least)
@@ -184,15 +184,11 @@ class Searcher:
         known = sum(bool(self.index.keywords([term], 1, allowed)) for term in terms)
         return known / len(terms) if terms else 1.0
 
-    def _reranked_text(self, passage: Passage) -> str:
-        """Return what the reranker reads of a passage: with `auto`, not the sentence, which only vectors know."""
-        return reranked_text(replace(passage, sentence="") if self._mode == "auto" else passage)
-
     def _least_score(self, rerank: bool, every: bool, min_score: float | None) -> float | None:
         """Return the score below which passages are dropped, None if none is dropped."""
         if not every and min_score is None:
             return None
-        if not (rerank and self._load_reranker):
+        if not (rerank and self._load_reader):
             raise QuestionError(
                 "--all and --min-score need the scores of a reranker, and there is none; remove --no-rerank, or name a "
                 "model with `--rerank-model`."
@@ -222,32 +218,32 @@ class Searcher:
 def rerank_passages(
     question: str,
     passages: Sequence[Passage],
-    reranker: Reranker,
+    reader: Reader,
     *,
     candidates: int = 0,
     kept: int = 0,
     check: Callable[[], None] = lambda: None,
-    reads: Callable[[Passage], str] = reranked_text,
 ) -> list[Passage]:
     """Rerank the first `candidates` passages, 0 for all; the rest follow in their order.
 
     Passages are scored in rounds, until a round adds no passage to the first `kept`: later ones are ranked lower still.
-    With 0, all are scored. If the reranker has a `fused_weight`, passages are ordered by the sum of the reciprocals of
-    both ranks, because a small cross-encoder and the fused lists fail on different questions. Otherwise the reranker
-    alone decides. Equal scores keep their order. `check` is called before each round, and `reads` returns what is
-    scored of a passage.
+    With 0, all are scored. If the reader has a `fused_weight`, passages are ordered by the sum of the reciprocals of
+    both ranks, because a small reader and the fused lists fail on different questions. Otherwise the reader alone
+    decides. Equal scores keep their order. Each passage that is read gets its best sentence. `check` is called before
+    each round.
     """
     limit = min(candidates or len(passages), len(passages))
-    scores: list[float] = []
+    readings: list[Reading] = []
     ranked: list[tuple[int, Passage]] = []
-    while len(scores) < limit:
-        before, end = len(scores), min(limit, max(_FIRST_ROUND, len(scores) + _ROUND))
+    while len(readings) < limit:
+        before, end = len(readings), min(limit, max(_FIRST_ROUND, len(readings) + _ROUND))
         check()
-        scores += reranker.score(question, [reads(passage) for passage in passages[before:end]])
-        ranked = _blend(passages, scores, reranker.fused_weight)
+        readings += reader.score(question, [reranked_text(passage) for passage in passages[before:end]])
+        ranked = _blend(passages, [reading.relevance for reading in readings], reader.fused_weight)
         if kept and before and all(position < before for position, _ in ranked[:kept]):
             break
-    return [passage for _, passage in ranked] + list(passages[len(scores) :])
+    read = [replace(one, best=best_sentence(question, one, readings[position])) for position, one in ranked]
+    return read + list(passages[len(readings) :])
 
 
 def _blend(passages: Sequence[Passage], scores: Sequence[float], weight: float) -> list[tuple[int, Passage]]:

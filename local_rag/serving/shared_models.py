@@ -37,7 +37,7 @@ class SharedModels:
         return replace(
             parts,
             load_embedder=lambda model: self._load("embed", model, parts.load_embedder),
-            load_reranker=lambda model: self._load("rerank", model, parts.load_reranker),
+            load_reader=lambda model: self._load("rerank", model, parts.load_reader),
             open_engine=self._open_engine,
         )
 

@@ -11,11 +11,11 @@ from local_rag.display import confidence, display_path, found_headline, one_line
 from local_rag.maintenance.file_states import SeenState
 from local_rag.models.choice import chosen
 from local_rag.records import Answer, Found, Outcome, Passage, VersionValue, heading_path
-from local_rag.retrieval.marking import marks, unwrapped
+from local_rag.retrieval.marking import marks, readable
 from local_rag.serving.visible import VisibleLibrary
 from local_rag.web.document import address_of
 from local_rag.web.markup import show_answer
-from local_rag.web.rendering import kind_of, show_passage, show_quote
+from local_rag.web.rendering import show_passage, show_quote
 
 # What a page says of a document whose file is in this state.
 STATES: dict[SeenState, str] = {
@@ -227,8 +227,9 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
     made = []
     for position, passage in enumerate(ordered, start=1):
         number = position if position <= len(read) else 0
-        text = passage.text if kind_of(passage.path) == "code" else unwrapped(passage.text)
-        marked = marks(text, question, [(one.start, one.end) for one in quoted if one.citation == number])
+        text = readable(passage)
+        best = [(one.start, one.end) for one in quoted if one.citation == number] or [passage.best]
+        marked = marks(text, question, best)
         made.append(
             Card(
                 passage=passage,

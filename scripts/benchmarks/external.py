@@ -156,7 +156,7 @@ def main() -> None:
     for name in arguments.model:
         model = resolve(name, "answer")
         asked = [
-            (question, select_sources(question, [passages], count_tokens=lambda text: len(text) // 4, reranker=None))
+            (question, select_sources(question, [passages], count_tokens=lambda text: len(text) // 4, reader=None))
             for question, passages in found.items()
         ]
         report[name] = {

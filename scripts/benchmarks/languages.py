@@ -29,7 +29,7 @@ def measure(library: Library, questions: Sequence[str], close_from: float) -> di
     cosines, shared = list[float](), 0
     for question in questions:
         found = library.search(question)
-        sources = select_sources(question, [found], count_tokens=lambda text: len(text) // 4, reranker=None)
+        sources = select_sources(question, [found], count_tokens=lambda text: len(text) // 4, reader=None)
         shared += Attributor(question, sources).is_close
         cosines.append(max(hit.score for one in found for hit in one.hits if hit.list_name == "dense"))
     return {

@@ -85,7 +85,7 @@ def _corpus_cases(line: dict[str, Any], folder: Path) -> Iterator[Case]:
     """Show the chunk with the passage, for the short answer and for the passage as an answer."""
     name = re.sub(r":\d+(?:-\d+)?\Z", "", line["golden"][0])
     document = read(folder / name)
-    tokenizer = resolve("minilm-l6-reranker", "rerank").path / "tokenizer.json"
+    tokenizer = resolve("minilm-l6-reader", "rerank").path / "tokenizer.json"
     chunks = Splitting(tokenizer, 254).split(document)
     read_too = [passage(name, document.title, chunk.text, chunk.headings, key=key) for key, chunk in enumerate(chunks)]
     squeezed = "".join(line["passage"].split())

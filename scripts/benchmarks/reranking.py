@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from local_rag.llama.load import load_reranker
+from local_rag.llama.load import load_reader
 from local_rag.machine import physical_cores
 from local_rag.models.embedder import tokenizer_of
 from local_rag.models.registry import resolve
@@ -43,22 +43,22 @@ def passages(model: InstalledModel) -> list[str]:
 def time_reranker(name: str, model: InstalledModel, question: str) -> dict[str, Any]:
     """Time loading and scoring all passages; count the passages scored within the default time."""
     started = perf_counter()
-    reranker = load_reranker(model)
+    reader = load_reader(model)
     loaded = perf_counter() - started
     texts = passages(model)
     seconds = []
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
         started = perf_counter()
-        reranker.score(question, texts)
+        reader.score(f"{question} {number}", texts)  # never the same question: readings are kept
         seconds.append(perf_counter() - started)
     return {
         "model": name,
         "load_seconds": round(loaded, 2),
         "seconds": round(statistics.median(seconds), 2),
         "pairs_per_second": round(PASSAGES / statistics.median(seconds), 1),
-        "pairs_per_second_stored": round(reranker.pairs_per_second, 1),
+        "pairs_per_second_stored": round(reader.pairs_per_second, 1),
         "default_time": Settings().rerank_seconds,
-        "reranked_in_default_time": min(PASSAGES, int(reranker.pairs_per_second * Settings().rerank_seconds)),
+        "reranked_in_default_time": min(PASSAGES, int(reader.pairs_per_second * Settings().rerank_seconds)),
     }
 
 
@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="file for the figures")
     arguments = parser.parse_args()
-    shipped = resolve("minilm-l6-reranker", "rerank")
+    shipped = resolve("minilm-l6-reader", "rerank")
     rows = [time_reranker(f"{shipped.name}, int8 ONNX", shipped, "how is a passage timed")]
     with tempfile.TemporaryDirectory() as folder:
         base = save_base_size(Path(folder))

@@ -1,4 +1,4 @@
-"""The reader in torch: one encoder, three outputs, started from the weights of the shipped reranker."""
+"""The reader in torch: one encoder, three outputs, started from the weights of the reranker before it."""
 
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,14 @@ import torch
 from tokenizers import Tokenizer
 from transformers import AutoModel
 
+from local_rag.models.onnx import ONNX_FILE
 from local_rag.models.registry import default_models_directory
+from local_rag.models.reranker import OnnxReranker
+from local_rag.records import InstalledModel
 
 LENGTH = 192  # tokens of question and passage together
-_START = "all-minilm-l6-v2"  # its embeddings are those of the reranker, which was trained with them frozen
+_RERANKER = "minilm-l6-reranker"  # where training starts, and the teacher; no profile uses it any more
+_EMBEDDER = "all-minilm-l6-v2"  # its embeddings are those of the reranker, which was trained with them frozen
 
 
 class TorchReader(torch.nn.Module):
@@ -37,7 +41,7 @@ class TorchReader(torch.nn.Module):
 
 
 def dequantized(path: Path) -> dict[str, torch.Tensor]:
-    """Return the weights and biases of the linear layers, and the layer norms, of the shipped int8 model."""
+    """Return the weights and biases of the linear layers, and the layer norms, of the int8 reranker."""
     import onnx
     from onnx import numpy_helper
 
@@ -69,19 +73,19 @@ def half_precision() -> bool:
 
 
 def load_start(attention: str = "eager" if half_precision() else "sdpa") -> TorchReader:
-    """Load the reader with the weights of the shipped reranker and two new outputs.
+    """Load the reader with the weights of the reranker and two new outputs.
 
     Of both kinds of attention the faster one on this CPU is the default.
     """
     torch.manual_seed(0)
     bert = AutoModel.from_pretrained(
-        default_models_directory() / _START,
+        default_models_directory() / _EMBEDDER,
         attn_implementation=attention,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
     model = TorchReader(bert)
-    weights = dequantized(default_models_directory() / "minilm-l6-reranker" / "model.onnx")
+    weights = dequantized(default_models_directory() / _RERANKER / ONNX_FILE)
     _, unexpected = model.load_state_dict(weights, strict=False)
     assert not unexpected, unexpected
     with torch.no_grad():
@@ -91,9 +95,16 @@ def load_start(attention: str = "eager" if half_precision() else "sdpa") -> Torc
     return model
 
 
+def load_teacher() -> OnnxReranker:
+    """Load the reranker that teaches the order of passages and of sentences."""
+    folder = default_models_directory() / _RERANKER
+    model = InstalledModel(name=_RERANKER, role="rerank", path=folder, identity="", context_length=256)
+    return OnnxReranker(model, folder / ONNX_FILE)
+
+
 def load_tokenizer() -> Tokenizer:
     """Load the tokenizer, which cuts passages, never questions."""
-    tokenizer = Tokenizer.from_file(str(default_models_directory() / _START / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(default_models_directory() / _EMBEDDER / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(LENGTH, strategy="only_second")
     return tokenizer

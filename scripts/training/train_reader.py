@@ -1,8 +1,8 @@
-"""Train the reader from the shipped reranker on the examples of mine_reader_examples.
+"""Train the reader from the reranker before it on the examples of mine_reader_examples.
 
 One pass over question and passage gives three logits, each with its loss: relevance (softmax over the passages of a
 question), "answers the question" (each passage by itself), and "belongs to the answer" (each token, and softmax over
-the sentences of a passage that answers). The shipped reranker can be the teacher of the order of passages and of
+the sentences of a passage that answers). That reranker can be the teacher of the order of passages and of
 sentences, each of which it reads by itself. The length of training is counted in tokens, so that the load of the
 machine changes nothing. After a kill, run it again to continue.
 """
@@ -20,11 +20,16 @@ import click
 import torch
 from tokenizers import Tokenizer
 
-from local_rag.models.load import load_reranker
-from local_rag.models.registry import resolve
 from local_rag.models.reranker import Reranker
 from scripts.training.mine_reader_examples import sentences
-from scripts.training.reader_model import TorchReader, half_precision, load_start, load_tokenizer, token_labels
+from scripts.training.reader_model import (
+    TorchReader,
+    half_precision,
+    load_start,
+    load_teacher,
+    load_tokenizer,
+    token_labels,
+)
 from scripts.training.train_reranker import batches
 
 EXAMPLES = 8  # per step
@@ -36,7 +41,6 @@ LOOKS = 8  # at the held-out examples
 TITLED = 0.6
 WEIGHTS = {"nq": 3.0, "clapnq": 3.0, "xquad": 2.0, "pubmedqa": 0.5, "code": 0.5}  # how likely early in an epoch
 ANSWERS_WEIGHT, TOKENS_WEIGHT, SENTENCES_WEIGHT = 0.5, 1.0, 0.5
-_TEACHER = "minilm-l6-reranker"
 
 Example = dict[str, Any]
 Span = list[int]
@@ -255,7 +259,7 @@ def main(
     examples, held_out = read_examples(examples_path)
     click.echo(f"{len(examples)} examples, {len(held_out)} held out")
     tokenizer, model = load_tokenizer(), load_start()
-    teacher = load_reranker(resolve(_TEACHER, "rerank")) if distil else None
+    teacher = load_teacher() if distil else None
     model.bert.embeddings.requires_grad_(embeddings)
     optimizer = optimizer_of(model)
     output.mkdir(parents=True, exist_ok=True)

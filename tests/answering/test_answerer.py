@@ -11,7 +11,7 @@ from local_rag.errors import QuestionError
 from local_rag.llama.open import open_engine
 from local_rag.models.registry import resolve
 from local_rag.records import Answer, Calibration, Hit, Passage, Quote, Turn
-from tests.fakes import FakeGenerator, FakeReranker, FakeVocabulary, passage
+from tests.fakes import FakeGenerator, FakeReader, FakeVocabulary, passage
 
 BOAT = "The boat leaves at seven. It carries mail."
 
@@ -144,8 +144,8 @@ def test_where_a_signal_is_missing_the_models_own_yes_decides(right: bool, outco
 
 
 def test_how_well_the_cross_encoder_finds_what_an_answer_stands_on_is_a_signal() -> None:
-    reranker = FakeReranker(lambda _question, text: 2.0 if "mail" in text else 0.5)
-    given = whole_sources("When?", [[passage(BOAT)]], reranker=reranker)
+    reader = FakeReader(lambda _question, text: 2.0 if "mail" in text else 0.5)
+    given = whole_sources("When?", [[passage(BOAT)]], reader=reader)
     for said, fit, lead in (("Mail.", 2.0, 0.0), ("At seven.", 0.5, -1.5), ("Bananas ripen.", 0.5, -1.5)):
         draft = Answerer(says(said)).draft("When?", given)
         assert draft
@@ -253,7 +253,7 @@ def second_reading(*, right_from: str) -> tuple[Answer, FakeGenerator]:
     )
     chosen = [
         replace(source, best="The ferry leaves at seven.")
-        for source in whole_sources("When?", [[long]], reranker=FakeReranker(lambda _question, text: "ferry" in text))
+        for source in whole_sources("When?", [[long]], reader=FakeReader(lambda _question, text: "ferry" in text))
     ]
     return Answerer(generator, calibration(0.5, 0.0)).answer("When?", chosen), generator
 

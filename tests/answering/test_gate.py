@@ -28,7 +28,7 @@ def likely(signals: Signals, bias: float, weights: Mapping[str, float]) -> float
 
 def test_the_calibrations_of_the_registry_belong_to_this_prompt_and_to_the_trained_cross_encoder() -> None:
     # When this fails, the prompt has changed: fit anew with `python -m scripts.training.fit_calibration`.
-    reranker = resolve("minilm-l6-reranker", "rerank").identity
+    reranker = resolve("minilm-l6-reader", "rerank").identity
     shipped = [one.calibration for one in load_registry().models.values() if one.calibration]
     assert shipped
     for one in shipped:

@@ -7,7 +7,7 @@ from local_rag.answering.attribution import Attributor
 from local_rag.answering.quotes import MOST_LINES, is_list, quote_best, quote_support, unwrapped
 from local_rag.answering.selection import Source, select_sources, whole_sources
 from local_rag.records import Quote
-from tests.fakes import FakeReranker, passage
+from tests.fakes import FakeReader, passage
 
 STEPS = "Do this:\n\n1. Wait at the pier.\n2. Wave a red\n   flag.\n\nThen go."
 
@@ -52,8 +52,8 @@ def test_a_long_list_is_quoted_only_by_the_step() -> None:
 
 def test_without_an_answer_the_best_units_are_quoted() -> None:
     text = "One is. Two is. The boat sails. Four is. Five is."
-    reranker = FakeReranker(lambda _question, text: float("boat" in text))
-    given = select_sources("boat", [[passage(text)]], count_tokens=len, reranker=reranker)
+    reader = FakeReader(lambda _question, text: float("boat" in text))
+    given = select_sources("boat", [[passage(text)]], count_tokens=len, reader=reader)
     best = quote_best([], given)
     assert (len(best), best[0].text) == (MOST_LINES, "The boat sails.")
     doubtful = Attributor("boat", given).attribute("Five.")

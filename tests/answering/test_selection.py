@@ -14,7 +14,7 @@ from local_rag.answering.selection import (
 )
 from local_rag.answering.units import headings_of
 from local_rag.records import Passage
-from tests.fakes import FakeReranker, passage
+from tests.fakes import FakeReader, passage
 
 FERRY = "The ferry leaves at seven and carries mail, milk and whoever has business on the islands."
 
@@ -29,10 +29,8 @@ def count(text: str) -> int:
 
 def select(question: str, *texts: str, prefer: str = "", by: float = 1.0, tokens: int = 600) -> list[Source]:
     """Select, by a cross-encoder if it prefers texts with some words."""
-    reranker = (
-        FakeReranker(lambda _question, text: by * any(word in text for word in prefer.split())) if prefer else None
-    )
-    return select_sources(question, [numbered(*texts)], count_tokens=count, reranker=reranker, tokens=tokens)
+    reader = FakeReader(lambda _question, text: by * any(word in text for word in prefer.split())) if prefer else None
+    return select_sources(question, [numbered(*texts)], count_tokens=count, reader=reader, tokens=tokens)
 
 
 def test_the_best_units_are_shown_with_their_neighbours() -> None:
@@ -76,7 +74,7 @@ _TEXT = st.lists(st.sampled_from(["One boat. ", "Two ", "mail. ", "\n\n", "- rye
 @given(st.lists(_TEXT.map("".join), max_size=9), st.integers(1, 40))
 def test_what_is_shown_keeps_within_the_tokens(texts: list[str], tokens: int) -> None:
     lists = [numbered(*texts, title="The title")]
-    sources = select_sources("Boat?", lists, count_tokens=count, reranker=None, tokens=tokens)
+    sources = select_sources("Boat?", lists, count_tokens=count, reader=None, tokens=tokens)
     shown = [unit for source in sources for unit in source.units]
     used = sum(count(one.text) for one in shown) + sum(count(headings_of(one.passage)) for one in sources)
     assert used <= tokens or len(shown) <= 3, "the best one is shown with its neighbours however long they are"

@@ -19,7 +19,7 @@ from local_rag.models.onnx import ONNX_FILE
 import local_rag.web
 
 assert Path(local_rag.__file__).is_relative_to(Path.cwd()), local_rag.__file__
-entry = load_registry().models["minilm-l6-reranker"]
+entry = load_registry().models["minilm-l6-reader"]
 assert verify(entry, models_directory=Path("none")) == ()
 assert (entry.path(Path("none")) / ONNX_FILE).is_file()
 assert list((Path(local_rag.web.__file__).parent / "templates").glob("*.html"))
@@ -45,7 +45,7 @@ def test_the_wheel_holds_registry_reranker_templates_and_installer(tmp_path: Pat
             [sys.executable, "-P", "-c", code], capture_output=True, text=True, cwd=empty, env=environment, check=False
         )
         assert done.returncode == 0, done.stderr
-    assert "minilm-l6-reranker" in done.stdout
+    assert "minilm-l6-reader" in done.stdout
 
 
 def test_the_wheel_installs_into_an_environment_of_its_own_as_pipx_and_uv_do(tmp_path: Path) -> None:

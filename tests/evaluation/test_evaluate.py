@@ -16,7 +16,7 @@ from local_rag.library import Parts
 from local_rag.records import Chunk, Progress
 from local_rag.store.database import Store
 from tests.conftest import Run
-from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, FakeReranker
+from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, FakeReader
 
 BOATS = "The ferry leaves at seven. " * 30
 TIDES = "High water comes twice a day. " * 30
@@ -100,9 +100,9 @@ def test_only_what_changed_is_embedded_again(folder: Path) -> None:
 
 
 def test_reranked_where_there_is_a_reranker(folder: Path) -> None:
-    longest_first = FakeReranker(lambda _question, text: len(text))
-    parts = Parts(load_embedder=FakeEmbedder, load_reranker=lambda _model: longest_first)
-    model = "minilm-l6-reranker"
+    longest_first = FakeReader(lambda _question, text: len(text))
+    parts = Parts(load_embedder=FakeEmbedder, load_reader=lambda _model: longest_first)
+    model = "minilm-l6-reader"
     with Library(folder / "lib", parts=parts, profile="tiny", context="none", rerank_model=model) as library:
         report = evaluate(load_dataset(folder), library, part="all", rerank=True, progress=ignore)
         assert "reranked" in report["stages"]

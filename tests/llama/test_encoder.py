@@ -9,8 +9,9 @@ import pytest
 
 from local_rag.errors import ModelError
 from local_rag.llama.encoder import LlamaEmbedder, LlamaReranker
-from local_rag.llama.load import load_embedder, load_reranker
+from local_rag.llama.load import load_embedder, load_reader
 from local_rag.models.embedder import tokenizer_of
+from local_rag.models.reader import RerankerReader
 from local_rag.models.registry import resolve
 from local_rag.models.unpack import unpack
 from local_rag.records import InstalledModel
@@ -87,7 +88,7 @@ def test_a_folder_with_a_gguf_file_is_loaded_through_llama_cpp(model: InstalledM
     assert own.path == model.path
     assert isinstance(load_embedder(replace(own, context_length=64)), LlamaEmbedder)
     folder, _, _ = save_reranker(tmp_path / "ranks")
-    assert isinstance(load_reranker(resolve(str(folder), "rerank")), LlamaReranker)
+    assert isinstance(load_reader(resolve(str(folder), "rerank")), RerankerReader)
 
 
 def test_what_cannot_be_loaded_is_one_sentence(model: InstalledModel, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_every_profile_names_models_of_the_right_role(profile: str) -> None:
 
 
 def test_the_reranker_that_comes_with_the_program_is_whole() -> None:
-    reranker = REGISTRY.models["minilm-l6-reranker"]
+    reranker = REGISTRY.models["minilm-l6-reader"]
     assert reranker.sources == ()
     assert verify(reranker, models_directory=Path("nowhere")) == ()
 
@@ -293,7 +293,7 @@ def test_incomplete_and_damaged_own_folders(tmp_path: Path) -> None:
 def test_command_lists_what_is_pulled(tmp_path: Path) -> None:
     install(tmp_path, "all-minilm-l6-v2")
     listed = json.loads(CliRunner().invoke(cli, ["models", "list", "--json", "--models", str(tmp_path)]).stdout)
-    assert {row["name"] for row in listed["models"] if row["pulled"]} == {"all-minilm-l6-v2", "minilm-l6-reranker"}
+    assert {row["name"] for row in listed["models"] if row["pulled"]} == {"all-minilm-l6-v2", "minilm-l6-reader"}
     assert listed["profiles"]["tiny"]["embed"] == "all-minilm-l6-v2"
     assert listed["directory"] == str(tmp_path)
     lines = CliRunner().invoke(cli, ["models", "list", "--models", str(tmp_path)]).stdout.splitlines()

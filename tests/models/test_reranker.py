@@ -1,6 +1,5 @@
-"""Both rerankers: the shipped one, and a tiny randomly initialised XLM-RoBERTa that the test saves."""
+"""Cross-encoders: a tiny randomly initialised XLM-RoBERTa that the test saves."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +7,7 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import ModelError
-from local_rag.models.load import load_reranker
-from local_rag.models.registry import resolve
-from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker, pairs_per_second
+from local_rag.models.reranker import CrossEncoderReranker, pairs_per_second
 from local_rag.records import InstalledModel
 from tests.fakes import EMBEDS_QUICKLY
 from tests.support.checkpoints import save_xlm_roberta
@@ -50,56 +47,6 @@ def test_a_damaged_reranker_is_one_sentence(tmp_path: Path, own: InstalledModel)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelError, match="local-rag models pull"):
         CrossEncoderReranker(replace(own, path=tmp_path))
-
-
-@pytest.fixture(scope="module")
-def shipped() -> InstalledModel:
-    return resolve("minilm-l6-reranker", "rerank")
-
-
-@pytest.fixture(scope="module")
-def onnx(shipped: InstalledModel) -> OnnxReranker:
-    reranker = load_reranker(shipped)
-    assert isinstance(reranker, OnnxReranker)
-    return reranker
-
-
-def test_the_shipped_reranker_tells_an_answer_from_a_neighbour(onnx: OnnxReranker) -> None:
-    texts = [
-        "Sick leave needs a doctor's note from the third day on.",
-        "Parents in Norway share 49 weeks of leave at full pay.",
-        "The ferry to the island leaves the harbour at seven.",
-        "def connect(host, port):\n    return socket.create_connection((host, port))",
-    ]
-    for question, best in (
-        ("How many weeks do parents in Norway get?", 1),
-        ("When does the ferry leave?", 2),
-        ("How does the code open a connection to a host?", 3),
-    ):
-        scores = onnx.score(question, texts)
-        assert scores.index(max(scores)) == best
-
-
-def test_a_score_does_not_depend_on_the_other_texts(onnx: OnnxReranker) -> None:
-    texts = [f"The boat number {number} leaves. " + "It carries people. " * number for number in range(20)]
-    together = onnx.score("when does the boat leave", texts)
-    alone = [onnx.score("when does the boat leave", [text])[0] for text in reversed(texts)]
-    assert together == pytest.approx(alone[::-1])
-    assert max(alone) - min(alone) > 1, "scores so alike would prove nothing"
-
-
-def test_long_questions_and_texts_are_cut(onnx: OnnxReranker) -> None:
-    long = "tide " * 2000
-    assert len(onnx.score(long, [long, "", "tide"])) == 3
-    assert onnx.score("when", []) == []
-
-
-@pytest.mark.parametrize("damage", [b"", b"no model at all"])
-def test_a_damaged_onnx_file_is_one_sentence(tmp_path: Path, shipped: InstalledModel, damage: bytes) -> None:
-    shutil.copy(shipped.path / "tokenizer.json", tmp_path)
-    (tmp_path / "model.onnx").write_bytes(damage)
-    with pytest.raises(ModelError, match="local-rag models verify"):
-        load_reranker(replace(shipped, path=tmp_path))
 
 
 def test_how_fast_this_machine_is_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

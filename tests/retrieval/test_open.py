@@ -13,7 +13,7 @@ from local_rag.records import InstalledModel
 from local_rag.retrieval.open import OpenSearcher, open_searcher, settings_of
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.database import Store
-from tests.fakes import FakeEmbedder, FakeIndex, FakeReranker
+from tests.fakes import FakeEmbedder, FakeIndex, FakeReader
 
 SETTINGS = resolve_settings(Path("nowhere"), profile="tiny", context="llm")
 
@@ -110,7 +110,7 @@ def opened(
         explicit,
         require_compatible=require_compatible,
         load_embedder=FakeEmbedder,
-        load_reranker=lambda _model: FakeReranker(lambda _question, _text: 0.0),
+        load_reader=lambda _model: FakeReader(lambda _question, _text: 0.0),
     )
     return searcher, checked
 

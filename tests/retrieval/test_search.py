@@ -13,7 +13,7 @@ from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.search import Searcher, rerank_passages
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.database import Store
-from tests.fakes import FakeEmbedder, FakeIndex, FakeReranker, passage
+from tests.fakes import FakeEmbedder, FakeIndex, FakeReader, passage
 
 EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))
 SETTINGS = resolve_settings(
@@ -44,20 +44,20 @@ def searcher(
     *,
     settings: Settings = SETTINGS,
     store: FakeStore | None = None,
-    reranker: FakeReranker | None = None,
+    reader: FakeReader | None = None,
     weak_below: float | None = None,
 ) -> Searcher:
     index, store = FakeIndex(dense, keywords), store or FakeStore()
-    load_reranker = (lambda: reranker) if reranker else None
-    return Searcher(index, cast(Store, store), settings, EMBEDDER, load_reranker, weak_below)
+    load_reader = (lambda: reader) if reader else None
+    return Searcher(index, cast(Store, store), settings, EMBEDDER, load_reader, weak_below)
 
 
 def ids(passages: Sequence[Passage]) -> list[int]:
     return [passage.chunk_id for passage in passages]
 
 
-def by_length(sign: int = 1, fused_weight: float = 0.0) -> FakeReranker:
-    return FakeReranker(lambda _question, text: float(sign * len(text)), fused_weight=fused_weight)
+def by_length(sign: int = 1, fused_weight: float = 0.0) -> FakeReader:
+    return FakeReader(lambda _question, text: float(sign * len(text)), fused_weight=fused_weight)
 
 
 def test_both_lists_are_fused_and_the_best_returned() -> None:
@@ -99,35 +99,35 @@ def test_no_more_chunks_are_fetched_than_returned(pool: int, top: int, asked: li
 
 
 def test_candidates_are_reranked_where_there_is_a_reranker() -> None:
-    reranker, store = by_length(), FakeStore()
-    trace = searcher(reranker=reranker, store=store).trace("when", top=2)
+    reader, store = by_length(), FakeStore()
+    trace = searcher(reader=reader, store=store).trace("when", top=2)
     assert trace.rankings["fused"] == [8, 7, 9, 5] == store.asked
     assert trace.rankings["reranked"] == [9, 8, 7, 5]
     assert ids(trace.passages) == [9, 8]
     assert trace.passages[0].hits[-1] == Hit("rerank", 1, trace.passages[0].score)
-    assert reranker.scored == 4
+    assert reader.scored == 4
     assert "rerank" in trace.seconds
 
 
-@pytest.mark.parametrize("reranker", [None, by_length()])
-def test_nothing_is_reranked_unless_asked(reranker: FakeReranker | None) -> None:
-    trace = searcher(reranker=reranker).trace("when", top=4, rerank=reranker is None)
+@pytest.mark.parametrize("reader", [None, by_length()])
+def test_nothing_is_reranked_unless_asked(reader: FakeReader | None) -> None:
+    trace = searcher(reader=reader).trace("when", top=4, rerank=reader is None)
     assert ids(trace.passages) == trace.rankings["fused"]
     assert "reranked" not in trace.rankings
     assert "rerank" not in trace.seconds
-    assert reranker is None or reranker.scored == 0
+    assert reader is None or reader.scored == 0
 
 
 def test_as_many_candidates_are_reranked_as_the_settings_say() -> None:
-    reranker = by_length()
+    reader = by_length()
     two = SETTINGS.model_copy(update={"rerank_candidates": 2})
-    trace = searcher(reranker=reranker, settings=two).trace("when", top=4)
-    assert reranker.scored == 2
+    trace = searcher(reader=reader, settings=two).trace("when", top=4)
+    assert reader.scored == 2
     assert ids(trace.passages) == [8, 7, 9, 5]
 
 
 def test_an_index_that_finds_nothing() -> None:
-    trace = searcher((), (), reranker=by_length()).trace("when", top=3)
+    trace = searcher((), (), reader=by_length()).trace("when", top=3)
     assert trace.passages == []
     assert trace.rankings == {"dense": [], "keyword": [], "fused": [], "reranked": []}
 
@@ -144,37 +144,37 @@ def test_a_follow_up_is_told_from_a_new_subject() -> None:
 def test_weak_passages_are_marked_and_stay() -> None:
     def weak(below: float | None, candidates: int = 0) -> list[bool | None]:
         settings = SETTINGS.model_copy(update={"rerank_candidates": candidates})
-        found = searcher(reranker=by_length(), weak_below=below, settings=settings).trace("when", top=4).passages
+        found = searcher(reader=by_length(), weak_below=below, settings=settings).trace("when", top=4).passages
         assert len(found) == 4
         return [passage.weak for passage in found]
 
-    first, *_, last = (len(reranked_text(one)) for one in searcher(reranker=by_length()).trace("when", top=4).passages)
+    first, *_, last = (len(reranked_text(one)) for one in searcher(reader=by_length()).trace("when", top=4).passages)
     assert weak(float(first)) == [False, True, True, True]
     assert weak(float(last)) == [False] * 4
-    assert weak(None) == [None] * 4, "nothing is known of this reranker's scale"
+    assert weak(None) == [None] * 4, "nothing is known of this reader's scale"
     assert weak(first + 1.0, candidates=2) == [True, True, None, None], "only two were read by it"
     assert searcher(weak_below=1.0).trace("when", top=4).passages[0].weak is None
 
 
 def test_a_least_score_cuts() -> None:
-    scores = [one.hits[-1].score for one in searcher(reranker=by_length()).trace("when", top=4).passages]
-    trace = searcher(reranker=by_length()).trace("when", top=4, min_score=scores[1])
+    scores = [one.hits[-1].score for one in searcher(reader=by_length()).trace("when", top=4).passages]
+    trace = searcher(reader=by_length()).trace("when", top=4, min_score=scores[1])
     assert ids(trace.passages) == [9, 8]
     assert trace.rankings["reranked"] == [9, 8, 7, 5]
-    assert searcher(reranker=by_length()).trace("when", top=4, min_score=scores[0] + 1).passages == []
+    assert searcher(reader=by_length()).trace("when", top=4, min_score=scores[0] + 1).passages == []
 
 
 def test_every_passage_that_is_not_weak_from_a_larger_pool() -> None:
     many = tuple(range(1, 101))
     settings = SETTINGS.model_copy(update={"pool": 10, "passages": 5, "all_candidates": 90})
-    reranker = by_length(-1)
-    trace = searcher(many, (), reranker=reranker, settings=settings, weak_below=-60.0).trace("when", top=90, every=True)
-    assert reranker.scored == 90, "all, although later rounds bring no better ones"
+    reader = by_length(-1)
+    trace = searcher(many, (), reader=reader, settings=settings, weak_below=-60.0).trace("when", top=90, every=True)
+    assert reader.scored == 90, "all, although later rounds bring no better ones"
     lengths = [len(reranked_text(one)) for one in trace.passages]
     assert lengths == sorted(lengths)
     assert 20 < len(lengths) < 60
     assert max(lengths) <= 60
-    more = searcher(many, (), reranker=by_length(-1), settings=settings, weak_below=-60.0)
+    more = searcher(many, (), reader=by_length(-1), settings=settings, weak_below=-60.0)
     assert len(more.trace("when", top=90, every=True, min_score=-40.0).passages) < len(lengths)
 
 
@@ -183,13 +183,13 @@ def test_scores_need_a_reranker(how: dict[str, Any]) -> None:
     with pytest.raises(QuestionError, match="the scores of a reranker"):
         searcher().trace("when", top=3, **how)
     with pytest.raises(QuestionError, match="--no-rerank"):
-        searcher(reranker=by_length(), weak_below=1.0).trace("when", top=3, rerank=False, **how)
+        searcher(reader=by_length(), weak_below=1.0).trace("when", top=3, rerank=False, **how)
 
 
 def test_a_reranker_of_unknown_scale_needs_a_least_score() -> None:
     with pytest.raises(QuestionError, match="--min-score"):
-        searcher(reranker=by_length()).trace("when", top=3, every=True)
-    assert searcher(reranker=by_length()).trace("when", top=3, every=True, min_score=0.0).passages
+        searcher(reader=by_length()).trace("when", top=3, every=True)
+    assert searcher(reader=by_length()).trace("when", top=3, every=True, min_score=0.0).passages
 
 
 def passages(*texts: str) -> list[Passage]:
@@ -210,10 +210,10 @@ def test_passages_beyond_the_candidates_follow_in_their_order() -> None:
 
 
 def scored(texts: list[str], **options: Any) -> int:
-    reranker = by_length()
-    ranked = rerank_passages("when", passages(*texts), reranker, **options)
+    reader = by_length()
+    ranked = rerank_passages("when", passages(*texts), reader, **options)
     assert sorted(ids(ranked)) == list(range(len(texts)))
-    return reranker.scored
+    return reader.scored
 
 
 def test_scoring_ends_with_the_first_round_that_brings_nothing_good() -> None:
@@ -228,15 +228,15 @@ def test_scoring_ends_with_the_first_round_that_brings_nothing_good() -> None:
 
 
 def test_a_slow_machine_reranks_fewer_and_always_as_many() -> None:
-    reranker = by_length()
-    reranker.pairs_per_second = 1.0
+    reader = by_length()
+    reader.pairs_per_second = 1.0
     settings = SETTINGS.model_copy(update={"rerank_seconds": 2.0})
-    assert searcher(reranker=reranker, settings=settings).trace("when", top=4).rankings["reranked"]
-    assert reranker.scored == 4, "all, since there are fewer than the least that are worth it"
+    assert searcher(reader=reader, settings=settings).trace("when", top=4).rankings["reranked"]
+    assert reader.scored == 4, "all, since there are fewer than the least that are worth it"
 
 
 def test_a_blend_weighs_both_ranks() -> None:
-    texts = ("aaaa", "a", "aaaaa", "aaa")  # ranks 2, 4, 1, 3 by the reranker; 1, 2, 3, 4 fused
+    texts = ("aaaa", "a", "aaaaa", "aaa")  # ranks 2, 4, 1, 3 by the reader; 1, 2, 3, 4 fused
     ranked = rerank_passages("when", passages(*texts), by_length(fused_weight=1.0))
     expected = {0: 1 / 12 + 1 / 11, 1: 1 / 14 + 1 / 12, 2: 1 / 11 + 1 / 13, 3: 1 / 13 + 1 / 14}
     assert ids(ranked) == sorted(expected, key=lambda key: -expected[key])
@@ -244,9 +244,9 @@ def test_a_blend_weighs_both_ranks() -> None:
     assert ids(rerank_passages("when", passages(*texts), by_length(fused_weight=1000.0))) == [0, 1, 2, 3]
 
 
-def test_a_reranker_reads_title_context_and_text() -> None:
+def test_a_reader_reads_title_terms_and_text() -> None:
     (found,) = searcher((3,), ()).trace("when", top=1).passages
-    assert reranked_text(found) == "Title\nTerms 3.\nContext 3.\nxxx"
+    assert reranked_text(found) == "Title\nTerms 3.\nxxx"
     assert reranked_text(passages("alone")[0]) == "alone"
 
 

@@ -159,7 +159,7 @@ def test_no_line_of_a_source_can_pass_for_the_prompts_own(text: str, place: str,
     values = {"question": "When?", "title": "Boat", "heading": "Times", "text": "At seven.", place: text}
     vocabulary = FakeVocabulary()
     lists = [[passage(values["text"], title=values["title"], headings=(values["heading"],))]]
-    chosen = select_sources(values["question"], lists, count_tokens=len, reranker=None)
+    chosen = select_sources(values["question"], lists, count_tokens=len, reader=None)
     sources = whole_sources(values["question"], lists) if whole else chosen
     tokens, _ = sources_prompt(values["question"], sources, model=vocabulary, limit=8000)
     prompt = vocabulary.detokenize(tokens)

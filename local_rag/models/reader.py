@@ -1,0 +1,130 @@
+"""Read a question and passages together: how relevant each passage is, whether it answers, and which sentences do."""
+
+import functools
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from local_rag.models.onnx import OnnxSession
+from local_rag.models.reranker import Reranker, pairs_per_second
+from local_rag.records import InstalledModel
+
+_KEPT = 256  # readings of the last passages: what is ranked is then read for its sentences
+
+
+class Reading(Protocol):
+    """What a reader says of a passage, as logits: its relevance, and whether it answers the question."""
+
+    @property
+    def relevance(self) -> float:
+        """Return the logit that orders passages."""
+
+    @property
+    def answers(self) -> float:
+        """Return the logit that the passage answers the question."""
+
+    def sentence(self, start: int, end: int) -> float | None:
+        """Return the logit of the text between two offsets; None if the passage was cut off before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassageReading:
+    """The reading of a model that only scores passages: a sentence is as likely as its passage."""
+
+    relevance: float
+
+    @property
+    def answers(self) -> float:
+        """Return the same logit."""
+        return self.relevance
+
+    def sentence(self, _start: int, _end: int) -> float:
+        """Return the same logit."""
+        return self.relevance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenReading:
+    """A reading with one logit for each token; `starts` and `ends` are the character offsets of the tokens."""
+
+    relevance: float
+    answers: float
+    starts: np.ndarray
+    ends: np.ndarray
+    tokens: np.ndarray
+
+    def sentence(self, start: int, end: int) -> float | None:
+        """Return the mean logit of the tokens between two offsets; None if the passage was cut off before them."""
+        if not len(self.ends) or start >= self.ends[-1]:
+            return None
+        first, last = np.searchsorted(self.ends, start, side="right"), np.searchsorted(self.starts, end)
+        return float(self.tokens[first:last].mean() if first < last else self.tokens.min())
+
+
+class Reader(Protocol):
+    """The interface of a reader; `fused_weight` as in records.InstalledModel."""
+
+    fused_weight: float
+
+    @property
+    def pairs_per_second(self) -> float:
+        """Return how many passages this machine reads per second."""
+
+    def score(self, question: str, passages: Sequence[str]) -> Sequence[Reading]:
+        """Return what each passage says about the question."""
+
+
+class OnnxReader:
+    """Read with an ONNX model of three outputs on the CPU; the readings of the last passages are kept."""
+
+    OUTPUTS = ("relevance", "answers", "tokens")
+
+    def __init__(self, model: InstalledModel, path: Path, session: OnnxSession) -> None:
+        self._session, self._path, self.fused_weight = session, path, model.fused_weight
+        self._kept = OrderedDict[tuple[str, str], TokenReading]()
+
+    @functools.cached_property
+    def pairs_per_second(self) -> float:
+        """Return how many passages this machine reads per second."""
+        return pairs_per_second(self._path, self._read)
+
+    def score(self, question: str, passages: Sequence[str]) -> list[TokenReading]:
+        """Return what each passage says about the question."""
+        found = {text: self._kept.get((question, text)) for text in passages}
+        new = [text for text, reading in found.items() if reading is None]
+        found |= zip(new, self._read(question, new), strict=True)
+        self._kept |= {(question, text): reading for text, reading in found.items() if reading}
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return [reading for text in passages if (reading := found[text])]
+
+    def _read(self, question: str, texts: Sequence[str]) -> list[TokenReading]:
+        readings = []
+        for encoding, outputs in self._session.run_all([(question, text) for text in texts]):
+            relevance, answers, tokens = outputs
+            inside = np.array([part == 1 for part in encoding.sequence_ids])
+            places = np.array(encoding.offsets)[inside]
+            readings.append(
+                TokenReading(float(relevance.item()), float(answers.item()), places[:, 0], places[:, 1], tokens[inside])
+            )
+        return readings
+
+
+class RerankerReader:
+    """Read with a cross-encoder, which has one score for a passage and none for its sentences."""
+
+    def __init__(self, reranker: Reranker) -> None:
+        self._reranker, self.fused_weight = reranker, reranker.fused_weight
+
+    @property
+    def pairs_per_second(self) -> float:
+        """Return how many passages this machine reads per second."""
+        return self._reranker.pairs_per_second
+
+    def score(self, question: str, passages: Sequence[str]) -> list[PassageReading]:
+        """Return the score of each passage, also for the question whether it answers."""
+        return [PassageReading(score) for score in self._reranker.score(question, passages)]
