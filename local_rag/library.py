@@ -609,7 +609,7 @@ class Library:
 
     @property
     def reranks(self) -> bool:
-        """Return whether the profile has a cross-encoder."""
+        """Return whether the profile has a reader."""
         return "rerank" in chosen(self.settings)
 
     @property

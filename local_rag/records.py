@@ -258,7 +258,7 @@ class AskOptions:
     """How to answer a question.
 
     `passages` is how many of the best passages the model is shown whole; with None it is shown the best parts of them.
-    `rerank` uses the cross-encoder, where the profile has one. `strict` quotes instead of giving an answer with a
+    `rerank` uses the reader, where the profile has one. `strict` quotes instead of giving an answer with a
     number or name that its quotation lacks. `rewrite` also searches for a follow-up as the model rewrites it, which
     takes a model of 3B. `anyway` answers even if the answer is doubtful.
     """

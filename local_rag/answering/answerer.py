@@ -230,7 +230,7 @@ class Answerer:
 
 
 def _closeness(sentences: Sequence[Attribution], sources: Sequence[Source]) -> dict[str, float]:
-    """Return the signals `fit` and `lead`; neither without a cross-encoder."""
+    """Return the signals `fit` and `lead`; neither without a reader."""
     shown = [unit.logit for source in sources for unit in source.units if unit.logit is not None]
     if not shown:
         return {}

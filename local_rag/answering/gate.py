@@ -17,7 +17,7 @@ from local_rag.keys import key_of
 from local_rag.records import Calibration
 
 _SHAPE_THE_PROMPT = ("units", "selection", "question_parts", "prompt", "attribution", "answerer")
-_VERSION = 1  # increase it when code that shapes the prompt or a signal changes without any constant changing
+_VERSION = 2  # increase it when code that shapes the prompt or a signal changes without any constant changing
 _PENALTY, _STEPS = 1.0, 50
 
 
@@ -26,9 +26,9 @@ class Signals:
     """What speaks for an answer.
 
     `right` are the log odds of the model's Yes that the answer is right according to the sources, not a number if an
-    engine does not tell them. `fit` is the cross-encoder's best logit of the units that the answer stands on, and
-    `lead` what the best unit shown has less: the model and the cross-encoder seldom agree on a wrong one. Both are None
-    without a cross-encoder.
+    engine does not tell them. `fit` is the reader's best logit of the units that the answer stands on, and
+    `lead` what the best unit shown has less: the model and the reader seldom agree on a wrong one. Both are None
+    without a reader.
 
     The probabilities of the answer's tokens, the share of its words in these units, and its agreement with an answer
     from more text were measured, too: beside these signals they say nothing.
@@ -43,14 +43,14 @@ class Signals:
 def prompt_recipe(reranker: str = "") -> str:
     """Return a key of all that shapes what the model reads and what is asked of it.
 
-    `reranker` is the identity of the cross-encoder, empty without one.
+    `reranker` is the identity of the reader, empty without one.
     """
     modules = [importlib.import_module(f"{__package__}.{name}") for name in _SHAPE_THE_PROMPT]
     return key_of("prompt", _VERSION, reranker, {module.__name__: constants(module) for module in modules})
 
 
 def valid(calibration: Calibration | None, reranker: str) -> Calibration | None:
-    """Return a calibration if it was made with this prompt and this cross-encoder."""
+    """Return a calibration if it was made with this prompt and this reader."""
     return calibration if calibration and calibration.recipe == prompt_recipe(reranker) else None
 
 

@@ -39,8 +39,8 @@ class AnswerPipeline:
     """Answer questions with a search and a model, which is opened only when it is needed.
 
     `earlier` are the turns that a question may follow. `count_tokens` counts those of the answer model, without its
-    weights. The `reader` is omitted without a cross-encoder. `rrf_k` is the constant of reciprocal rank fusion. All
-    that the model generates ends with StoppedError once `stop` returns true.
+    weights. Without a `reader`, words and the order of passages choose what is shown. `rrf_k` is the constant of
+    reciprocal rank fusion. All that the model generates ends with StoppedError once `stop` returns true.
     """
 
     def __init__(

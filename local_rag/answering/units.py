@@ -27,7 +27,7 @@ class Unit:
     `passage` is the index of its passage, and `start` and `end` its span there. `text` is what the model is shown: that
     of a row has the heads of its columns. `paragraph` is the same for the units of a paragraph, a list or a table.
     `heading` is the nearest heading above it within the passage. For a question, `rank` is its place among all units, 0
-    for the best, and `logit` the cross-encoder's, None without one.
+    for the best, and `logit` the reader's, None without one.
     """
 
     passage: int

@@ -106,7 +106,7 @@ def calibration_from(
 
 
 def _is_missing(signal: float | None) -> bool:
-    """Return whether there is no cross-encoder for a signal, or an engine that does not tell it."""
+    """Return whether there is no reader for a signal, or an engine that does not tell it."""
     return signal is None or math.isnan(signal)
 
 

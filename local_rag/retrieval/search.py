@@ -1,4 +1,4 @@
-"""Find passages: dense search and keyword search, fused, then reranked if there is a cross-encoder."""
+"""Find passages: dense search and keyword search, fused, then reranked if there is a reader."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -98,7 +98,7 @@ class Searcher:
 
     @property
     def reader(self) -> Reader | None:
-        """The cross-encoder, loaded at the first use; None if the profile has none."""
+        """The reader, loaded at the first use; None if the profile has none."""
         return self._load_reader() if self._load_reader else None
 
     def trace(

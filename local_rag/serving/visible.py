@@ -33,7 +33,7 @@ class VisibleLibrary:
 
     @property
     def reranks(self) -> bool:
-        """Return whether the profile has a cross-encoder."""
+        """Return whether the profile has a reader."""
         return self._library.reranks
 
     @property

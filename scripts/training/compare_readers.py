@@ -3,6 +3,10 @@
     python -m scripts.training.compare_readers candidates DATASETS CACHE
     python -m scripts.training.compare_readers score CACHE MODEL SCORES.json     MODEL: model.onnx or model.pt
     python -m scripts.training.compare_readers report CACHE OLD.json NEW.json... --json docs/measurements/reader.json
+    python -m scripts.training.compare_readers uses CACHE --json docs/measurements/reader-uses.json
+
+`uses` compares what the program makes of the shipped reader with what it makes of a cross-encoder, and of words alone:
+which units of the first passages it shows, and which sentence of the first golden passage it marks.
 
 `candidates` searches each dataset once as the program does and keeps the first fused candidates of each question, so
 that every model ranks the same ones. A question is of the parts `choose` and `report`; the locked part is never asked.
@@ -19,14 +23,22 @@ from typing import Any
 import click
 import numpy as np
 
+from local_rag.answering.selection import select_sources
 from local_rag.evaluation.metrics import confidence_interval, ndcg, paired_test
+from local_rag.index.keyword_index import keyword_tokens
+from local_rag.models.load import load_reader
+from local_rag.models.reader import Reader, RerankerReader
+from local_rag.models.registry import resolve
+from local_rag.models.reranker import reranked_text
 from local_rag.records import Passage
+from local_rag.retrieval.marking import best_sentence, closest_sentence, readable
 from scripts.training.mine_reader_examples import normalised, sentences, spans_of
-from scripts.training.reader_model import half_precision
+from scripts.training.reader_model import half_precision, load_teacher
 from scripts.training.train_reader import area, sentence_scores
 
 CANDIDATES = 16
 QUESTIONS = 100
+PASSAGES = 8  # of which the program shows units
 LARGEST = 700  # documents of a set; of a larger one, golden documents and others by chance
 LENGTH = 256
 BLEND_K, FUSED_WEIGHT = 10, 2.0  # as the program fuses both orders
@@ -230,6 +242,43 @@ def summary(values: dict[str, list[float]], old: dict[str, list[float]] | None) 
     return found
 
 
+def passages_of(row: Row, count: int) -> list[Passage]:
+    """Return the first candidates of a question as passages, each with the prefix that is read with it."""
+    empty: dict[str, Any] = {"terms": "", "sentence": "", "headings": (), "page": None, "line": None, "end_line": None}
+    given = list(zip(row["prefixes"], row["texts"], strict=True))[:count]
+    return [
+        Passage(chunk_id=at, path=f"{at}.txt", title=prefix.rstrip("\n"), text=text, score=0.0, **empty)
+        for at, (prefix, text) in enumerate(given)
+    ]
+
+
+def uses_of(row: Row, reader: Reader | None) -> dict[str, float]:
+    """Return what a reader makes of a question whose right units are known."""
+    passages, question = passages_of(row, PASSAGES), row["question"]
+
+    def is_right(number: int, start: int, end: int) -> bool:
+        return any(start < b and a < end for a, b in row["spans"][number])
+
+    sources = select_sources(question, [passages], count_tokens=lambda text: len(text) // 4, reader=reader)
+    shown = [(source, unit) for source in sources for unit in source.units]
+    right = [(source, unit) for source, unit in shown if is_right(source.passage.chunk_id, unit.start, unit.end)]
+    golden = next(at for at, spans in enumerate(row["spans"]) if spans)
+    passage = passages[golden]
+    wanted = frozenset(keyword_tokens(question))
+    reading = reader.score(question, [reranked_text(passage)])[0] if reader else None
+    start, end = best_sentence(question, passage, reading) if reading else (0, 0)
+    if start == end:
+        start, end = closest_sentence(readable(passage), wanted)
+    return {
+        "first unit is right": 100.0 * any(unit.rank == 0 for _, unit in right),
+        "1 / rank": 100.0 / (1 + min((unit.rank for _, unit in right), default=10**6)),
+        "shown": 100.0 * bool(right),
+        "shown by the few best": 100.0 * any(unit.text in source.best for source, unit in right),
+        "marked sentence is right": 100.0 * is_right(golden, start, end),
+        "tokens shown": float(sum(len(source.text) // 4 for source in sources)),
+    }
+
+
 @click.group()
 def main() -> None:
     """Compare readers."""
@@ -286,6 +335,37 @@ def report(cache: Path, old: Path, new: tuple[Path, ...], examples: Path, report
             found.setdefault(path.stem, {})[name] = summary(values, base.get(name))
             if path == old:
                 base[name] = values
+    text = json.dumps(found, indent=1)
+    click.echo(text)
+    if report_path:
+        report_path.write_text(text + "\n")
+
+
+@main.command()
+@click.argument("cache", type=click.Path(exists=True, path_type=Path), nargs=-1)
+@click.option("--json", "report_path", type=click.Path(path_type=Path))
+def uses(cache: tuple[Path, ...], report_path: Path | None) -> None:
+    rows = [row for path in cache for row in read_rows(path) if any(row["spans"][:PASSAGES])]
+    shipped = load_reader(resolve("minilm-l6-reader", "rerank"))
+    readers: dict[str, Reader | None] = {
+        "words": None,
+        "cross-encoder": RerankerReader(load_teacher()),
+        "reader": shipped,
+    }
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(row["set"] for row in rows):
+        values = {way: [uses_of(row, reader) for row in rows if row["set"] == name] for way, reader in readers.items()}
+        before = values["cross-encoder"]
+        found[name] = {
+            way: {
+                figure: {
+                    "mean": round(fmean(one[figure] for one in of_way), 1),
+                    "p": round(paired_test([one[figure] for one in of_way], [one[figure] for one in before]), 4),
+                }
+                for figure in of_way[0]
+            }
+            for way, of_way in values.items()
+        } | {"questions": len(before)}
     text = json.dumps(found, indent=1)
     click.echo(text)
     if report_path:
