@@ -1,7 +1,7 @@
 """The library: open a folder, then index(), search() and ask(). The command line and notebooks use this interface."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -470,6 +470,11 @@ class Library:
             if counted and self.settings.retention.counts:
                 count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return answer
+
+    def read_ahead(self, question: str, options: AskOptions = DEFAULT_OPTIONS, *, stop: Callable[[], bool]) -> None:
+        """Let the model read what it would be shown for a question, until `stop`, so that the answer begins sooner."""
+        with self._one_at_a_time, suppress(StoppedError):
+            self.pipeline(options, stop=stop).read_ahead(question)
 
     def _answer_by_code(
         self, question: str, options: AskOptions, progress: OnProgress, stop: Callable[[], bool]

@@ -103,9 +103,7 @@ class Answerer:
         self, question: str, sources: Sequence[Source], *, before: Turn | None = None, best: bool = False
     ) -> Draft | None:
         """Read as many of the sources as fit, or only their `best` units, and write an answer; None without sources."""
-        generator, model = self.generator, self.generator.model
-        limit = generator.context_tokens - MAX_ANSWER_TOKENS * len(answer_requests(question)) - 2 * MAX_ANSWER_TOKENS
-        prefix, used = sources_prompt(question, sources, model=model, limit=limit, before=before, best=best)
+        prefix, used = self._prompt(question, sources, before=before, best=best)
         if not used:
             return None
         used = list(sources) if best else used
@@ -114,6 +112,20 @@ class Answerer:
         sentences = [attributor.attribute(sentence.strip()) for sentence in split_sentences(text)]
         signals = Signals(right=right, **_closeness(sentences, used))
         return Draft(used, sentences, signals, attributor.is_close or self._is_near(used), len(prefix))
+
+    def read_ahead(self, question: str, sources: Sequence[Source]) -> None:
+        """Read what a first draft reads, so that it begins sooner."""
+        prefix, used = self._prompt(question, sources)
+        if used:
+            self.generator.read(prefix)
+
+    def _prompt(
+        self, question: str, sources: Sequence[Source], *, before: Turn | None = None, best: bool = False
+    ) -> tuple[list[int], list[Source]]:
+        """Return the prompt up to the question, and the sources in it, with room for what the model is then asked."""
+        generator = self.generator
+        limit = generator.context_tokens - MAX_ANSWER_TOKENS * len(answer_requests(question)) - 2 * MAX_ANSWER_TOKENS
+        return sources_prompt(question, sources, model=generator.model, limit=limit, before=before, best=best)
 
     def _is_near(self, sources: Sequence[Source]) -> bool:
         """Return whether the meaning of a source is close, as it can be in another language than the question's."""

@@ -92,6 +92,12 @@ class AnswerPipeline:
             return whole_sources(asked, found.lists, reader=self._reader)
         return select_sources(asked, found.lists, count_tokens=self._count_tokens, reader=self._reader)
 
+    def read_ahead(self, question: str) -> None:
+        """Let the model read what it would be shown for a question."""
+        sources = self.select(question, self.find(question))
+        with self._answerer() as answerer:
+            answerer.read_ahead(question, sources)
+
     def ask(
         self,
         question: str,

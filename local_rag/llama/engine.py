@@ -22,6 +22,8 @@ from local_rag.llama.generator import Counts, Request, Stoppable, Token, common_
 from local_rag.llama.model import LlamaModel, cannot_share, native
 from local_rag.machine import Neighbours, physical_cores
 
+_READ_AHEAD = 64  # tokens, which take a fraction of a second
+
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
@@ -191,6 +193,11 @@ class SharedPrefixEngine(Stoppable):
             else:
                 yield event.key, texts.pop(event.key), event.whole
 
+    def read(self, prefix: Sequence[int]) -> None:
+        """Evaluate a prefix, a little at a time, so that whoever stops it waits little and loses little."""
+        for end in [*range(_READ_AHEAD, len(prefix), _READ_AHEAD), len(prefix) - 1]:
+            self.log_probabilities(prefix[:end], prefix[end : end + 1])
+
     def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray:
         """Return the log probabilities of the next token after a prompt, shape (vocabulary,)."""
         self._require_idle()
@@ -216,11 +223,19 @@ class SharedPrefixEngine(Stoppable):
             raise RuntimeError("The engine is still generating; consume or close that generator first.")
 
     def _clear(self) -> None:
-        """Drop all half-evaluated sequences after a run ended, was interrupted or had its generator closed."""
+        """Drop what was not evaluated when a run ended, was interrupted or had its generator closed."""
         for running in self._running:
             self._release(running)
         for cached in [cached for cached in self._cached if cached.evaluated < len(cached.tokens)]:
-            self._drop(cached)
+            if cached.evaluated and self._cut(cached, cached.evaluated):
+                cached.tokens, cached.submitted = cached.tokens[: cached.evaluated], cached.evaluated
+            else:
+                self._drop(cached)
+
+    def _cut(self, cached: CachedPrefix, length: int) -> bool:
+        """Keep only the beginning of a prefix in the cache; return whether the model can do that."""
+        sequences = self._sequences_of(cached)
+        return all(native().llama_memory_seq_rm(self._memory, sequence, length, -1) for sequence in sequences)
 
     def _begins_thought(self, token: int) -> bool:
         return token in self.model.thought[:1]
@@ -271,9 +286,8 @@ class SharedPrefixEngine(Stoppable):
         if donor and donor.users == 0:
             if not self._make_room(len(prefix) - len(donor.tokens) + cells, keep=donor):
                 return None
-            for sequence in self._sequences_of(donor):
-                if not native().llama_memory_seq_rm(self._memory, sequence, shared, -1):
-                    raise cannot_share(self.model.path)
+            if not self._cut(donor, shared):
+                raise cannot_share(self.model.path)
             donor.tokens, donor.submitted, donor.evaluated = prefix, shared, shared
             cached = donor
         else:

@@ -109,6 +109,9 @@ class Generator(Protocol):
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[str, list[int], bool]]:
         """Yield (key, tokens, ended by itself) for each request, in the order in which they end."""
 
+    def read(self, prefix: Sequence[int]) -> None:
+        """Evaluate a prefix that a request will perhaps have; do nothing where no prefix is kept."""
+
     def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray | None:
         """Return the log probabilities of the next token after a prompt, shape (vocabulary,).
 
@@ -122,7 +125,7 @@ def never() -> bool:
 
 
 class Stoppable:
-    """What generators share: they keep `stop`, which is `never` outside of `stopping`, and have no adapters."""
+    """What generators share: they keep `stop`, `never` outside of `stopping`, and neither adapters nor prefixes."""
 
     def __init__(self) -> None:
         self.stop: Callable[[], bool] = never
@@ -135,6 +138,9 @@ class Stoppable:
             yield
         finally:
             self.stop = never
+
+    def read(self, _prefix: Sequence[int]) -> None:
+        """Do nothing."""
 
     def adapted(self, adapter: Path) -> AbstractContextManager[None]:
         """Refuse an adapter."""

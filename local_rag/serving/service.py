@@ -1,12 +1,14 @@
 """A library that stays open, as the interfaces ask it: in a worker of this process, or through a running server."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from local_rag.display import one_line
+from local_rag.errors import LocalRagError
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.library import Library
 from local_rag.records import Answer, Found, Passage, Person
@@ -61,6 +63,9 @@ class LibraryService(Protocol):
 
     def search(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
         """Queue a search."""
+
+    def read_ahead(self, request: SearchRequest, caller: Caller) -> None:
+        """Let the model read what a search has found, until somebody asks for anything: a question may follow."""
 
     def find(self, request: FindRequest, caller: Caller) -> Job[Found]:
         """Queue a search of all documents, at most as long as `ask` may take for one."""
@@ -131,6 +136,18 @@ class WorkerService:
     def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
         """Queue a question."""
         return self._submit(self._ask_job(request, caller))
+
+    def read_ahead(self, request: SearchRequest, caller: Caller) -> None:
+        """Let the model read what a search has found, until a job of this library waits; others would not be seen."""
+        filters, worker = request.options.filters.limited_to(caller.person.limits), self.worker
+
+        def work(library: Library, job: Job[None]) -> None:
+            options = replace(request.options, filters=filters)
+            library.read_ahead(request.question, options, stop=lambda: bool(worker.waiting) or job.stopped.is_set())
+
+        if not worker.waiting and not worker.shares_turns:
+            with suppress(LocalRagError):  # of which the answer tells
+                worker.submit(Job(work))
 
     def _submit(self, job: Job[T]) -> Job[T]:
         self.worker.submit(job)

@@ -62,6 +62,11 @@ class LibraryWorker:
         return len(self._waiting)
 
     @property
+    def shares_turns(self) -> bool:
+        """Whether the jobs of other workers wait while one of this one runs."""
+        return not isinstance(self._turn, nullcontext)
+
+    @property
     def loading(self) -> bool:
         """Whether a job would wait for models that are still to be loaded."""
         return (self._loading or not self.loaded) and not self.problem

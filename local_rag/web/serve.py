@@ -4,6 +4,7 @@ import itertools
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -109,10 +110,11 @@ def serve(
     origins = {f"{scheme}://{name}" for name in hosts}
     secure = (public.scheme if public else scheme) == "https"
     access = Access(token, cookie=f"local_rag_session_{port}", secure=secure, invitation=invitation)
-    shared = SharedModels(parts)
+    shared, folders = SharedModels(parts), names_of(libraries)
+    turn = shared.turn if len(folders) > 1 else nullcontext()
     workers = {
-        name: LibraryWorker(partial(open_library, folder, shared.parts()), turn=shared.turn)
-        for name, folder in names_of(libraries).items()
+        name: LibraryWorker(partial(open_library, folder, shared.parts()), turn=turn)
+        for name, folder in folders.items()
     }
     named = [(name, root_of(name) if number else "") for number, name in enumerate(workers)]
     apps = {

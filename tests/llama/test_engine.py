@@ -154,6 +154,23 @@ def test_more_prefixes_than_fit_are_dropped_and_evaluated_again(engine: SharedPr
     assert done == {request.key for batch in batches for request in batch}
 
 
+def test_what_was_read_ahead_is_not_read_again(engine: SharedPrefixEngine) -> None:
+    wanted = requests(engine.model)
+    engine.read(wanted[0].prefix)
+    assert engine.counts.prefix == len(wanted[0].prefix) - 1
+    assert len(list(engine.complete(wanted))) == len(wanted)
+    assert engine.counts.prefix == len(wanted[0].prefix)
+
+
+def test_reading_ahead_loses_at_most_the_last_few_tokens_when_it_is_stopped(engine: SharedPrefixEngine) -> None:
+    wanted = requests(engine.model)
+    with pytest.raises(StoppedError), engine.stopping(lambda: engine.counts.prefix > 64):
+        engine.read(wanted[0].prefix)
+    assert engine.counts.prefix == 128 < len(wanted[0].prefix)
+    assert len(list(engine.complete(wanted))) == len(wanted)
+    assert engine.counts.prefix == len(wanted[0].prefix) + 64
+
+
 def test_an_abandoned_run_leaves_the_engine_usable(engine: SharedPrefixEngine) -> None:
     stream = engine.stream(requests(engine.model))
     next(stream)

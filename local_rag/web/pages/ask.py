@@ -4,6 +4,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -106,7 +107,10 @@ async def search(request: Request) -> Response:
         found = cards(library, asked.question, trace.passages)
         return _page(request, asked.question, asked.options.filters, Thread(), cards=found, searched=True)
 
-    return await site.aside(shown)
+    response = await site.aside(shown)
+    if not wants_json(request):
+        response.background = BackgroundTask(site.service.read_ahead, asked, caller_of(request))
+    return response
 
 
 async def log_in(request: Request) -> Response:
