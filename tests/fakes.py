@@ -77,7 +77,7 @@ class FakeReading:
         self.relevance = self.answers = score(text)
         self._score, self._text = score, text
 
-    def sentence(self, start: int, end: int) -> float:
+    def sentence(self, start: int, end: int) -> float | None:
         return self._score(self._text[start:end])
 
 

@@ -8,7 +8,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from local_rag.answering.units import Unit, headings_of, split_units
@@ -31,13 +31,15 @@ _WORD = re.compile(r"\w+")
 class Source:
     """What a model is shown of a passage: some of its units, in reading order, and their text.
 
-    `best` is the text of those that are among the few best of all, for a second reading; empty if none is.
+    `best` is the text of those that are among the few best of all, for a second reading; empty if none is. `answers` is
+    the reader's logit that the passage answers the question, None without a reader.
     """
 
     passage: Passage
     units: tuple[Unit, ...]
     text: str
     best: str = ""
+    answers: float | None = None
 
 
 def select_sources(
@@ -53,7 +55,7 @@ def select_sources(
     The best units of the first passages are shown, each with its neighbours in the same text, until `tokens` are used.
     """
     passages = drop_copies(take_turns(lists))[:_PASSAGES]
-    units = _ranked(question, passages, reader)
+    units, answers = _ranked(question, passages, reader)
     chosen, best = dict[int, None](), frozenset[int]()  # indexes of units
     room = tokens
     least = max((unit.logit or 0.0 for unit in units), default=0.0) - _MARGIN
@@ -75,16 +77,21 @@ def select_sources(
     for number in dict.fromkeys(units[one].passage for one in chosen):
         shown = [one for one in sorted(chosen) if units[one].passage == number]
         text, few = (_text(passages[number], units, one) for one in (shown, [one for one in shown if one in best]))
-        sources.append(Source(passages[number], tuple(units[one] for one in shown), text, few))
+        sources.append(Source(passages[number], tuple(units[one] for one in shown), text, few, answers.get(number)))
     return sources
 
 
 def whole_sources(question: str, lists: Sequence[Sequence[Passage]], *, reader: Reader | None = None) -> list[Source]:
     """Return all passages as sources with their whole text."""
     passages = drop_copies(take_turns(lists))
-    units = _ranked(question, passages, reader)
+    units, answers = _ranked(question, passages, reader)
     return [
-        Source(passage, tuple(unit for unit in units if unit.passage == number), passage.text)
+        Source(
+            passage,
+            tuple(unit for unit in units if unit.passage == number),
+            passage.text,
+            answers=answers.get(number),
+        )
         for number, passage in enumerate(passages)
     ]
 
@@ -96,30 +103,39 @@ def shown_of(sources: Sequence[Source]) -> list[Shown]:
     ]
 
 
-def _ranked(question: str, passages: Sequence[Passage], reader: Reader | None) -> list[Unit]:
-    """Return the units of passages in reading order, each with its rank for a question."""
+def _ranked(
+    question: str, passages: Sequence[Passage], reader: Reader | None
+) -> tuple[list[Unit], Mapping[int, float]]:
+    """Return the units of passages in reading order, each with its rank for a question, and what `_read` returns."""
     units = split_units(passages)
     headings = [headings_of(passage) for passage in passages]
     texts = [f"{headings[one.passage]} {one.heading}\n{one.text}" for one in units]
     overlaps = _overlaps(question, texts, [one.text for one in units])
-    logits = _logits(question, passages, units, reader) if reader and units else []
+    logits, answers = _read(question, passages, units, reader) if reader and units else ([], {})
     fused = [0.0] * len(units)
     for row in (overlaps, logits or [-one.passage for one in units]):
         for rank, index in enumerate(sorted(range(len(units)), key=lambda index: -row[index]), start=1):
             fused[index] += 1 / (_RANK_K + rank)
     for rank, index in enumerate(sorted(range(len(units)), key=lambda index: -fused[index])):
         units[index] = replace(units[index], rank=rank, logit=logits[index] if logits else None)
-    return units
+    return units, answers
 
 
-def _logits(question: str, passages: Sequence[Passage], units: Sequence[Unit], reader: Reader) -> list[float]:
-    """Return the reader's logit of each unit as a part of its passage; what was cut off is read from there on."""
+def _read(
+    question: str, passages: Sequence[Passage], units: Sequence[Unit], reader: Reader
+) -> tuple[list[float], Mapping[int, float]]:
+    """Return the reader's logit of each unit as a part of its passage, and for each passage that it answers.
+
+    What was cut off is read from there on.
+    """
     heads = [reranked_text(passage).removesuffix(passage.text) for passage in passages]
-    logits = dict[int, float]()
+    logits, answers = dict[int, float](), dict[int, float]()
     begins = dict.fromkeys(range(len(passages)), 0)  # the passages to read, and from where
     while begins:
         texts = [heads[number] + passages[number].text[begin:] for number, begin in begins.items()]
         readings = dict(zip(begins, reader.score(question, texts), strict=True))
+        for number, reading in readings.items():
+            answers[number] = max(reading.answers, answers.get(number, reading.answers))
         cut = dict[int, int]()
         for index, unit in enumerate(units):
             if index not in logits and unit.passage in begins and unit.passage not in cut:
@@ -132,7 +148,7 @@ def _logits(question: str, passages: Sequence[Passage], units: Sequence[Unit], r
                     cut[unit.passage] = unit.start
         begins = cut
     least = min(logits.values(), default=0.0)  # for units that nothing could be read of
-    return [logits.get(index, least) for index in range(len(units))]
+    return [logits.get(index, least) for index in range(len(units))], answers
 
 
 def _overlaps(question: str, texts: Sequence[str], own: Sequence[str]) -> list[float]:

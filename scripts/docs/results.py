@@ -51,28 +51,34 @@ A row is one run of `local-rag eval`. The last column is the difference in recal
 `headings`, for `reranked` against `fused` of the same run."""
 
 READERS = """\
-One pass over question and passage could rank, mark the sentence that answers, and say whether the passage answers at
-all. `scripts/training/` makes such a reader from the shipped reranker, with two more outputs. Three attempts, each of
-400,000 to 500,000 tokens on a busy core, did not gain enough, so the reranker stays. `frozen` trains all but the
-embeddings, with three negatives a question; `distilled` also trains the embeddings and keeps close to the old scores;
-`more-negatives` has six negatives and twice the learning rate. The data is that of the reranker without documentation
-and doc comments, with Natural Questions and questions with a changed value. No question of these sets and no passage
-that is golden in them was trained on. Most other passages of nq belong to its training half, and some of scifact to
+One pass over question and passage says how relevant the passage is, which of its words belong to the answer, and
+whether it answers at all. `scripts/training/` made this reader from the reranker before it, with two more outputs
+([card](../models/minilm-l6-reader/MODEL_CARD.md)). Three shorter attempts did not gain enough: their marks were
+nearly the same for all words of a passage. The fourth read 3 million tokens, learns the marks from all layers, with a
+loss over the sentences of a passage, and has the reranker as teacher. No question of these sets and no passage that
+is golden in them was trained on. Most other passages of nq belong to its training half, and some of scifact to
 training claims; the rows of unseen passages are without those of nq.
 
-All rerank the same first 16 passages of up to 50 questions, in scifact among 700 abstracts; the attempts were measured
-in bfloat16, the reranker in int8. The target was +3 in nDCG@10 on two sets, +8 in *right sentence first*, and an AUC
-of 0.90 on nq. The right sentence is looked for in the first golden passage; the reranker scores each sentence by itself
-below its title. The AUC compares the highest "answers" score with and without the golden passages; for the reranker, it
-is that of the relevance. Differences and p are against the reranker, whose lower precision may explain a part of them.
+Both rerank the same first 16 passages of up to 100 questions, in scifact among 700 abstracts, both in int8. The
+target was +3 in nDCG@10 on two sets, +8 in *right sentence first*, and an AUC of 0.90 on nq. The right sentence is
+looked for in the first golden passage; the reranker scores each sentence by itself below its title. The AUC compares
+the highest "answers" score with and without the golden passages; for the reranker, it is that of the relevance.
+Differences and p are against the reranker."""
 
-What the attempts lacked: in the held-out passages looked at, the marks of `frozen` are nearly the same for all tokens
-and follow the verdict on the whole passage. Longer training, marks from an earlier layer, or a loss in which the
-passages that answer weigh more were not tried. The scripts now learn the marks from all layers, with a loss over the
-sentences of a passage and the reranker as their teacher. Such a reader, trained on 3 million tokens, is better than the
-reranker in each of these respects; [its card](../models/minilm-l6-reader/MODEL_CARD.md) has the figures. It is not used
-yet."""
+READER_USES = """\
+What the program makes of it, in the first eight passages as search alone orders them: the units that it shows to the
+model, and the sentence that it marks in the first golden passage. `words` has no reader, `cross-encoder` is the
+reranker before it, whose score of a passage counts for all of its sentences, as for the cross-encoders of other
+profiles. p is against it."""
 
+USES = {
+    "first unit is right": "first unit is right",
+    "1 / rank": "mean 1 / rank",
+    "shown": "shown",
+    "shown by the few best": "among the few best",
+    "marked sentence is right": "marked sentence is right",
+    "tokens shown": "tokens shown",
+}
 SHOWN = ("recall@5", "recall@10", "recall@20", "ndcg@10")
 OMITTED = {"auto-10", "auto-50"}  # the JSON has these contexts, for a tenth and half of the chunks
 SMALL = 0.01  # a p below it is not given
@@ -104,6 +110,7 @@ def results_page(measurements: Path = MEASUREMENTS) -> str:
         ("search-latency.json", _search_time),
         ("rerank-speed.json", _reranking_time),
         ("reader-comparison.json", _readers),
+        ("reader-uses.json", _reader_uses),
         ("grow-*.json", _growth),
         ("near.json", _many_vectors),
         ("search-while-indexing.json", _searching_while_indexing),
@@ -305,6 +312,23 @@ def _readers(reports: list[Measurement]) -> Iterator[str]:
         for found in [sets[name]]
     ]
     yield table(["set", "model", "nDCG@10 alone", "fused with search", "right sentence first", "AUC of answers"], rows)
+
+
+def _reader_uses(reports: list[Measurement]) -> Iterator[str]:
+    (report,) = reports
+    yield READER_USES
+
+    def cell(value: Measurement) -> str:
+        p = f" (p {'< 0.01' if value['p'] < SMALL else '= ' + format(value['p'], '.2f')})"
+        return f"{value['mean']:.1f}{p if value['p'] < 1 else ''}"
+
+    rows = [
+        [f"{name}, {found['questions']}", way, *(cell(found[way][use]) for use in USES)]
+        for name, found in report.items()
+        for way in found
+        if way != "questions"
+    ]
+    yield table(["set, questions", "by", *USES.values()], rows)
 
 
 def _growth(reports: list[Measurement]) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """What a model is shown of the passages found: the units that fit best, with their neighbours, in few tokens."""
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +16,7 @@ from local_rag.answering.selection import (
 )
 from local_rag.answering.units import headings_of
 from local_rag.records import Passage
-from tests.fakes import FakeReader, passage
+from tests.fakes import FakeReader, FakeReading, passage
 
 FERRY = "The ferry leaves at seven and carries mail, milk and whoever has business on the islands."
 
@@ -111,3 +113,44 @@ def test_the_few_best_units_make_a_second_reading() -> None:
     found = select("Where does the boat sail?", many, "The boat sails to the islands.", prefer="boat", by=0.5)
     assert found[0].best == found[0].text == "The boat sails to the islands."
     assert sum(count(one.text) for one in found) > BEST_TOKENS >= sum(count(one.best) for one in found)
+
+
+class CutReading(FakeReading):
+    """A reading that ends after so many characters."""
+
+    def __init__(self, text: str, end: int) -> None:
+        super().__init__(lambda part: float("boat" in part), text[:end])
+        self._end = end
+
+    def sentence(self, start: int, end: int) -> float | None:
+        return super().sentence(start, end) if start < self._end else None
+
+
+class CutReader:
+    """A reader of so many characters that notes what it was given."""
+
+    fused_weight, pairs_per_second = 0.0, 1e9
+
+    def __init__(self, characters: int) -> None:
+        self._characters, self.given = characters, list[str]()
+
+    def score(self, _question: str, passages: Sequence[str]) -> list[CutReading]:
+        self.given += passages
+        return [CutReading(text, self._characters) for text in passages]
+
+
+def test_what_a_reader_cuts_off_is_read_from_there_on() -> None:
+    reader = CutReader(30)
+    (source,) = whole_sources(
+        "Where?", [numbered("Bread is rye. Milk is late. Mail is. The boat sails.")], reader=reader
+    )
+    assert reader.given == ["Bread is rye. Milk is late. Mail is. The boat sails.", "The boat sails."]
+    assert [unit.logit for unit in source.units] == [0.0, 0.0, 0.0, 1.0]
+    assert source.answers == 1.0
+
+
+@given(st.lists(st.text("ab. \n|-", max_size=40), max_size=4), st.integers(0, 12), st.text("ab", max_size=20))
+def test_each_unit_gets_a_logit_however_little_is_read(texts: list[str], characters: int, title: str) -> None:
+    found = [passage(text, key=key, title=title) for key, text in enumerate(texts)]
+    for source in whole_sources("Where?", [found], reader=CutReader(characters)):
+        assert all(unit.logit is not None for unit in source.units)
