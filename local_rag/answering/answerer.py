@@ -110,7 +110,7 @@ class Answerer:
         text, right = self._read(question, tuple(prefix))
         attributor = Attributor(question, used, before.question if before else "")
         sentences = [attributor.attribute(sentence.strip()) for sentence in split_sentences(text)]
-        signals = Signals(right=right, **_closeness(sentences, used))
+        signals = Signals(right, _answers(sentences, used))
         return Draft(used, sentences, signals, attributor.is_close or self._is_near(used), len(prefix))
 
     def read_ahead(self, question: str, sources: Sequence[Source]) -> None:
@@ -241,13 +241,12 @@ class Answerer:
         )
 
 
-def _closeness(sentences: Sequence[Attribution], sources: Sequence[Source]) -> dict[str, float]:
-    """Return the signals `fit` and `lead`; neither without a reader."""
-    shown = [unit.logit for source in sources for unit in source.units if unit.logit is not None]
-    if not shown:
-        return {}
-    fit = max((unit.logit or 0.0 for one in sentences for _, unit in one.units), default=min(shown))
-    return {"fit": fit, "lead": fit - max(shown)}
+def _answers(sentences: Sequence[Attribution], sources: Sequence[Source]) -> float | None:
+    """Return the signal `answers`: the highest of the passages that an answer stands on, else the lowest of all."""
+    known = [source.answers for source in sources if source.answers is not None]
+    stood_on = {number for sentence in sentences for number, _ in sentence.units}
+    used = [answers for number in stood_on if (answers := sources[number].answers) is not None]
+    return max(used, default=min(known, default=None))
 
 
 def _support(sentence: Attribution) -> SentenceSupport:

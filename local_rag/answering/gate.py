@@ -26,17 +26,16 @@ class Signals:
     """What speaks for an answer.
 
     `right` are the log odds of the model's Yes that the answer is right according to the sources, not a number if an
-    engine does not tell them. `fit` is the reader's best logit of the units that the answer stands on, and
-    `lead` what the best unit shown has less: the model and the reader seldom agree on a wrong one. Both are None
-    without a reader.
+    engine does not tell them. `answers` is the reader's logit that the passage that the answer stands on answers the
+    question, None without a reader: two models seldom make the same mistake.
 
-    The probabilities of the answer's tokens, the share of its words in these units, and its agreement with an answer
-    from more text were measured, too: beside these signals they say nothing.
+    The reader's logits of the units that the answer stands on, the probabilities of the answer's tokens, the share of
+    its words in these units, the numbers and names that they lack, and its agreement with an answer from more text were
+    measured, too: beside these signals they say nothing.
     """
 
     right: float
-    fit: float | None = None
-    lead: float | None = None
+    answers: float | None = None
 
 
 @functools.cache

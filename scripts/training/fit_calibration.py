@@ -29,7 +29,7 @@ from local_rag.evaluation.judge import is_right
 from local_rag.models.choice import identity_of
 from local_rag.records import Calibration
 
-NAMES = ("right", "fit", "lead")
+NAMES = ("right", "answers")
 THRESHOLDS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75)
 FOLDS = 5
 

@@ -138,18 +138,18 @@ def test_the_calibrated_probability_decides(right: bool, answer_from: float, quo
 
 @pytest.mark.parametrize(("right", "outcome"), [(True, "answered"), (False, "quoted")])
 def test_where_a_signal_is_missing_the_models_own_yes_decides(right: bool, outcome: str) -> None:
-    answerer = Answerer(says("It leaves at seven.", right=right), calibration(0.9, 0.9, "fit"))
+    answerer = Answerer(says("It leaves at seven.", right=right), calibration(0.9, 0.9, "answers"))
     answer = answerer.answer("When?", sources(BOAT))
     assert (answer.outcome, answer.probability) == (outcome, None)
 
 
-def test_how_well_the_cross_encoder_finds_what_an_answer_stands_on_is_a_signal() -> None:
+def test_whether_the_passages_that_an_answer_stands_on_answer_is_a_signal() -> None:
     reader = FakeReader(lambda _question, text: 2.0 if "mail" in text else 0.5)
-    given = whole_sources("When?", [[passage(BOAT)]], reader=reader)
-    for said, fit, lead in (("Mail.", 2.0, 0.0), ("At seven.", 0.5, -1.5), ("Bananas ripen.", 0.5, -1.5)):
+    given = whole_sources("When?", [[passage(BOAT), passage("Rye is bread.", key=2)]], reader=reader)
+    for said, answers in (("At seven.", 2.0), ("Bread.", 0.5), ("At seven. Bread.", 2.0), ("Bananas ripen.", 0.5)):
         draft = Answerer(says(said)).draft("When?", given)
         assert draft
-        assert (draft.signals.fit, draft.signals.lead) == (fit, lead)
+        assert draft.signals.answers == answers
 
 
 @pytest.mark.parametrize("said", ["It leaves at seven.", "Bananas ripen."])
