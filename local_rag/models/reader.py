@@ -1,11 +1,12 @@
 """Read a question and passages together: how relevant each passage is, whether it answers, and which sentences do."""
 
 import functools
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -78,34 +79,48 @@ class Reader(Protocol):
         """Return what each passage says about the question."""
 
 
-class OnnxReader:
-    """Read with an ONNX model of three outputs on the CPU; the readings of the last passages are kept."""
+R = TypeVar("R", bound=Reading)
+
+
+class _KeepingReader(ABC, Generic[R]):
+    """Keep the readings of the last passages: what was ranked is read again for its sentences."""
+
+    def __init__(self, fused_weight: float) -> None:
+        self.fused_weight = fused_weight
+        self._kept = OrderedDict[tuple[str, str], R]()
+
+    @abstractmethod
+    def _read(self, question: str, texts: Sequence[str]) -> Sequence[R]:
+        """Read passages that are not kept."""
+
+    def score(self, question: str, passages: Sequence[str]) -> list[R]:
+        """Return what each passage says about the question."""
+        found = {text: self._kept[question, text] for text in passages if (question, text) in self._kept}
+        new = [text for text in dict.fromkeys(passages) if text not in found]
+        found |= zip(new, self._read(question, new), strict=True)
+        self._kept |= {(question, text): reading for text, reading in found.items()}
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return [found[text] for text in passages]
+
+
+class OnnxReader(_KeepingReader[TokenReading]):
+    """Read with an ONNX model of three outputs on the CPU."""
 
     OUTPUTS = ("relevance", "answers", "tokens")
 
     def __init__(self, model: InstalledModel, path: Path, session: OnnxSession) -> None:
-        self._session, self._path, self.fused_weight = session, path, model.fused_weight
-        self._kept = OrderedDict[tuple[str, str], TokenReading]()
+        super().__init__(model.fused_weight)
+        self._session, self._path = session, path
 
     @functools.cached_property
     def pairs_per_second(self) -> float:
         """Return how many passages this machine reads per second."""
         return pairs_per_second(self._path, self._read)
 
-    def score(self, question: str, passages: Sequence[str]) -> list[TokenReading]:
-        """Return what each passage says about the question."""
-        found = {text: self._kept.get((question, text)) for text in passages}
-        new = [text for text, reading in found.items() if reading is None]
-        found |= zip(new, self._read(question, new), strict=True)
-        self._kept |= {(question, text): reading for text, reading in found.items() if reading}
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
-        return [reading for text in passages if (reading := found[text])]
-
     def _read(self, question: str, texts: Sequence[str]) -> list[TokenReading]:
         readings = []
-        for encoding, outputs in self._session.run_all([(question, text) for text in texts]):
-            relevance, answers, tokens = outputs
+        for encoding, (relevance, answers, tokens) in self._session.run_all([(question, text) for text in texts]):
             inside = np.array([part == 1 for part in encoding.sequence_ids])
             places = np.array(encoding.offsets)[inside]
             readings.append(
@@ -114,17 +129,17 @@ class OnnxReader:
         return readings
 
 
-class RerankerReader:
+class RerankerReader(_KeepingReader[PassageReading]):
     """Read with a cross-encoder, which has one score for a passage and none for its sentences."""
 
     def __init__(self, reranker: Reranker) -> None:
-        self._reranker, self.fused_weight = reranker, reranker.fused_weight
+        super().__init__(reranker.fused_weight)
+        self._reranker = reranker
 
     @property
     def pairs_per_second(self) -> float:
         """Return how many passages this machine reads per second."""
         return self._reranker.pairs_per_second
 
-    def score(self, question: str, passages: Sequence[str]) -> list[PassageReading]:
-        """Return the score of each passage, also for the question whether it answers."""
-        return [PassageReading(score) for score in self._reranker.score(question, passages)]
+    def _read(self, question: str, texts: Sequence[str]) -> list[PassageReading]:
+        return [PassageReading(score) for score in self._reranker.score(question, texts)]
