@@ -48,7 +48,8 @@ documents, `local-rag eval make DOCUMENTS` drafts a dataset for you to review.
 ## Finding passages
 
 A row is one run of `local-rag eval`. The last column is the difference in recall@10: for `fused` against the run with
-`headings`, for `reranked` against `fused` of the same run."""
+`headings`, for `reranked` against `fused` of the same run. `reranked` is by the reranker before the reader that is
+[compared with it](#a-reader-of-our-own) below."""
 
 READERS = """\
 One pass over question and passage says how relevant the passage is, which of its words belong to the answer, and
