@@ -19,6 +19,7 @@ _SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?!\s|\Z)[^\n.!?]*)*[.!?]*")
 # The end of a line within a paragraph.
 _WRAPPED = re.compile(r"(?<=[^\n|])\n(?=[^\n|#*>\-\d\s])")
 _MOST_SENTENCES = 2000
+_HEADING = re.compile(r"#{1,6}\s")
 _RANK_K = 10
 _LEAST_SHARED = 2  # words that the best sentence has in common with the question
 
@@ -61,7 +62,7 @@ def best_sentence(question: str, passage: Passage, reading: Reading) -> tuple[in
     """
     text, wanted = readable(passage), frozenset(keyword_tokens(question))
     before = len(reranked_text(passage)) - len(text)
-    spans = list(sentences(text))
+    spans = [span for span in sentences(text) if not _HEADING.match(text, span[0])]
     read = [reading.sentence(before + start, before + end) for start, end in spans]
     logits = {number: logit for number, logit in enumerate(read) if logit is not None}
     if len(set(logits.values())) <= 1:
@@ -69,7 +70,7 @@ def best_sentence(question: str, passage: Passage, reading: Reading) -> tuple[in
     shared = {number: len(wanted & frozenset(keyword_tokens(text[slice(*spans[number])]))) for number in logits}
     rankings = {
         "reader": sorted(logits, key=logits.__getitem__, reverse=True),
-        "words": sorted(shared, key=shared.__getitem__, reverse=True),
+        "words": sorted(shared, key=lambda number: (shared[number], logits[number]), reverse=True),
     }
     return spans[reciprocal_rank_fusion(rankings, k=_RANK_K)[0][0]]
 
