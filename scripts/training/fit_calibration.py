@@ -32,6 +32,7 @@ from local_rag.records import Calibration
 NAMES = ("right", "answers")
 THRESHOLDS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75)
 FOLDS = 5
+ANSWER_FROM = 0.5  # more likely right than wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def main(sets: Sequence[tuple[Path, Path]], path: Path, most: int, quote_from: f
                 file.write(json.dumps(asdict(row)) + "\n")
             click.echo(f"{len(rows)} {name} {[one.right for one in row.readings]} {question.text[:60]}", err=True)
     recipe = prompt_recipe(identity_of(next(iter(libraries.values())).settings, "rerank")) if libraries else ""
-    found = replace(fitted(rows, recipe, quote_from), answer_from=0.6)
+    found = replace(fitted(rows, recipe, quote_from), answer_from=ANSWER_FROM)
     weights = ", ".join(f"{name} = {weight:.3f}" for name, weight in found.weights.items())
     click.echo("\n".join(table(rows)))
     click.echo(
