@@ -26,14 +26,9 @@ class Outputs(torch.nn.Module):
         self.reader = reader
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor) -> Any:
-        """Run the reader; logits of tokens are summed layer by layer, which is faster than mixing the layers first."""
-        reader = self.reader
-        given = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
-        out = reader.bert(**given, output_hidden_states=True)
-        heads = reader.layers.softmax(0)[:, None] * reader.tokens.weight
-        parts = [hidden @ head[:, None] for hidden, head in zip(out.hidden_states, heads, strict=True)]
-        tokens = sum(parts[1:], parts[0])[:, :, 0] + reader.tokens.bias
-        return reader.classifier(out.pooler_output), reader.answers(out.pooler_output), tokens
+        """Run the reader."""
+        relevance, answers, tokens = self.reader(input_ids, attention_mask, token_type_ids)
+        return relevance[:, None], answers[:, None], tokens
 
 
 @click.command()

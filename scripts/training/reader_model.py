@@ -32,12 +32,17 @@ class TorchReader(torch.nn.Module):
         self.layers = torch.nn.Parameter(torch.zeros(bert.config.num_hidden_layers + 1))
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor) -> Any:
-        """Run the encoder once; the pooled output serves both logits of a pair."""
+        """Run the encoder once; the pooled output serves both logits of a pair.
+
+        Logits of tokens are summed layer by layer, which is faster than mixing the layers first.
+        """
         given = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
         out = self.bert(**given, output_hidden_states=True)
-        mixed = sum(part * hidden for part, hidden in zip(self.layers.softmax(0), out.hidden_states, strict=True))
+        heads = self.layers.softmax(0)[:, None] * self.tokens.weight
+        parts = [hidden @ head[:, None] for hidden, head in zip(out.hidden_states, heads, strict=True)]
+        tokens = sum(parts[1:], parts[0])[:, :, 0] + self.tokens.bias
         pooled = out.pooler_output
-        return self.classifier(pooled)[:, 0], self.answers(pooled)[:, 0], self.tokens(mixed)[:, :, 0]
+        return self.classifier(pooled)[:, 0], self.answers(pooled)[:, 0], tokens
 
 
 def dequantized(path: Path) -> dict[str, torch.Tensor]:
