@@ -40,7 +40,9 @@ def command() -> None:
 
 @command.command(epilog="`local-rag eval make DOCUMENTS` drafts a dataset from your own documents.")
 @click.argument("dataset", type=click.Path(path_type=Path))
-@click.option("--profile", metavar="NAME", help="Models to use: starter, tiny, small or laptop.  [default: starter]")
+@click.option(
+    "--profile", metavar="NAME", help="Models to use: a profile of `local-rag models list`.  [default: starter]"
+)
 @click.option(
     "--context",
     type=click.Choice(get_args(ContextMode)),
