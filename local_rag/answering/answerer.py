@@ -88,25 +88,15 @@ class Answerer:
         draft = self.draft(question, sources, before=before)
         likely = self._likely(draft)
         outcome = self._outcome(draft, likely, strict=strict, anyway=anyway)
-        shorter = draft and any(source.best != source.text for source in draft.sources)
-        if draft and shorter and likely is not None and outcome != "answered":
-            # A doubtful answer often comes from a look-alike, and the best units alone hold fewer of these.
-            second = self.draft(question, draft.sources, before=before, best=True)
-            if second and (self._likely(second) or 0.0) > likely:
-                draft, likely = second, self._likely(second)
-                outcome = self._outcome(draft, likely, strict=strict, anyway=anyway)
         answer = self._compose(question, draft, outcome, likely)
         on_text(answer.text)
         return answer
 
-    def draft(
-        self, question: str, sources: Sequence[Source], *, before: Turn | None = None, best: bool = False
-    ) -> Draft | None:
-        """Read as many of the sources as fit, or only their `best` units, and write an answer; None without sources."""
-        prefix, used = self._prompt(question, sources, before=before, best=best)
+    def draft(self, question: str, sources: Sequence[Source], *, before: Turn | None = None) -> Draft | None:
+        """Read as many of the sources as fit, and write an answer; None without sources."""
+        prefix, used = self._prompt(question, sources, before=before)
         if not used:
             return None
-        used = list(sources) if best else used
         text, right = self._read(question, tuple(prefix))
         attributor = Attributor(question, used, before.question if before else "")
         sentences = [attributor.attribute(sentence.strip()) for sentence in split_sentences(text)]
@@ -114,18 +104,18 @@ class Answerer:
         return Draft(used, sentences, signals, attributor.is_close or self._is_near(used), len(prefix))
 
     def read_ahead(self, question: str, sources: Sequence[Source]) -> None:
-        """Read what a first draft reads, so that it begins sooner."""
+        """Read what a draft reads, so that it begins sooner."""
         prefix, used = self._prompt(question, sources)
         if used:
             self.generator.read(prefix)
 
     def _prompt(
-        self, question: str, sources: Sequence[Source], *, before: Turn | None = None, best: bool = False
+        self, question: str, sources: Sequence[Source], *, before: Turn | None = None
     ) -> tuple[list[int], list[Source]]:
         """Return the prompt up to the question, and the sources in it, with room for what the model is then asked."""
         generator = self.generator
         limit = generator.context_tokens - MAX_ANSWER_TOKENS * len(answer_requests(question)) - 2 * MAX_ANSWER_TOKENS
-        return sources_prompt(question, sources, model=generator.model, limit=limit, before=before, best=best)
+        return sources_prompt(question, sources, model=generator.model, limit=limit, before=before)
 
     def _is_near(self, sources: Sequence[Source]) -> bool:
         """Return whether the meaning of a source is close, as it can be in another language than the question's."""

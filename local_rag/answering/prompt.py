@@ -49,12 +49,11 @@ def sources_prompt(
     model: Vocabulary,
     limit: int,
     before: Turn | None = None,
-    best: bool = False,
 ) -> tuple[list[int], list[Source]]:
     """Return the prompt up to and including the question, in tokens, and the sources in it, best first.
 
-    As many of the `sources`, which are ordered best first, are used as fit into `limit` tokens; with `best`, only their
-    best units. A follow-up comes after the question `before` it. Raises QuestionError if a question leaves no room.
+    As many of the `sources`, which are ordered best first, are used as fit into `limit` tokens. A
+    follow-up comes after the question `before` it. Raises QuestionError if a question leaves no room.
     """
     asked = " ".join(question.split())
     head = model.tokenize(model.chat_frame(_SYSTEM)[0], special=True)
@@ -62,9 +61,8 @@ def sources_prompt(
     closing = max(len(closing_prompt(request, model)) for request in answer_requests(question))
     room = limit - len(head) - len(model.tokenize(begin)) - len(model.tokenize(end)) - closing
     used, texts = list[Source](), list[str]()
-    sources = [source for source in sources if source.best] if best else sources
     for source in sources:
-        text = source_text(source, best=best)
+        text = source_text(source)
         tokens = len(model.tokenize(text)) + 1  # some vocabularies join texts with one more
         if tokens > room:
             break
@@ -73,16 +71,15 @@ def sources_prompt(
         texts.append(text)
     if sources and not used:
         if before:
-            return sources_prompt(question, sources, model=model, limit=limit, best=best)
+            return sources_prompt(question, sources, model=model, limit=limit)
         raise QuestionError(f"A question of {len(model.tokenize(end))} tokens leaves no room for passages; shorten it.")
     # In one piece, as an engine elsewhere reads it: what a line break becomes depends on what follows.
     return [*head, *model.tokenize("".join([begin, *reversed(texts), end]))], used
 
 
-def source_text(source: Source, *, best: bool = False) -> str:
-    """Return a source, or its best units, as the model reads it."""
-    text = source.best if best else source.text
-    return f"Source: {headings_of(source.passage)}\n{_summary(source.passage)}{quote(text)}\n\n"
+def source_text(source: Source) -> str:
+    """Return a source as the model reads it."""
+    return f"Source: {headings_of(source.passage)}\n{_summary(source.passage)}{quote(source.text)}\n\n"
 
 
 def _summary(passage: Passage) -> str:

@@ -17,8 +17,7 @@ from local_rag.models.reader import Reader
 from local_rag.models.reranker import reranked_text
 from local_rag.records import Passage, Shown
 
-SHOWN_TOKENS = 600
-BEST_TOKENS = 150  # of them for a second reading
+SHOWN_TOKENS = 300  # a model of 1.5 billion parameters answers no more questions right from 600
 _PASSAGES = 8
 _RANK_K = 10
 _MARGIN = 2.0  # a unit whose logit is this far below the best, with odds 7 times smaller, only distracts the model
@@ -31,14 +30,12 @@ _WORD = re.compile(r"\w+")
 class Source:
     """What a model is shown of a passage: some of its units, in reading order, and their text.
 
-    `best` is the text of those that are among the few best of all, for a second reading; empty if none is. `answers` is
-    the reader's logit that the passage answers the question, None without a reader.
+    `answers` is the reader's logit that the passage answers the question, None without a reader.
     """
 
     passage: Passage
     units: tuple[Unit, ...]
     text: str
-    best: str = ""
     answers: float | None = None
 
 
@@ -56,7 +53,7 @@ def select_sources(
     """
     passages = drop_copies(take_turns(lists))[:_PASSAGES]
     units, answers = _ranked(question, passages, reader)
-    chosen, best = dict[int, None](), frozenset[int]()  # indexes of units
+    chosen = dict[int, None]()  # indexes of units
     room = tokens
     least = max((unit.logit or 0.0 for unit in units), default=0.0) - _MARGIN
     for index in sorted(range(len(units)), key=lambda index: units[index].rank):
@@ -71,13 +68,11 @@ def select_sources(
             break
         room -= cost
         chosen |= dict.fromkeys(new)
-        if not best or tokens - room <= BEST_TOKENS:
-            best = frozenset(chosen)
     sources = list[Source]()
     for number in dict.fromkeys(units[one].passage for one in chosen):
         shown = [one for one in sorted(chosen) if units[one].passage == number]
-        text, few = (_text(passages[number], units, one) for one in (shown, [one for one in shown if one in best]))
-        sources.append(Source(passages[number], tuple(units[one] for one in shown), text, few, answers.get(number)))
+        text = _text(passages[number], units, shown)
+        sources.append(Source(passages[number], tuple(units[one] for one in shown), text, answers.get(number)))
     return sources
 
 

@@ -29,8 +29,8 @@ _DRAFTS_PER_QUESTION = 2
 _MOST_DOCUMENTS = 500
 _SIGNALS = tuple(field.name for field in fields(Signals))
 
-Readings = Sequence[tuple[Signals, bool]]
-"""The signals of each reading for a question, and whether its answer was right."""
+Judged = tuple[Signals, bool]
+"""The signals of an answer, and whether it was right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
     model = find(library.settings, "answer")
     with library.calibrating() as (store, answerer, pipeline):
         chunks = choose_chunks(documents_of_library(store), _DRAFTS_PER_QUESTION * count)
-        kept, asked = list[str](), list[tuple[Readings, Readings]]()
+        kept, asked = list[str](), list[tuple[Judged, Judged]]()
         # A batch is drafted completely before its questions are asked because the same model does both.
         batches = (
             list(draft(chunks[start : start + count], answerer.generator, progress))
@@ -84,14 +84,14 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
 
 
 def calibration_from(
-    asked: Sequence[tuple[Readings, Readings]], wrong: float, base: Calibration | None, recipe: str
+    asked: Sequence[tuple[Judged, Judged]], wrong: float, base: Calibration | None, recipe: str
 ) -> Calibration:
     """Fit a calibration to questions asked with and without their document: signals, and whether the answer was right.
 
     A few drafted questions say less about the signals than those that the `base` was fitted to, so of a base only the
     scale and the bias are fitted again.
     """
-    rows = [one for pair in asked for readings in pair for one in readings]
+    rows = [one for pair in asked for one in pair]
     signals, right = [one for one, _ in rows], [ok for _, ok in rows]
     if base:
         odds = [Signals(log_odds(one, base)) for one in signals]
@@ -110,9 +110,8 @@ def _is_missing(signal: float | None) -> bool:
     return signal is None or math.isnan(signal)
 
 
-def _likely(readings: Readings, calibration: Calibration) -> float:
-    """Return how probable the answer of the better reading is."""
-    return max(probability(signals, calibration) or 0.0 for signals, _ in readings)
+def _likely(judged: Judged, calibration: Calibration) -> float:
+    return probability(judged[0], calibration) or 0.0
 
 
 def threshold_for(values: Sequence[float], wrong: float) -> float:
@@ -136,19 +135,16 @@ def documents_of_library(store: Store) -> list[tuple[Document, Sequence[Chunk]]]
 
 def _ask_twice(
     pipeline: AnswerPipeline, answerer: Answerer, question: str, document: Document, chunk: Chunk
-) -> list[tuple[Readings, Readings]]:
-    """Return the readings for a question with and without its document, or nothing if the question is not fair."""
+) -> list[tuple[Judged, Judged]]:
+    """Return the answers to a question with and without its document, or nothing if the question is not fair."""
     path, found = str(document.path), pipeline.find(question)
     others = [[passage for passage in passages if passage.path != path] for passages in found.lists]
     found_at_all = any(passage.path == path for passage in found.lists[0])
     if not found_at_all or any(_repeats(passage, chunk) for passages in others for passage in passages):
         return []
-    pair = list[Readings]()
-    for candidates in (found, Candidates(others)):
-        sources = pipeline.select(question, candidates)
-        drafts = [answerer.draft(question, sources, best=best) for best in (False, True)]
-        pair.append([(draft.signals, _stands_on(draft, path, chunk)) for draft in drafts if draft])
-    return [(pair[0], pair[1])] if all(pair) else []
+    drafts = [answerer.draft(question, pipeline.select(question, one)) for one in (found, Candidates(others))]
+    judged = [(draft.signals, _stands_on(draft, path, chunk)) for draft in drafts if draft]
+    return [(judged[0], judged[1])] if len(judged) == len(drafts) else []
 
 
 def _stands_on(answer: Draft, path: str, chunk: Chunk) -> bool:

@@ -76,7 +76,6 @@ USES = {
     "first unit is right": "first unit is right",
     "1 / rank": "mean 1 / rank",
     "shown": "shown",
-    "shown by the few best": "among the few best",
     "marked sentence is right": "marked sentence is right",
     "tokens shown": "tokens shown",
 }

@@ -273,7 +273,6 @@ def uses_of(row: Row, reader: Reader | None) -> dict[str, float]:
         "first unit is right": 100.0 * any(unit.rank == 0 for _, unit in right),
         "1 / rank": 100.0 / (1 + min((unit.rank for _, unit in right), default=10**6)),
         "shown": 100.0 * bool(right),
-        "shown by the few best": 100.0 * any(unit.text in source.best for source, unit in right),
         "marked sentence is right": 100.0 * is_right(golden, start, end),
         "tokens shown": float(sum(len(source.text) // 4 for source in sources)),
     }

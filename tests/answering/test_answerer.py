@@ -1,7 +1,5 @@
 """Answers: written and judged by the model, then given, quoted or refused."""
 
-from dataclasses import replace
-
 import pytest
 
 from local_rag.answering.answerer import NOT_SURE, REFUSAL, Answerer, answer_room
@@ -240,36 +238,6 @@ def test_what_a_follow_up_is_not_about_is_not_said() -> None:
     before = Turn("How many weeks has the parent in Ireland?")
     answer = Answerer(both).answer("And in Norway?", whole_sources("?", [[leave]]), before=before)
     assert answer.text == "In Norway the parent has 30 weeks. [1]"
-
-
-def second_reading(*, right_from: str) -> tuple[Answer, FakeGenerator]:
-    """Answer from sources of which a few units are the best, with a model that is right if it reads `right_from`."""
-    long = passage(
-        "\n\n".join(["The ferry leaves at seven.", *(f"Bus {one} runs to the {one}." for one in "ABCDEFGH")])
-    )
-    generator = FakeGenerator(
-        lambda prompt: "It leaves at seven." if right_from in prompt and "Bus H" not in prompt else "It runs to the H.",
-        lambda prompt: "Bus H" not in prompt,
-    )
-    chosen = [
-        replace(source, best="The ferry leaves at seven.")
-        for source in whole_sources("When?", [[long]], reader=FakeReader(lambda _question, text: "ferry" in text))
-    ]
-    return Answerer(generator, calibration(0.5, 0.0)).answer("When?", chosen), generator
-
-
-def test_a_doubtful_answer_leads_to_a_second_reading_of_the_best_units() -> None:
-    answer, generator = second_reading(right_from="ferry")
-    assert answer.text == "It leaves at seven. [1]"
-    assert len(generator.prompts) == 4, "an answer and its judgement, twice"
-    assert "Bus A" in answer.shown[0].text, "all that was shown"
-
-
-def test_an_answer_that_is_sure_is_read_for_once() -> None:
-    generator = says("It leaves at seven.")
-    chosen = [replace(source, best="The boat leaves at seven.") for source in sources(BOAT)]
-    assert Answerer(generator, calibration(0.5, 0.0)).answer("When?", chosen).answered
-    assert len(generator.prompts) == 2
 
 
 def test_an_endless_question_is_not_taken_for_one_without_answer() -> None:

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.answering.selection import (
-    BEST_TOKENS,
     Source,
     drop_copies,
     select_sources,
@@ -106,13 +105,6 @@ def test_copies_are_read_once_and_the_first_names_the_places_of_the_others() -> 
 
 def test_what_differs_in_one_word_of_few_is_no_copy() -> None:
     assert len(drop_copies(numbered("At seven in Ireland.", "At seven in Norway."))) == 2
-
-
-def test_the_few_best_units_make_a_second_reading() -> None:
-    many = " ".join(f"Number {one} is a sentence of as many words as any other here." for one in range(40))
-    found = select("Where does the boat sail?", many, "The boat sails to the islands.", prefer="boat", by=0.5)
-    assert found[0].best == found[0].text == "The boat sails to the islands."
-    assert sum(count(one.text) for one in found) > BEST_TOKENS >= sum(count(one.best) for one in found)
 
 
 class CutReading(FakeReading):
