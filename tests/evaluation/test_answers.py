@@ -271,7 +271,8 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_calibrate_tells_what_is_held_from_what_is_not(fleet: Path, run: Run) -> None:
     def reply(prompt: str) -> str:
-        ship = prompt.partition("The ferry ")[2].partition(" ")[0]
+        asked = prompt.partition("Question: On which line does the ")[2] or prompt.partition("The ferry ")[2]
+        ship = asked.partition(" ")[0]
         return f"On which line does the {ship} of that fleet sail?"
 
     def holds(prompt: str) -> bool:

@@ -56,9 +56,9 @@ def events(text: str) -> list[tuple[str, Any]]:
 @contextmanager
 def hostile(documents: Path, *, right: bool) -> Iterator[TestClient]:
     """Serve a library whose documents, names and answers are made to harm; if none is right, documents are quoted."""
-    (documents / "<img src=x onerror=alert(1)>.md").write_text(f"# {HOSTILE}\n\nThe boat {HOSTILE} leaves.\n")
-    answer = f"The boat [1] {HOSTILE} [x](javascript:alert(1)) ![y](http://attacker.example/z) <b>`<i>`</b> **<u>**"
-    (documents / "javascript:alert(1).txt").write_text(f"{answer} leaves harbour")
+    (documents / "<img src=x onerror=alert(1)>.md").write_text(f"# {HOSTILE}\n\nThe boat leaves.\n")
+    answer = f"The boat [1] {HOSTILE} [x](javascript:alert(1)) ![y](//a.example) <b>`<i>`</b> **<u>**"
+    (documents / "javascript:alert(1).txt").write_text(answer)
     library = documents.parent / "hostile"
     index(documents, library)
     with client(library, parts(lambda _prompt: answer, lambda _prompt: right)) as opened:
