@@ -32,8 +32,8 @@ AVX-512 and GPU. Only the ratios apply to other machines."""
 
 def speed_page() -> str:
     """Return docs/speed.md."""
-    cold, load, answers, precision, early_exit = (
-        measured(f"speed-{name}.json") for name in ("cold", "load", "answers", "precision", "early-exit")
+    cold, load, indexing, precision, early_exit, ask = (
+        measured(f"speed-{name}.json") for name in ("cold", "load", "indexing", "precision", "early-exit", "ask")
     )
     started = []
     for key, name in NAMES.items():
@@ -76,7 +76,28 @@ def speed_page() -> str:
         ),
         table(["set", "rule", "share", *metrics], rules),
         "## Answers",
-        "\n".join(prose(line, "- ") for line in answers["lines"]),
+        prose(
+            "Seconds from the question to the end of the answer (medians), models in memory, by turns with commit "
+            "a5dee13 (`python -m scripts.benchmarks ask --dataset`). That version showed words as they were written. "
+            "Now the model is also asked whether its answer is right, and the answer is shown once that is decided."
+        ),
+        table(
+            ["questions", "s", "a5dee13, s", "ratio", "first words, ratio", "answered", "by a5dee13"],
+            [
+                [
+                    f"{row['questions']} of {row['set']}",
+                    f"{row['median_seconds']:.1f}",
+                    f"{row['against']['median_seconds']:.1f}",
+                    f"{row['ratio']['median_seconds']:.2f}",
+                    f"{row['ratio']['median_first_words_seconds']:.2f}",
+                    str(row["answered"]),
+                    str(row["against"]["answered"]),
+                ]
+                for row in ask["rows"]
+            ],
+        ),
+        "## Indexing",
+        "\n".join(prose(line, "- ") for line in indexing["lines"]),
     ]
     return "\n\n".join(parts) + "\n"
 
