@@ -52,8 +52,8 @@ def sources_prompt(
 ) -> tuple[list[int], list[Source]]:
     """Return the prompt up to and including the question, in tokens, and the sources in it, best first.
 
-    As many of the `sources`, which are ordered best first, are used as fit into `limit` tokens. A
-    follow-up comes after the question `before` it. Raises QuestionError if a question leaves no room.
+    As many of the `sources`, which are ordered best first, are used as fit into `limit` tokens. A follow-up comes after
+    the question `before` it. Raises QuestionError if a question leaves no room.
     """
     asked = " ".join(question.split())
     head = model.tokenize(model.chat_frame(_SYSTEM)[0], special=True)
