@@ -240,6 +240,14 @@ def test_what_a_follow_up_is_not_about_is_not_said() -> None:
     assert answer.text == "In Norway the parent has 30 weeks. [1]"
 
 
+@pytest.mark.parametrize("right", [True, False])
+def test_sources_are_read_once_for_an_answer_and_once_for_its_judgement(right: bool) -> None:
+    generator = says("It leaves at seven.", right=right)
+    answer = Answerer(generator, calibration(0.5, 0.0)).answer("When?", sources(BOAT))
+    assert answer.answered == right
+    assert len(generator.prompts) == 2
+
+
 def test_an_endless_question_is_not_taken_for_one_without_answer() -> None:
     with pytest.raises(QuestionError, match="leaves no room for passages; shorten it"):
         ask(says("Yes."), BOAT, question="When? " * 2000)
