@@ -38,12 +38,14 @@ def reply(prompt: str) -> str:
 
 
 class Talker(FakeGenerator):
-    """A generator that writes slowly, to one question never ends, and has doubts about another."""
+    """A generator that writes slowly, halts if told so, to one question never ends, and has doubts about another."""
 
     def __init__(self) -> None:
         super().__init__(reply, lambda prompt: DOUBTED not in prompt, context_tokens=100_000)
         self.pause = 0.002
         self.going, self.stopped = threading.Event(), threading.Event()
+        self.may_end = threading.Event()  # an answer halts in the middle until this is set
+        self.may_end.set()
 
     def stream(self, requests: Iterable[Request]) -> Generator[Token]:
         for request in requests:
@@ -55,7 +57,9 @@ class Talker(FakeGenerator):
                 if self.stop():
                     self.stopped.set()
                     raise StoppedError("The answer was stopped.")
-            for token in super().stream([request]):
+            for number, token in enumerate(super().stream([request])):
+                if number == 10:
+                    self.may_end.wait(60)
                 time.sleep(self.pause)
                 yield token
 
