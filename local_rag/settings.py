@@ -101,7 +101,10 @@ class Settings(BaseSettings):
     rrf_k: int = Field(default=10, ge=1, description="k of reciprocal rank fusion: rank r counts weight / (k + r)")
     pool: int = Field(default=150, ge=1, description="the candidates that each search returns")
     rerank_candidates: int = Field(
-        default=0, ge=0, description="the passages to rerank; 0: as many as fit into rerank_seconds"
+        default=0,
+        ge=0,
+        description="the passages to rerank; 0: those that are kept if the model's rank is fused with that of the "
+        "search, else as many as fit into rerank_seconds",
     )
     rerank_seconds: float = Field(
         default=3.0, gt=0, description="the time limit for reranking if rerank_candidates is 0"

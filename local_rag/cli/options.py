@@ -287,7 +287,8 @@ def _search_options(function: F) -> F:
     function = click.option(
         "--rerank-candidates",
         type=click.IntRange(min=1),
-        help="How many of the fused passages to rerank.  [default: up to 150, as many as fit 3 seconds]",
+        help="How many of the fused passages to rerank.  [default: those that are kept, or with some models as many "
+        "as fit 3 seconds]",
     )(function)
     function = model_option("rerank", "rerank with")(function)
     return model_option("embed", "embed with")(function)

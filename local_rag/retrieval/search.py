@@ -151,10 +151,8 @@ class Searcher:
         passages = self._passages(lists, pool if reader else top)
         watch.restart()
         if reader:
-            candidates = settings.rerank_candidates or max(
-                _FEWEST, int(reader.pairs_per_second * settings.rerank_seconds) // share
-            )
-            candidates, kept = (settings.rerank_candidates, 0) if every else (candidates, settings.passages)
+            candidates = settings.rerank_candidates or (0 if every else self._candidates(reader, share))
+            kept = 0 if every else settings.passages
             passages = rerank_passages(question, passages, reader, candidates=candidates, kept=kept, check=check)
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
@@ -183,6 +181,16 @@ class Searcher:
         terms = set(keyword_tokens(question, language))
         known = sum(bool(self.index.keywords([term], 1, allowed)) for term in terms)
         return known / len(terms) if terms else 1.0
+
+    def _candidates(self, reader: Reader, share: int) -> int:
+        """Return the number of passages to rerank.
+
+        Where the fused rank counts, too, a passage far down comes to the top so seldom that only those that are kept
+        are read; see docs/speed.md.
+        """
+        if reader.fused_weight:
+            return self._settings.passages
+        return max(_FEWEST, int(reader.pairs_per_second * self._settings.rerank_seconds) // share)
 
     def _least_score(self, rerank: bool, every: bool, min_score: float | None) -> float | None:
         """Return the score below which passages are dropped, None if none is dropped."""

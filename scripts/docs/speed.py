@@ -32,8 +32,9 @@ AVX-512 and GPU. Only the ratios apply to other machines."""
 
 def speed_page() -> str:
     """Return docs/speed.md."""
-    cold, load, indexing, precision, early_exit, ask = (
-        measured(f"speed-{name}.json") for name in ("cold", "load", "indexing", "precision", "early-exit", "ask")
+    cold, load, indexing, precision, early_exit, depth, ask = (
+        measured(f"speed-{name}.json")
+        for name in ("cold", "load", "indexing", "precision", "early-exit", "rerank-depth", "ask")
     )
     started = []
     for key, name in NAMES.items():
@@ -53,6 +54,12 @@ def speed_page() -> str:
         + [f"{row[one]:.{3 if one == 'ndcg@10' else 1}f}" for one in METRICS]
         for row in early_exit["rows"]
     ]
+    depths = [
+        [f"{row['set']} ({row['questions']} questions)", str(row["reranked"])]
+        + [f"{row[one]:.{3 if one == 'ndcg@10' else 1}f}" for one in METRICS]
+        + ["" if row["p"] is None else f"{row['p']:.2f}"]
+        for row in depth["rows"]
+    ]
     metrics = ["recall@5", "recall@10", "recall@20", "nDCG@10"]
     parts = [
         HEAD,
@@ -69,17 +76,25 @@ def speed_page() -> str:
         "## Embedding with int8 weights",
         "Difference from the original weights, over the same chunks; p is of a paired test.",
         table(["set", "stage", *metrics], differences),
+        "## Reranking more passages",
+        prose(
+            f"The rank of {depth['model']} is fused with that of the search, so a passage far down in the search comes "
+            "to the top only if nothing above it fits. It reads the 20 passages that are kept; p is of a paired test "
+            "of nDCG@10 against 60."
+        ),
+        table(["set", "reranked", *metrics, "p"], depths),
         "## Early exit from reranking",
         prose(
-            "Reranking stops after a batch without a passage among the best. *Share* is the part of the candidates "
-            "that was scored."
+            "A cross-encoder whose rank alone decides stops after a batch without a passage among the best. *Share* is "
+            "the part of the candidates that was scored."
         ),
         table(["set", "rule", "share", *metrics], rules),
         "## Answers",
         prose(
             "Seconds from the question to the end of the answer (medians), models in memory, by turns with commit "
             "a5dee13 (`python -m scripts.benchmarks ask --dataset`). That version showed words as they were written. "
-            "Now the model is also asked whether its answer is right, and the answer is shown once that is decided."
+            "Now an answer is shown once it is decided that it is given, and where no passage could make one probable, "
+            "none is written."
         ),
         table(
             ["questions", "s", "a5dee13, s", "ratio", "first words, ratio", "answered", "by a5dee13"],

@@ -235,6 +235,16 @@ def test_a_slow_machine_reranks_fewer_and_always_as_many() -> None:
     assert reader.scored == 4, "all, since there are fewer than the least that are worth it"
 
 
+def test_a_reader_whose_rank_is_fused_reads_only_what_is_kept() -> None:
+    settings = SETTINGS.model_copy(update={"passages": 2})
+    for reader, read in ((by_length(fused_weight=1.0), 2), (by_length(), 4)):
+        searching = searcher(reader=reader, settings=settings)
+        assert len(searching.trace("when", top=4).rankings["reranked"]) == 4
+        assert reader.scored == read
+    searching.trace("when", top=4, every=True, min_score=0.0)
+    assert reader.scored == 8, "all of them"
+
+
 def test_a_blend_weighs_both_ranks() -> None:
     texts = ("aaaa", "a", "aaaaa", "aaa")  # ranks 2, 4, 1, 3 by the reader; 1, 2, 3, 4 fused
     ranked = rerank_passages("when", passages(*texts), by_length(fused_weight=1.0))

@@ -243,7 +243,9 @@ def test_nothing_moves_while_an_answer_is_written(browser: Chrome, site: Site, w
         browser.execute_script("delete window.asked")
         site.talker.may_end.clear()
         browser.find_element(By.ID, "question").clear()
-        browser.find_element(By.ID, "question").send_keys(f"How many people does the boat carry at {width}?", Keys.ENTER)
+        browser.find_element(By.ID, "question").send_keys(
+            f"How many people does the boat carry at {width}?", Keys.ENTER
+        )
         assert_nothing_moves(browser, site.talker)
     finally:
         site.talker.pause = 0.002
