@@ -432,13 +432,14 @@ class Answer:
     The outcome is `answered`; or `quoted` if the answer is doubtful, and `text` only quotes what the documents say; or
     `refused` if nothing in them is close. `citations` are the sources that the text cites, and `quotes` what it stands
     on. `passages` are all passages found, `read` those of which the model was shown something, `shown`, in a prompt of
-    `tokens` tokens. `closest` are the best passages if the question was refused. `written` counts tokens of the text.
-    `probability` is that of the answer to be right, from 0 to 1, None if the model is not calibrated, and `threshold`
-    the least probability of an answer that is given. `log_odds` is the model's own confidence that the answer is right,
-    None if it was shown nothing. `support` has one record per sentence of an answer. `look_alikes`
-    are passages much like the cited ones from other documents that the question may have meant. `found` is what code
-    found in all documents if the question counts or lists; no model takes part in such an answer. `versions` is what
-    the versions of a document say, newest first, if they say different things.
+    `tokens` tokens; 0 tokens if no answer from them could be probable, so that the model was not asked. `closest` are
+    the best passages if the question was refused. `written` counts tokens of the text. `probability` is that of the
+    answer to be right, from 0 to 1, None if the model is not calibrated, and `threshold` the least probability of an
+    answer that is given. `log_odds` is the model's own confidence that the answer is right, None if it was not asked
+    for it. `support` has one record per sentence of an answer. `look_alikes` are passages much like the cited ones from
+    other documents that the question may have meant. `found` is what code found in all documents if the question counts
+    or lists; no model takes part in such an answer. `versions` is what the versions of a document say, newest first, if
+    they say different things.
     """
 
     question: str

@@ -1,15 +1,16 @@
 """Answer a question from sources, quote them if the answer is doubtful, or refuse if they say nothing about it.
 
-The model is asked two things, behind one prompt with the sources: what the answer is, and whether that answer is
-right. Code finds the units that the answer stands on. From all of this follows how probable it is that the answer is
-right (see `gate.py`), and only a probable answer is given.
+The model is asked behind one prompt with the sources. Code finds the units that its answer stands on. From what the
+reader says of their passage follows how probable it is that the answer is right (see `gate.py`), and only a probable
+answer is given. If no passage could make an answer probable, the model is not asked at all. Without a calibration for
+what the reader says, the model is also asked whether its answer is right.
 """
 
 import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from local_rag.answering.attribution import Attribution, Attributor
@@ -68,7 +69,7 @@ class Answerer:
     ) -> None:
         self.generator, self.calibration, self._close_from = generator, calibration, close_from
         # A question that is answered anyway, or strictly, after it was answered is not read again.
-        self._read = lru_cache(4)(self._read_anew)
+        self._read, self._judge = lru_cache(4)(self._write), lru_cache(4)(self._log_odds_of)
 
     def answer(
         self,
@@ -85,7 +86,9 @@ class Answerer:
         With `strict`, an answer with a number or name that its quotation lacks is not given. With `anyway`, a doubtful
         one is.
         """
-        draft = self.draft(question, sources, before=before)
+        draft = (None if anyway else self._unread(question, sources, before)) or self.draft(
+            question, sources, before=before
+        )
         likely = self._likely(draft)
         outcome = self._outcome(draft, likely, strict=strict, anyway=anyway)
         answer = self._compose(question, draft, outcome, likely)
@@ -97,11 +100,26 @@ class Answerer:
         prefix, used = self._prompt(question, sources, before=before)
         if not used:
             return None
-        text, right = self._read(question, tuple(prefix))
+        text = self._read(question, tuple(prefix))
         attributor = Attributor(question, used, before.question if before else "")
         sentences = [attributor.attribute(sentence.strip()) for sentence in split_sentences(text)]
-        signals = Signals(right, _answers(sentences, used))
+        signals = Signals(answers=_answers(sentences, used))
+        if probability(signals, self.calibration) is None:
+            signals = replace(signals, right=self._judge(tuple(prefix), " ".join(text.split())))
         return Draft(used, sentences, signals, attributor.is_close or self._is_near(used), len(prefix))
+
+    def _unread(self, question: str, sources: Sequence[Source], before: Turn | None) -> Draft | None:
+        """Return a draft without an answer if no answer from these sources could be probable enough, else None."""
+
+        def chance(signals: Signals) -> float:
+            likely = probability(signals, self.calibration)
+            return 1.0 if likely is None else likely
+
+        best = max((Signals(answers=one.answers) for one in sources), key=chance, default=Signals())
+        if self.calibration is None or chance(best) >= self.calibration.answer_from:
+            return None
+        close = Attributor(question, sources, before.question if before else "").is_close or self._is_near(sources)
+        return Draft(sources, (), best, close, 0)
 
     def read_ahead(self, question: str, sources: Sequence[Source]) -> None:
         """Read what a draft reads, so that it begins sooner."""
@@ -121,11 +139,6 @@ class Answerer:
         """Return whether the meaning of a source is close, as it can be in another language than the question's."""
         cosines = [hit.score for one in sources for hit in one.passage.hits if hit.list_name == "dense"]
         return self._close_from is not None and max(cosines, default=-1.0) >= self._close_from
-
-    def _read_anew(self, question: str, prefix: Sequence[int]) -> tuple[str, float]:
-        """Return what the model answers after a prompt, and the log odds that it holds this for right."""
-        text = self._write(question, prefix)
-        return text, self._log_odds(prefix, PROPOSAL.format(answer=" ".join(text.split())))
 
     def _write(self, question: str, prefix: Sequence[int]) -> str:
         """Return the answer to all parts of a question.
@@ -158,9 +171,10 @@ class Answerer:
                     kept[words] = sentence
         return " ".join(kept.values())
 
-    def _log_odds(self, prefix: Sequence[int], request: str) -> float:
-        """Return the log odds that the model replies Yes; not a number if the engine does not tell them."""
+    def _log_odds_of(self, prefix: Sequence[int], answer: str) -> float:
+        """Return the log odds that the model finds an answer right; not a number if the engine does not tell them."""
         model = self.generator.model
+        request = PROPOSAL.format(answer=answer)
         log_probabilities = self.generator.log_probabilities(prefix, closing_prompt(request, model))
         if log_probabilities is None:
             return math.nan

@@ -25,16 +25,16 @@ _PENALTY, _STEPS = 1.0, 50
 class Signals:
     """What speaks for an answer.
 
-    `right` are the log odds of the model's Yes that the answer is right according to the sources, not a number if an
-    engine does not tell them. `answers` is the reader's logit that the passage that the answer stands on answers the
-    question, None without a reader: two models seldom make the same mistake.
+    `answers` is the reader's logit that the passage that the answer stands on answers the question, None without a
+    reader. `right` are the log odds of the model's Yes that the answer is right according to the sources, not a number
+    if it was not asked or the engine does not tell them.
 
     The reader's logits of the units that the answer stands on, the probabilities of the answer's tokens, the share of
     its words in these units, the numbers and names that they lack, and its agreement with an answer from more text were
     measured, too: beside these signals they say nothing.
     """
 
-    right: float
+    right: float = math.nan
     answers: float | None = None
 
 

@@ -5,16 +5,19 @@
 
 The questions of the choosing half that say what a right answer must include, or that nothing answers, are asked, a
 fixed sample of each set by turns. Each answer is judged and stored in ROWS as soon as it is written: a stopped run
-continues where it stopped. Prints the calibration as the registry takes it, and for several thresholds how many answers
-of each set would be right, wrong and quoted. The rows belong to one prompt: name another file after a change of it.
+continues where it stopped. Prints the calibration as the registry takes it, and for several thresholds how many
+answers of each set would be right, wrong and quoted. A signal that does not lower the held-out log loss gets no weight,
+so `ask` does not compute it. The rows belong to one prompt: name another file after a change of it.
 """
 
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
@@ -27,7 +30,10 @@ from local_rag.evaluation.judge import is_right
 from local_rag.models.choice import identity_of
 from local_rag.records import Calibration
 
-NAMES = ("right", "answers")
+NAMES: Sequence[tuple[str, ...]] = (
+    ("answers",),
+    ("right", "answers"),
+)  # the sets of signals to choose from, the smallest first
 THRESHOLDS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75)
 FOLDS = 5
 ANSWER_FROM = 0.5  # more likely right than wrong
@@ -61,6 +67,7 @@ def sample(folder: Path, most: int) -> list[Question]:
 
 def ask(library: Library, answerer: Answerer, question: Question, name: str) -> Asked:
     """Let a question be answered, and judge the answer."""
+    answerer.calibration = None  # so that all signals are asked for
     pipeline = library.pipeline()
     sources = pipeline.select(question.text, pipeline.find(question.text))
     asked = Asked(name, question.text, question.answerability == "answerable")
@@ -83,28 +90,37 @@ def _row(record: dict[str, Any]) -> Asked:
     return Asked(**{**record, "signals": Signals(**record["signals"]) if record["signals"] else None})
 
 
-def fitted(rows: Sequence[Asked], recipe: str, quote_from: float) -> Calibration:
-    """Fit the signals of all answers that can be given to whether they are right."""
+def fitted(rows: Sequence[Asked], names: Sequence[str], recipe: str = "", quote_from: float = 0.0) -> Calibration:
+    """Fit the named signals of all answers that can be given to whether they are right."""
     given = [(row.signals, row.right) for row in rows if row.signals and row.given]
-    bias, weights = fit([signals for signals, _ in given], [right for _, right in given], NAMES)
+    bias, weights = fit([signals for signals, _ in given], [right for _, right in given], names)
     return Calibration(recipe, bias, weights, 0.0, quote_from)
 
 
-def held_out(rows: Sequence[Asked]) -> list[tuple[Asked, float]]:
+def held_out(rows: Sequence[Asked], names: Sequence[str]) -> list[tuple[Asked, float]]:
     """Return for each question how probable its answer is by a calibration of other questions."""
     result = list[tuple[Asked, float]]()
     for fold in range(FOLDS):
-        calibration = fitted([row for number, row in enumerate(rows) if number % FOLDS != fold], "", 0.0)
+        calibration = fitted([row for number, row in enumerate(rows) if number % FOLDS != fold], names)
         for row in rows[fold::FOLDS]:
             likely = probability(row.signals, calibration) if row.signals and row.given else None
             result.append((row, likely or 0.0))
     return result
 
 
-def table(rows: Sequence[Asked]) -> list[str]:
+def log_loss(rows: Sequence[Asked], names: Sequence[str]) -> float:
+    """Return the mean surprise at whether answers are right, by calibrations of other questions."""
+    return fmean(
+        -math.log(likely if row.right else 1 - likely)
+        for row, likely in held_out(rows, names)
+        if row.signals and row.given
+    )
+
+
+def table(rows: Sequence[Asked], names: Sequence[str]) -> list[str]:
     """Say for each set and threshold how many answers would be right, wrong and quoted."""
     lines = list[str]()
-    judged = held_out(rows)
+    judged = held_out(rows, names)
     for name in sorted({row.set for row in rows}):
         for threshold in THRESHOLDS:
             mine = [(row, likely >= threshold) for row, likely in judged if row.set == name]
@@ -141,9 +157,12 @@ def main(sets: Sequence[tuple[Path, Path]], path: Path, profile: str, most: int,
                 file.write(json.dumps(asdict(row)) + "\n")
             click.echo(f"{len(rows)} {name} {row.right} {question.text[:60]}", err=True)
     recipe = prompt_recipe(identity_of(next(iter(libraries.values())).settings, "rerank")) if libraries else ""
-    found = replace(fitted(rows, recipe, quote_from), answer_from=ANSWER_FROM)
+    losses = {names: log_loss(rows, names) for names in NAMES}
+    names = min(NAMES, key=losses.__getitem__)
+    found = replace(fitted(rows, names, recipe, quote_from), answer_from=ANSWER_FROM)
     weights = ", ".join(f"{name} = {weight:.3f}" for name, weight in found.weights.items())
-    click.echo("\n".join(table(rows)))
+    click.echo("\n".join(table(rows, names)))
+    click.echo("\n".join(f"log loss {loss:.3f} with {' and '.join(names)}" for names, loss in losses.items()))
     click.echo(
         f'calibration = {{ recipe = "{found.recipe}", bias = {found.bias:.3f}, weights = {{ {weights} }}, '
         f"answer_from = {found.answer_from}, quote_from = {found.quote_from} }}"

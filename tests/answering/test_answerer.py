@@ -1,5 +1,7 @@
 """Answers: written and judged by the model, then given, quoted or refused."""
 
+import math
+
 import pytest
 
 from local_rag.answering.answerer import NOT_SURE, REFUSAL, Answerer, answer_room
@@ -148,6 +150,31 @@ def test_whether_the_passages_that_an_answer_stands_on_answer_is_a_signal() -> N
         draft = Answerer(says(said)).draft("When?", given)
         assert draft
         assert draft.signals.answers == answers
+
+
+def read(says_of_boat: float) -> list[Source]:
+    """Return two sources, and what a reader says of them."""
+    reader = FakeReader(lambda _question, text: says_of_boat if "mail" in text else -9.0)
+    return whole_sources("When?", [[passage(BOAT), passage("Rye is bread.", key=2)]], reader=reader)
+
+
+def test_if_the_readers_word_decides_the_model_is_not_asked_for_its_own() -> None:
+    generator = says("It leaves at seven.", right=False)
+    answer = Answerer(generator, calibration(0.5, 0.1, "answers")).answer("When?", read(2.0))
+    assert (answer.outcome, answer.log_odds, len(generator.prompts)) == ("answered", None, 1)
+    assert answer.probability == pytest.approx(1 / (1 + math.exp(-2.0)))
+
+
+@pytest.mark.parametrize(("quote_from", "outcome"), [(0.1, "quoted"), (0.2, "refused")])
+def test_where_no_passage_can_answer_nothing_is_written(quote_from: float, outcome: str) -> None:
+    generator = says("It leaves at seven.")
+    answerer, given = Answerer(generator, calibration(0.5, quote_from, "answers")), read(-2.0)
+    answer = answerer.answer("When does the boat leave?", given)
+    assert (answer.outcome, answer.tokens, generator.prompts) == (outcome, 0, [])
+    assert answer.probability == pytest.approx(1 / (1 + math.exp(2.0)))
+    if outcome == "quoted":
+        assert answer.quotes[0].text == "The boat leaves at seven."
+    assert answerer.answer("When does the boat leave?", given, anyway=True).text == "It leaves at seven. [1]"
 
 
 @pytest.mark.parametrize("said", ["It leaves at seven.", "Bananas ripen."])

@@ -229,4 +229,4 @@ def test_stopping_does_not_wait_for_the_engine(engine: Engine) -> None:
 def test_log_odds_without_either_word_are_not_a_number(engine: Engine) -> None:
     engine.odds = {"Perhaps": -0.1, "!": -2.0}
     generator = opened(engine)
-    assert math.isnan(Answerer(generator)._log_odds(prompt(generator, "x").prefix, "Right?"))
+    assert math.isnan(Answerer(generator)._log_odds_of(prompt(generator, "x").prefix, "It is."))
