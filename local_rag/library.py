@@ -31,7 +31,7 @@ from local_rag.indexing.indexer import Indexer, IndexReport
 from local_rag.indexing.roots import roots_to_index
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.indexing.writing import OpenVocabulary
-from local_rag.llama.generator import Vocabulary, never
+from local_rag.llama.generator import Generator, Vocabulary, never
 from local_rag.llama.load import load_embedder, load_reader
 from local_rag.llama.open import open_answer_engine, open_engine, open_vocabulary
 from local_rag.maintenance.clean import Cleaning, Removal, clean, find_documents, remove
@@ -153,6 +153,7 @@ class Library:
         self._load_reader = lru_cache(1)(parts.load_reader)
         self._searcher: OpenSearcher | None = None
         self._answerer: Answerer | None = None
+        self._generator: Generator | None = None
         self._vocabulary: Vocabulary | None = None
 
     def _resolved(self, flags: Mapping[str, Any]) -> Settings:
@@ -176,7 +177,7 @@ class Library:
             self._open.close()
             if self._searcher is not None:
                 self._searcher.close()
-            self._searcher = self._answerer = self._vocabulary = None
+            self._searcher = self._answerer = self._generator = self._vocabulary = None
             self._load_embedder.cache_clear()
             self._load_reader.cache_clear()
 
@@ -554,7 +555,7 @@ class Library:
         with self._one_at_a_time, storage_errors(self.folder):
             self._open_searcher().searcher.load()
             if answering:
-                self._open_answerer()
+                self._open_generator()
 
     def kept_of_questions(self) -> KeptOfQuestions:
         """Return what the history file holds, also if nothing is written to it any more."""
@@ -624,27 +625,33 @@ class Library:
 
     def _count_tokens(self, text: str) -> int:
         """Count the tokens of a text by the answer model, whose weights are not loaded for that."""
-        if self._answerer is not None:
-            return len(self._answerer.generator.model.tokenize(text))
+        if self._generator is not None:
+            return len(self._generator.model.tokenize(text))
         if self._vocabulary is None:
             model = find(self.settings, "answer")
             if model.engine:  # it has no vocabulary of its own to load
-                return len(self._open_answerer().generator.model.tokenize(text))
+                return len(self._open_generator().model.tokenize(text))
             opened = self._parts.open_vocabulary(model.path)
             self._vocabulary = self._open.enter_context(opened)
         return len(self._vocabulary.tokenize(text))
 
     def _open_answerer(self) -> Answerer:
-        """Load the answer model unless it is loaded."""
+        """Return what answers, with the answer model, which is loaded when it is needed."""
         if self._answerer is None:
             model = find(self.settings, "answer")
-            opened = open_answer_engine(model, context_tokens=answer_room, open_engine=self._open_engine)
-            generator = self._open.enter_context(opened)
             calibration = calibration_of(model, remembered(self.folder, self._generations))
             calibration = valid(calibration, identity_of(self.settings, "rerank"))
             close_from = find(self.settings, "embed").close_from
-            self._answerer = Answerer(generator, calibration, close_from=close_from)
+            self._answerer = Answerer(self._open_generator, calibration, close_from=close_from)
         return self._answerer
+
+    def _open_generator(self) -> Generator:
+        """Load the answer model unless it is loaded."""
+        if self._generator is None:
+            model = find(self.settings, "answer")
+            opened = open_answer_engine(model, context_tokens=answer_room, open_engine=self._open_engine)
+            self._generator = self._open.enter_context(opened)
+        return self._generator
 
     @staticmethod
     def _is_current(opened: OpenSearcher, stamp: str) -> bool:

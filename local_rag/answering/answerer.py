@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.gate import Signals, probability
@@ -59,17 +59,33 @@ class Draft:
 
 
 class Answerer:
-    """Answer with a generator; without a `calibration`, the model's own Yes decides.
+    """Answer with a generator, which is opened when it is needed; without a `calibration`, the model's own Yes decides.
 
     `close_from` is that of the embedder: see records.ModelUse.
     """
 
     def __init__(
-        self, generator: Generator, calibration: Calibration | None = None, *, close_from: float | None = None
+        self,
+        open_generator: Callable[[], Generator],
+        calibration: Calibration | None = None,
+        *,
+        close_from: float | None = None,
     ) -> None:
-        self.generator, self.calibration, self._close_from = generator, calibration, close_from
+        self._open_generator, self.calibration, self._close_from = open_generator, calibration, close_from
         # A question that is answered anyway, or strictly, after it was answered is not read again.
         self._read, self._judge = lru_cache(4)(self._write), lru_cache(4)(self._log_odds_of)
+
+    @cached_property
+    def generator(self) -> Generator:
+        """The generator, opened at the first use."""
+        return self._open_generator()
+
+    def answer_unread(self, question: str, sources: Sequence[Source], *, before: Turn | None = None) -> Answer | None:
+        """Quote or refuse without the generator if no answer from these sources could be probable enough, else None."""
+        if draft := self._unread(question, sources, before):
+            likely = self._likely(draft)
+            return self._compose(question, draft, self._outcome(draft, likely, strict=False, anyway=False), likely)
+        return None
 
     def answer(
         self,
@@ -79,21 +95,16 @@ class Answerer:
         before: Turn | None = None,
         strict: bool = False,
         anyway: bool = False,
-        on_text: Callable[[str], None] = lambda _text: None,
     ) -> Answer:
         """Answer from `sources`, which are ordered best first; `before` is the turn before a follow-up.
 
         With `strict`, an answer with a number or name that its quotation lacks is not given. With `anyway`, a doubtful
         one is.
         """
-        draft = (None if anyway else self._unread(question, sources, before)) or self.draft(
-            question, sources, before=before
-        )
+        draft = self.draft(question, sources, before=before)
         likely = self._likely(draft)
         outcome = self._outcome(draft, likely, strict=strict, anyway=anyway)
-        answer = self._compose(question, draft, outcome, likely)
-        on_text(answer.text)
-        return answer
+        return self._compose(question, draft, outcome, likely)
 
     def draft(self, question: str, sources: Sequence[Source], *, before: Turn | None = None) -> Draft | None:
         """Read as many of the sources as fit, and write an answer; None without sources."""
@@ -241,7 +252,6 @@ class Answerer:
             threshold=self.calibration.answer_from if self.calibration else None,
             log_odds=draft.signals.right if draft and not math.isnan(draft.signals.right) else None,
             tokens=draft.tokens if draft else 0,
-            written=len(self.generator.model.tokenize(text)),
         )
 
 

@@ -98,6 +98,17 @@ class AnswerPipeline:
         with self._answerer() as answerer:
             answerer.read_ahead(question, sources)
 
+    def _answer(self, question: str, sources: Sequence[Source], before: Turn | None) -> Answer:
+        """Answer, with the model only where that can be of use or is wished for."""
+        if not self._options.anyway and (
+            answer := self._open_answerer().answer_unread(question, sources, before=before)
+        ):
+            return answer
+        with self._answerer() as answerer:
+            return answerer.answer(
+                question, sources, before=before, strict=self._options.strict, anyway=self._options.anyway
+            )
+
     def ask(
         self,
         question: str,
@@ -110,18 +121,12 @@ class AnswerPipeline:
         found = self.find(question)
         passages = take_turns(found.lists)
         on_passages(passages)
-        with self._answerer() as answerer:
-            sources = self.select(question, found)
-            answer = answerer.answer(
-                question,
-                sources,
-                before=found.before,
-                strict=self._options.strict,
-                anyway=self._options.anyway,
-                on_text=on_text,
-            )
+        sources = self.select(question, found)
+        answer = self._answer(question, sources, found.before)
+        on_text(answer.text)
         return replace(
             answer,
+            written=self._count_tokens(answer.text),
             passages=tuple(passages),
             look_alikes=look_alikes(question, answer.citations, answer.read),
             seconds=perf_counter() - started,

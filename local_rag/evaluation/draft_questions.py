@@ -78,7 +78,7 @@ def draft_dataset(
     try:
         with open_answer_engine(answer_model, context_tokens=_room, open_engine=open_engine) as generator:
             drafts = list(draft(chunks, generator, progress))
-            answerer = Answerer(generator)
+            answerer = Answerer(lambda: generator)
             for kept in _check(drafts, answerer, report.dropped, progress):
                 questions.append(kept)
                 if len(questions) == count:

@@ -161,6 +161,7 @@ def warm(programs: Mapping[str, Program], questions: Sequence[str]) -> dict[str,
     keys = ("seconds", "first_words_seconds", "tokens")
     return {
         name: {f"median_{key}": round(statistics.median(one[key] for one in rows), 3) for key in keys}
+        | {"mean_seconds": round(statistics.mean(one["seconds"] for one in rows), 3)}
         | {"questions": len(rows), "answered": sum(one["answered"] for one in rows)}
         for name, rows in found.items()
     }

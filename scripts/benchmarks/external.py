@@ -65,7 +65,7 @@ class Watched:
     def ask(self, question: str, sources: Sequence[Source], model: InstalledModel) -> dict[str, Any]:
         """Return the answer to a question, its draft, and the seconds that both took."""
         self.first, started = None, self._now()
-        answerer = Answerer(self, model.calibration)  # type: ignore[arg-type]
+        answerer = Answerer(lambda: self, model.calibration)  # type: ignore[arg-type,return-value]
         answer = answerer.answer(question, sources)
         ended = self._now()
         seconds = {"first_words": _minus(self.first or ended, started), "answer": _minus(ended, started)}

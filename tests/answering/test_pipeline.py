@@ -11,7 +11,7 @@ from local_rag.answering.answerer import REFUSAL, Answerer
 from local_rag.answering.look_alikes import look_alikes
 from local_rag.answering.pipeline import AnswerPipeline, Candidates
 from local_rag.library import Parts
-from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Citation, Passage, Turn
+from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Calibration, Citation, Passage, Turn
 from local_rag.retrieval.search import Trace
 from local_rag.store.caches import Usage, usage_of
 from tests.conftest import Run
@@ -35,9 +35,11 @@ class FakeSearch:
 
 
 def ask(search: FakeSearch, generator: FakeGenerator, question: str, options: AskOptions = DEFAULT_OPTIONS) -> Answer:
-    answerer = Answerer(generator)
-    pipeline = AnswerPipeline(search, lambda: answerer, len, options)
-    return pipeline.ask(question, on_text=lambda _: None, on_passages=lambda _: None)
+    answerer = Answerer(lambda: generator)
+    pipeline, told = AnswerPipeline(search, lambda: answerer, len, options), list[str]()
+    answer = pipeline.ask(question, on_text=told.append, on_passages=lambda _: None)
+    assert (told, answer.written) == ([answer.text], len(answer.text)), "whole and once"
+    return answer
 
 
 def test_each_part_of_a_question_is_searched_beside_the_whole() -> None:
@@ -117,13 +119,31 @@ def test_the_model_is_shown_the_best_parts_unless_whole_passages_are_asked_for()
 
     def shown(options: AskOptions = DEFAULT_OPTIONS) -> str:
         reader = FakeReader(lambda _question, text: float("boat" in text))
-        pipeline = AnswerPipeline(FakeSearch(), lambda: Answerer(FakeGenerator()), len, options, reader=reader)
+        pipeline = AnswerPipeline(FakeSearch(), lambda: Answerer(FakeGenerator), len, options, reader=reader)
         (source,) = pipeline.select("When does the boat leave?", found)
         return source.text
 
     assert "Three. The boat leaves at seven. Five." in shown()
     assert "Last." not in shown()
     assert shown(AskOptions(passages=1)) == TEXT
+
+
+def test_the_model_is_loaded_only_where_it_could_answer() -> None:
+    generator, loaded = FakeGenerator(lambda _: "At seven."), list[FakeGenerator]()
+
+    def load() -> FakeGenerator:
+        loaded.append(generator)
+        return generator
+
+    def outcome(verdict: float, options: AskOptions = DEFAULT_OPTIONS) -> str:
+        answerer = Answerer(load, Calibration("prompt", 0.0, {"answers": 1.0}, 0.5, 0.1))
+        reader = FakeReader(lambda _question, _text: verdict)
+        pipeline = AnswerPipeline(FakeSearch(passage(1, TEXT)), lambda: answerer, len, options, reader=reader)
+        return pipeline.ask("When does the boat leave?", on_text=lambda _: None, on_passages=lambda _: None).outcome
+
+    assert (outcome(-1.0), outcome(-9.0), loaded) == ("quoted", "refused", [])
+    assert (outcome(-1.0, AskOptions(anyway=True)), outcome(1.0)) == ("answered", "answered")
+    assert len(loaded) == 2
 
 
 def test_a_follow_up_is_ranked_with_the_question_before_it() -> None:
@@ -133,6 +153,6 @@ def test_a_follow_up_is_ranked_with_the_question_before_it() -> None:
         asked.append(question)
         return 0.0
 
-    pipeline = AnswerPipeline(FakeSearch(), lambda: Answerer(FakeGenerator()), len, reader=FakeReader(score))
+    pipeline = AnswerPipeline(FakeSearch(), lambda: Answerer(FakeGenerator), len, reader=FakeReader(score))
     pipeline.select("When?", Candidates([[passage(1, "One.")]], Turn("Where is it?", "Here.")))
     assert set(asked) == {"Where is it? When?"}

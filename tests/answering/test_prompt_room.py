@@ -40,7 +40,7 @@ def test_every_request_fits(context_tokens: int, sizes: list[int], asked: int, w
     passages = [passage("x" * size, key=n) for n, size in enumerate(sizes)]
     generator = NarrowGenerator(lambda _prompt: "x" * MAX_ANSWER_TOKENS, context_tokens=context_tokens)
     try:
-        answer = Answerer(generator).answer(words + "?" * asked, whole_sources(words, [passages]))
+        answer = Answerer(lambda: generator).answer(words + "?" * asked, whole_sources(words, [passages]))
     except QuestionError:
         return
     assert generator.requests == (2 if words else 1) * bool(answer.read)

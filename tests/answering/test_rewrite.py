@@ -35,7 +35,7 @@ class FakeSearch:
 
 
 def found(search: FakeSearch, reply: Callable[[str], str], question: str = "And in Norway?") -> list[list[int]]:
-    answerer = Answerer(writing(reply))
+    answerer = Answerer(lambda: writing(reply))
     pipeline = AnswerPipeline(search, lambda: answerer, len, AskOptions(rewrite=True), earlier=EARLIER)
     return [[one.chunk_id for one in passages] for passages in pipeline.find(question).lists]
 
@@ -47,7 +47,7 @@ def test_a_follow_up_is_searched_plain_and_written_anew_and_both_are_fused() -> 
 
 
 def test_rewriting_can_be_stopped_and_the_model_is_usable_afterwards() -> None:
-    answerer = Answerer(writing(lambda _: "How long is leave in Norway?"))
+    answerer = Answerer(lambda: writing(lambda _: "How long is leave in Norway?"))
     rewriting = AskOptions(rewrite=True)
     stopped = AnswerPipeline(FakeSearch(), lambda: answerer, len, rewriting, earlier=EARLIER, stop=lambda: True)
     with pytest.raises(StoppedError):

@@ -147,7 +147,7 @@ def test_odds_are_those_that_the_engine_tells(engine: Engine) -> None:
 )
 def test_what_decides_whether_to_answer(engine: Engine, odds: dict[str, float] | None, text: str, outcome: str) -> None:
     engine.odds, engine.reply = odds, lambda _prompt: text
-    answer = Answerer(opened(engine)).answer(QUESTION, whole_sources(QUESTION, [[SEVEN]]))
+    answer = Answerer(lambda: opened(engine)).answer(QUESTION, whole_sources(QUESTION, [[SEVEN]]))
     assert answer.outcome == outcome
     assert (answer.log_odds is None) == (not odds or "Yes" not in odds)
     assert SEVEN.text in answer.text or outcome == "answered"
@@ -229,4 +229,4 @@ def test_stopping_does_not_wait_for_the_engine(engine: Engine) -> None:
 def test_log_odds_without_either_word_are_not_a_number(engine: Engine) -> None:
     engine.odds = {"Perhaps": -0.1, "!": -2.0}
     generator = opened(engine)
-    assert math.isnan(Answerer(generator)._log_odds_of(prompt(generator, "x").prefix, "It is."))
+    assert math.isnan(Answerer(lambda: generator)._log_odds_of(prompt(generator, "x").prefix, "It is."))

@@ -49,7 +49,7 @@ def test_a_first_question_that_is_also_the_previous_one_counts_once() -> None:
 
 def prompt(before: Turn | None) -> str:
     generator = FakeGenerator(lambda _prompt: "26 weeks.")
-    answer = Answerer(generator).answer("And Norway?", SOURCES, before=before)
+    answer = Answerer(lambda: generator).answer("And Norway?", SOURCES, before=before)
     assert answer.question == "And Norway?"
     return generator.prompts[-1]
 

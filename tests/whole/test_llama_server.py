@@ -60,7 +60,8 @@ def test_the_same_answer_as_in_this_process(server: tuple[str, bool], weights: P
     with open_engine(weights, context_tokens=answer_room) as generator:
         for question in QUESTIONS:
             sources = whole_sources(question, [[BOAT]])
-            here, there = (Answerer(one).draft(question, sources) for one in (generator, engine))
+            here = Answerer(lambda: generator).draft(question, sources)
+            there = Answerer(lambda: engine).draft(question, sources)
             assert here is not None
             assert there is not None
             assert [one.sentence for one in there.sentences] == [one.sentence for one in here.sentences]
