@@ -97,7 +97,7 @@ def speed_page() -> str:
             "none is written."
         ),
         table(
-            ["questions", "s", "a5dee13, s", "ratio", "first words, ratio", "answered", "by a5dee13"],
+            ["questions", "s", "a5dee13, s", "ratio", "first words, ratio", "mean, ratio", "answered", "by a5dee13"],
             [
                 [
                     f"{row['questions']} of {row['set']}",
@@ -105,6 +105,7 @@ def speed_page() -> str:
                     f"{row['against']['median_seconds']:.1f}",
                     f"{row['ratio']['median_seconds']:.2f}",
                     f"{row['ratio']['median_first_words_seconds']:.2f}",
+                    f"{row['ratio']['mean_seconds']:.2f}",
                     str(row["answered"]),
                     str(row["against"]["answered"]),
                 ]
