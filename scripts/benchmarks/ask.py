@@ -52,6 +52,7 @@ class Program:
         self._command = [str(python), "-P", "-c", START]  # -P: do not import from the working directory
         models = os.environ.get("LOCAL_RAG_MODELS", str(ROOT / "models"))
         self._environment = os.environ | {"PYTHONPATH": str(checkout), "LOCAL_RAG_MODELS": models}
+        self._environment.pop("PYTHONDONTWRITEBYTECODE", None)  # without it, each start compiles all modules
         self._library = library
 
     def run(self, *arguments: str, **variables: str) -> dict[str, Any]:

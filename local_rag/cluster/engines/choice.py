@@ -1,16 +1,22 @@
 """Choose the indexes that the setting `search_engine` names."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from local_rag.cluster.engines.access import Access
-from local_rag.cluster.engines.publishing import Layout
-from local_rag.cluster.engines.qdrant_indexes import QdrantIndexes
 from local_rag.cluster.hosts import engine_of, not_an_engine
 from local_rag.index.protocol import Indexes
 from local_rag.settings import Settings
 
+
+def _qdrant(setting: str, **how: Any) -> Indexes:
+    # Imported here because few libraries have a search engine, and all others start sooner without its code.
+    from local_rag.cluster.engines.qdrant_indexes import QdrantIndexes
+
+    return QdrantIndexes(setting, **how)
+
+
 # By the kind of engine with which the setting begins: `qdrant:https://HOST:PORT/NAME`.
-ENGINES: Mapping[str, Callable[..., Indexes]] = {"qdrant": QdrantIndexes}
+ENGINES: Mapping[str, Callable[..., Indexes]] = {"qdrant": _qdrant}
 
 
 def indexes_of(settings: Settings, local: Indexes) -> Indexes:
@@ -19,6 +25,9 @@ def indexes_of(settings: Settings, local: Indexes) -> Indexes:
 
 
 def _indexes_in(settings: Settings) -> Indexes:
+    from local_rag.cluster.engines.access import Access
+    from local_rag.cluster.engines.publishing import Layout
+
     kind = engine_of(settings.search_engine).kind
     if kind not in ENGINES:
         raise not_an_engine(settings.search_engine)
