@@ -65,6 +65,8 @@ def command(
     If the answer is doubtful, quote what the documents say; if nothing in them is close, report that. The exit code is
     0 for all three.
     """
+    if options.strict and options.anyway:
+        raise click.UsageError("--strict and --anyway exclude each other.")
     if questions is not None:
         if question is not None or show_passages:
             raise click.UsageError("--questions takes neither a QUESTION nor --show-passages.")
@@ -122,6 +124,8 @@ def _print_sources(answer: Answer, options: AskOptions) -> None:
         click.echo(f"  {location_as_text(passage)}")
     for remark in remarks(answer):
         click.echo(one_line(remark), err=True)
+    if answer.outcome == "quoted":
+        click.echo("For the answer of the model, which is doubtful, add --anyway.", err=True)
 
 
 def remarks(answer: Answer) -> Iterator[str]:

@@ -251,6 +251,11 @@ _ASK_OPTIONS = {
             is_flag=True,
             help="Quote instead of answering with a number or name that the quoted text lacks.",
         ),
+        "anyway": click.option(
+            "--anyway",
+            is_flag=True,
+            help="Let the model answer even if the answer is doubtful; read the sources before you rely on it.",
+        ),
     },
     "chat": {
         "rewrite": click.option(

@@ -222,6 +222,18 @@ def test_ask_strict_quotes_where_a_number_is_in_no_source(indexed: Path, run: Ru
     assert "99" not in answer["answer"]
 
 
+def test_ask_anyway_gives_a_doubtful_answer(indexed: Path, run: Run) -> None:
+    parts = replies("The boat leaves at seven.", right=False)
+    quoted = run("ask", "When does the boat leave?", parts=parts)
+    assert quoted.stdout.startswith("Not sure.")
+    assert quoted.stderr.endswith("add --anyway.\n")
+    answered = run("ask", "When does the boat leave?", "--anyway", parts=parts)
+    assert answered.stdout.startswith("The boat leaves at seven. [1]\n")
+    assert "--anyway" not in answered.stderr
+    both = run("ask", "When?", "--strict", "--anyway", parts=parts)
+    assert (both.exit_code, "exclude each other" in both.stderr) == (2, True)
+
+
 def test_how_sure_an_answer_is_and_an_unsupported_sentence_are_told() -> None:
     support = (SentenceSupport("It costs 26 euro.", False, ("26 euro",), (1,)),)
     answer = Answer("?", "It costs 26 euro. [1]", "answered", support=support, probability=0.7)
