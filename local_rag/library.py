@@ -1,5 +1,6 @@
 """The library: open a folder, then index(), search() and ask(). The command line and notebooks use this interface."""
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -147,6 +148,8 @@ class Library:
         self._open_engine = partial(parts.open_engine, gpu_layers=self.settings.gpu_layers)
         self._files = FileStates(parts.file_state)
         self._open = ExitStack()
+        # A script that does not close the library would end with errors, because Python unloads modules before models.
+        weakref.finalize(self, self._open.close)
         self._one_at_a_time = RLock()  # models and store serve one thread at a time
         # A new index needs no new models: each is loaded once, until another one is asked for.
         self._load_embedder = lru_cache(1)(parts.load_embedder)

@@ -47,6 +47,7 @@ def test_searching_and_indexing_import_neither_torch_nor_transformers(library: P
     assert "onnxruntime" in modules, "the question was embedded"
     assert modules.isdisjoint(HEAVY)
     assert modules.isdisjoint({"llama_cpp", "pypdfium2", "openpyxl", "huggingface_hub", "requests"})
+    assert "local_rag.cluster.engines.qdrant_indexes" not in modules, "no search engine is set"
 
 
 def test_help_imports_nothing_of_weight() -> None:
