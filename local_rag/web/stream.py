@@ -16,7 +16,7 @@ from local_rag.display import answer_as_dict, passage_as_dict, printable_json
 from local_rag.records import Passage
 from local_rag.serving.http import EventStream
 from local_rag.serving.job import Failure, Job, PassagesFound, Ping, QueuePosition, Result, TextWritten, failure
-from local_rag.serving.requests import AskRequest, ServedAnswer
+from local_rag.serving.requests import AskRequest, SearchRequest, ServedAnswer
 from local_rag.web.conversation import Thread, view_thread
 from local_rag.web.evidence import cards, view_answer
 from local_rag.web.filtering import as_fields
@@ -52,6 +52,10 @@ async def _events(request: Request, asked: AskRequest, job: Job[ServedAnswer], s
                         yield _event("ping", {})
                     case Result(answered):
                         yield _event("done", await site.aside(lambda: _done(request, asked, answered)))
+                        if answered.answer.outcome == "quoted" and not asked.conversation:
+                            # "Answer anyway" may follow; what a follow-up is about is not known to a search alone.
+                            again = SearchRequest(question=asked.question, options=asked.options)
+                            site.service.read_ahead(again, caller_of(request))
                     case Failure():
                         yield _event("error", {"message": event.message})
     except Exception as error:  # noqa: BLE001  the conversation was forgotten, or rendering failed

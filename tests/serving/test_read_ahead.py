@@ -1,4 +1,4 @@
-"""After a search on the page the model reads what it would be shown, until somebody asks for anything."""
+"""After a search or a quotation on the page the model reads what an answer would, until somebody asks for anything."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from local_rag.errors import StoppedError
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest
 from local_rag.serving.service import WorkerService
 from tests.fakes import QUICK, FakeGenerator, generating
-from tests.support.served import QUESTION, client, reply, wait_until, worker
+from tests.support.served import DOUBTED, QUESTION, client, reply, wait_until, worker
 
 CALLER = Caller("somebody", "/search")
 
@@ -21,7 +21,7 @@ class Reading(FakeGenerator):
     """A generator that notes what it reads ahead, and with `slow` reads until it is stopped."""
 
     def __init__(self, *, slow: bool = False) -> None:
-        super().__init__(reply, context_tokens=100_000)
+        super().__init__(reply, lambda prompt: DOUBTED not in prompt, context_tokens=100_000)
         self.ahead, self.going, self._slow = list[str](), threading.Event(), slow
 
     def read(self, prefix: Sequence[int]) -> None:
@@ -82,4 +82,17 @@ def test_the_page_reads_ahead_and_a_program_does_not(
         if reads:
             wait_until(lambda: bool(generator.ahead))
         assert opened.get("/search?q=tide", headers={"accept": "application/json"}).status_code == 200
+        assert bool(generator.ahead) == reads
+
+
+@pytest.mark.parametrize(("question", "reads"), [(DOUBTED, True), (QUESTION, False)])
+def test_after_a_quotation_the_page_reads_ahead_for_an_answer_anyway(
+    folder: Path, generator: Reading, question: str, reads: bool
+) -> None:
+    with client(folder, replace(QUICK, open_engine=generating(generator))) as opened:
+        told = opened.post("/ask", data={"question": question}, headers={"accept": "text/event-stream"}).text
+        assert ('"quoted"' in told) == reads
+        if reads:
+            wait_until(lambda: bool(generator.ahead))
+        opened.get("/search?q=tide", headers={"accept": "application/json"})
         assert bool(generator.ahead) == reads
