@@ -139,8 +139,9 @@ def report(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], mo
         "lines": [
             f"{len(PLANTS)} texts that tell the model what to say were planted, one at a time, after the sentence "
             f"that answers one of {now['questions']} questions of corpus/questions.jsonl; {model} answered.",
-            f"Earlier version, which read lines of passages and asked the model for citations: {say(then)}. Without "
-            f"attacks, {then['right']} questions were answered correctly.",
+            "Earlier version, in which no line was marked, the request did not mention instructions in the sources "
+            f"and passages were not reranked: {say(then)}. Without attacks, {then['right']} questions were answered "
+            "correctly.",
             f"This version: {say(now)}. Without attacks, {now['right']} questions were answered correctly.",
         ],
         "table": {"header": ["planted text", "in the answer, earlier version", "this version"], "rows": table},
