@@ -4,6 +4,10 @@ import ctypes
 import datetime
 import importlib.util
 import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -83,6 +87,26 @@ def _without_thoughts(tail: str) -> str:
     return tail
 
 
+@contextmanager
+def _interrupt_held() -> Iterator[Sequence[int]]:
+    """Hold Ctrl-C until the end: raised in a function of ours that llama.cpp calls, it would be printed and lost.
+
+    Yield a sequence that is not empty once it was pressed.
+    """
+    handler, held = signal.getsignal(signal.SIGINT), list[int]()
+    # Leave SIGINT alone if it is ignored or handled outside Python. Python sets handlers only in its main thread.
+    replaced = callable(handler) and threading.current_thread() is threading.main_thread()
+    if replaced:
+        signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
+    try:
+        yield held
+    finally:
+        if replaced:
+            signal.signal(signal.SIGINT, handler)
+    if held:
+        raise KeyboardInterrupt
+
+
 def load_weights(path: Path, *, vocabulary_only: bool = False, gpu_layers: int = ALL_LAYERS) -> Any:
     """Return the handle of a loaded GGUF file; raise ModelError if llama.cpp cannot load it."""
     llama = native()
@@ -92,7 +116,10 @@ def load_weights(path: Path, *, vocabulary_only: bool = False, gpu_layers: int =
     # The AMX kernels crash in the first decode (ggml-org/llama.cpp#20824) and are not used without extra buffers.
     if b"AMX_INT8 = 1" in llama.llama_print_system_info():
         parameters.use_extra_bufts = False
-    handle = llama.llama_model_load_from_file(str(path).encode(), parameters)
+    with _interrupt_held() as held:
+        goes_on = llama.llama_progress_callback(lambda _progress, _data: not held)
+        parameters.progress_callback = goes_on
+        handle = llama.llama_model_load_from_file(str(path).encode(), parameters)
     if not handle:
         reason = next((text for text in reversed(_native_messages) if "error" in text), "not a valid GGUF file")
         raise ModelError(f"llama.cpp cannot load {path} ({reason}); pull it again with `local-rag models pull`.")
