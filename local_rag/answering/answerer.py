@@ -82,10 +82,8 @@ class Answerer:
 
     def answer_unread(self, question: str, sources: Sequence[Source], *, before: Turn | None = None) -> Answer | None:
         """Quote or refuse without the generator if no answer from these sources could be probable enough, else None."""
-        if draft := self._unread(question, sources, before):
-            likely = self._likely(draft)
-            return self._compose(question, draft, self._outcome(draft, likely, strict=False, anyway=False), likely)
-        return None
+        draft = self._unread(question, sources, before)
+        return self._decide(question, draft) if draft else None
 
     def answer(
         self,
@@ -101,10 +99,7 @@ class Answerer:
         With `strict`, an answer with a number or name that its quotation lacks is not given. With `anyway`, a doubtful
         one is.
         """
-        draft = self.draft(question, sources, before=before)
-        likely = self._likely(draft)
-        outcome = self._outcome(draft, likely, strict=strict, anyway=anyway)
-        return self._compose(question, draft, outcome, likely)
+        return self._decide(question, self.draft(question, sources, before=before), strict=strict, anyway=anyway)
 
     def draft(self, question: str, sources: Sequence[Source], *, before: Turn | None = None) -> Draft | None:
         """Read as many of the sources as fit, and write an answer; None without sources."""
@@ -196,6 +191,11 @@ class Answerer:
         yes, no = chance(["Yes", "yes", " Yes", " yes"]), chance(["No", "no", " No", " no"])
         # An engine that tells only the most probable tokens gives all others the same odds.
         return math.nan if yes == no else math.log(yes / no)
+
+    def _decide(self, question: str, draft: Draft | None, *, strict: bool = False, anyway: bool = False) -> Answer:
+        """Decide whether to give a draft, and write what the user is told."""
+        likely = self._likely(draft)
+        return self._compose(question, draft, self._outcome(draft, likely, strict=strict, anyway=anyway), likely)
 
     def _likely(self, draft: Draft | None) -> float | None:
         return probability(draft.signals, self.calibration) if draft else 0.0 if self.calibration else None

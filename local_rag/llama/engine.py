@@ -7,8 +7,6 @@ waiting requests are evaluated in the same batches, because a token costs less i
 """
 
 import ctypes
-import signal
-import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,6 +17,7 @@ import numpy as np
 from local_rag.errors import ModelError, StoppedError
 from local_rag.llama.adapter import Adapter
 from local_rag.llama.generator import Counts, Request, Stoppable, Token, common_prefix
+from local_rag.llama.interrupts import held_interrupt
 from local_rag.llama.model import LlamaModel, cannot_share, native
 from local_rag.machine import Neighbours, physical_cores
 
@@ -108,9 +107,9 @@ class SharedPrefixEngine(Stoppable):
                 f"Not enough memory for {context_tokens} tokens of context with {model.path.name}; "
                 "choose a smaller profile with `--profile`."
             )
-        self._interrupted = False
+        self._interrupted: Sequence[int] = ()  # not empty once Ctrl-C was pressed
         # llama.cpp calls this between operations, in this thread. Python handles signals only then.
-        self._abort_callback = llama.ggml_abort_callback(lambda _data: self._interrupted or self.stop())
+        self._abort_callback = llama.ggml_abort_callback(lambda _data: bool(self._interrupted) or self.stop())
         llama.llama_set_abort_callback(self._context, self._abort_callback, None)
         self._memory = llama.llama_get_memory(self._context)
         self._batch = llama.llama_batch_init(batch_tokens, 0, 1)
@@ -403,20 +402,9 @@ class SharedPrefixEngine(Stoppable):
 
     def _evaluate(self) -> None:
         """Evaluate the batch; Ctrl-C stops it between two operations instead of seconds later."""
-        handler = signal.getsignal(signal.SIGINT)
-        # Leave SIGINT alone if it is ignored or handled outside Python. Python sets handlers only in its main thread.
-        replaced = callable(handler) and threading.current_thread() is threading.main_thread()
-        if replaced:
-            signal.signal(signal.SIGINT, self._interrupt)
-        self._adjust_threads()
-        try:
+        with held_interrupt() as self._interrupted:
+            self._adjust_threads()
             status = native().llama_decode(self._context, self._batch)
-        finally:
-            if replaced:
-                signal.signal(signal.SIGINT, handler)
-        if self._interrupted:
-            self._interrupted = False
-            raise KeyboardInterrupt
         if self.stop():
             raise StoppedError("The answer was stopped.")
         if status != 0:
@@ -430,9 +418,6 @@ class SharedPrefixEngine(Stoppable):
         if threads != self._threads:
             self._threads = threads
             native().llama_set_n_threads(self._context, threads, threads)
-
-    def _interrupt(self, _signal: int, _frame: object) -> None:
-        self._interrupted = True
 
     def _submit(self, token: int, position: int, sequence: int, *, logits: bool = False) -> int:
         batch, row = self._batch, int(self._batch.n_tokens)

@@ -4,15 +4,12 @@ import ctypes
 import datetime
 import importlib.util
 import os
-import signal
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
 from local_rag.errors import ModelError
+from local_rag.llama.interrupts import held_interrupt
 from local_rag.llama.thoughts import CLOSING, OPENING
 from local_rag.llama.variants import FORCED, find_variants, load_variant
 
@@ -87,26 +84,6 @@ def _without_thoughts(tail: str) -> str:
     return tail
 
 
-@contextmanager
-def _interrupt_held() -> Iterator[Sequence[int]]:
-    """Hold Ctrl-C until the end: raised in a function of ours that llama.cpp calls, it would be printed and lost.
-
-    Yield a sequence that is not empty once it was pressed.
-    """
-    handler, held = signal.getsignal(signal.SIGINT), list[int]()
-    # Leave SIGINT alone if it is ignored or handled outside Python. Python sets handlers only in its main thread.
-    replaced = callable(handler) and threading.current_thread() is threading.main_thread()
-    if replaced:
-        signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
-    try:
-        yield held
-    finally:
-        if replaced:
-            signal.signal(signal.SIGINT, handler)
-    if held:
-        raise KeyboardInterrupt
-
-
 def load_weights(path: Path, *, vocabulary_only: bool = False, gpu_layers: int = ALL_LAYERS) -> Any:
     """Return the handle of a loaded GGUF file; raise ModelError if llama.cpp cannot load it."""
     llama = native()
@@ -116,7 +93,7 @@ def load_weights(path: Path, *, vocabulary_only: bool = False, gpu_layers: int =
     # The AMX kernels crash in the first decode (ggml-org/llama.cpp#20824) and are not used without extra buffers.
     if b"AMX_INT8 = 1" in llama.llama_print_system_info():
         parameters.use_extra_bufts = False
-    with _interrupt_held() as held:
+    with held_interrupt() as held:
         goes_on = llama.llama_progress_callback(lambda _progress, _data: not held)
         parameters.progress_callback = goes_on
         handle = llama.llama_model_load_from_file(str(path).encode(), parameters)

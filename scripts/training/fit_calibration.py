@@ -30,10 +30,8 @@ from local_rag.evaluation.judge import is_right
 from local_rag.models.choice import identity_of
 from local_rag.records import Calibration
 
-NAMES: Sequence[tuple[str, ...]] = (
-    ("answers",),
-    ("right", "answers"),
-)  # the sets of signals to choose from, the smallest first
+# The sets of signals to choose from, the smallest first.
+NAMES: Sequence[tuple[str, ...]] = (("answers",), ("right", "answers"))
 THRESHOLDS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75)
 FOLDS = 5
 ANSWER_FROM = 0.5  # more likely right than wrong
