@@ -9,6 +9,7 @@ from typing import Literal
 from local_rag.errors import QuestionError
 
 DocumentKind = Literal["markdown", "text", "code"]
+Chunker = Literal["auto", "fixed", "recursive", "markdown", "code"]
 # The context of each chunk. `terms`: what distinguishes its document from similar ones, said by code; `auto`: also a
 # sentence by a model where a chunk can be mistaken or cannot stand alone; `llm`: a sentence for every chunk;
 # `headings`: only title and headings; `none`: not even those.

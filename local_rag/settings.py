@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import (
@@ -21,9 +21,7 @@ from pydantic_settings import (
 
 from local_rag.errors import LibraryError
 from local_rag.files import SETTINGS_FILE
-from local_rag.records import ContextMode, InstalledModel
-
-Chunker = Literal["auto", "fixed", "recursive", "markdown", "code"]
+from local_rag.records import Chunker, ContextMode, InstalledModel
 
 # The library remembers the settings that shape its index, so `search` and `ask` do not need the flags of `index`.
 REMEMBERED = ("profile", "embed_model", "context_model", "chunker", "chunk_tokens", "overlap", "context")

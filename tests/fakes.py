@@ -24,8 +24,8 @@ from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Stoppable, Token
 from local_rag.models.reader import Reading
 from local_rag.reading.converters.pdf import Recognize
-from local_rag.reading.isolate import ReadFile
-from local_rag.reading.read import parse, read_file, skipped
+from local_rag.reading.isolate import ReadFile, skipped
+from local_rag.reading.read import parse, read_file
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel, Passage, Skipped
 

@@ -17,8 +17,7 @@ from local_rag.indexing.indexer import IndexReport
 from local_rag.indexing.watch import Watch, batches
 from local_rag.library import Library
 from local_rag.machine import give_way
-from local_rag.records import ContextMode
-from local_rag.settings import Chunker
+from local_rag.records import Chunker, ContextMode
 
 _SHOWN = 20  # removed paths; all are in the JSON
 _LEAST_TOKENS = 16

@@ -34,8 +34,7 @@ from local_rag.llama.optimize import fastest_file, file_for_many
 from local_rag.llama.tuning import stored_settings, tune
 from local_rag.machine import Neighbours, physical_cores
 from local_rag.models.embedder import Embedder
-from local_rag.reading.isolate import IsolatedReader, ReadFile
-from local_rag.reading.read import skipped
+from local_rag.reading.isolate import IsolatedReader, ReadFile, skipped
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel, Skipped
 

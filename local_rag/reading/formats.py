@@ -1,25 +1,14 @@
 """The formats that local-rag reads, and those that it skips: one table from suffix to format.
 
 To add a format, write a function in `converters/` and add its suffix to `_CONVERTERS`; for source code add the suffix
-to `_LANGUAGES`. A suffix that is also in `_UNSUPPORTED` is read all the same.
+to `_LANGUAGES`. A suffix that is also in `_UNSUPPORTED` is read all the same. Converters are named, not imported,
+because only the process that reads files needs them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_rag.reading.converters.books import convert_epub
-from local_rag.reading.converters.converted import Converted
-from local_rag.reading.converters.html_pages import convert_html
-from local_rag.reading.converters.mail import convert_mail, convert_mailbox, convert_web_archive
-from local_rag.reading.converters.notebooks import convert_notebook
-from local_rag.reading.converters.office import convert_docx, convert_pptx
-from local_rag.reading.converters.open_document import convert_odp, convert_ods, convert_odt
-from local_rag.reading.converters.outlook import convert_msg
-from local_rag.reading.converters.pdf import convert_pdf
-from local_rag.reading.converters.rich_text import convert_rtf
-from local_rag.reading.converters.sheets import convert_csv, convert_xlsx
-from local_rag.reading.converters.subtitles import convert_subtitles
 from local_rag.records import DocumentKind
 
 
@@ -29,32 +18,32 @@ class Format:
 
     kind: DocumentKind = "text"
     language: str | None = None  # of source code
-    convert: Callable[[bytes], Converted] | None = None  # also determines the kind
+    converter: str = ""  # the function in `converters/` that reads them, which also determines the kind
     is_archive: bool = False  # to be checked before it is converted
     unsupported: str = ""  # why such files are skipped without being opened
 
 
 _MARKDOWN = ".md .markdown .mdown .mkd .mdx .qmd .rmd"
-_CONVERTERS: dict[str, Callable[[bytes], Converted]] = {
-    ".csv .tsv": convert_csv,
-    ".eml": convert_mail,
-    ".mbox": convert_mailbox,
-    ".mht .mhtml": convert_web_archive,
-    ".msg": convert_msg,
-    ".rtf": convert_rtf,
-    ".srt .vtt": convert_subtitles,
-    ".htm .html .xhtml": convert_html,
-    ".ipynb": convert_notebook,
-    ".pdf": convert_pdf,
+_CONVERTERS = {
+    ".csv .tsv": "sheets.convert_csv",
+    ".eml": "mail.convert_mail",
+    ".mbox": "mail.convert_mailbox",
+    ".mht .mhtml": "mail.convert_web_archive",
+    ".msg": "outlook.convert_msg",
+    ".rtf": "rich_text.convert_rtf",
+    ".srt .vtt": "subtitles.convert_subtitles",
+    ".htm .html .xhtml": "html_pages.convert_html",
+    ".ipynb": "notebooks.convert_notebook",
+    ".pdf": "pdf.convert_pdf",
 }
-_ARCHIVES: dict[str, Callable[[bytes], Converted]] = {
-    ".docx": convert_docx,
-    ".epub": convert_epub,
-    ".odp": convert_odp,
-    ".ods": convert_ods,
-    ".odt": convert_odt,
-    ".pptx": convert_pptx,
-    ".xlsx": convert_xlsx,
+_ARCHIVES = {
+    ".docx": "office.convert_docx",
+    ".epub": "books.convert_epub",
+    ".odp": "open_document.convert_odp",
+    ".ods": "open_document.convert_ods",
+    ".odt": "open_document.convert_odt",
+    ".pptx": "office.convert_pptx",
+    ".xlsx": "sheets.convert_xlsx",
 }
 _LANGUAGES = {
     "c": ".c .h",
@@ -121,8 +110,8 @@ FORMATS: Mapping[str, Format] = {
     **{suffix: Format(unsupported=reason) for reason, suffixes in _UNSUPPORTED.items() for suffix in suffixes.split()},
     **{suffix: Format("code", language) for language, suffixes in _LANGUAGES.items() for suffix in suffixes.split()},
     **{suffix: Format("markdown") for suffix in _MARKDOWN.split()},
-    **{suffix: Format(convert=convert) for suffixes, convert in _CONVERTERS.items() for suffix in suffixes.split()},
-    **{suffix: Format(convert=convert, is_archive=True) for suffix, convert in _ARCHIVES.items()},
+    **{suffix: Format(converter=name) for suffixes, name in _CONVERTERS.items() for suffix in suffixes.split()},
+    **{suffix: Format(converter=name, is_archive=True) for suffix, name in _ARCHIVES.items()},
 }
 _BY_NAME = dict.fromkeys(_KEY_NAMES.split(), Format(unsupported=_KEYS))
 _PLAIN_TEXT = Format()

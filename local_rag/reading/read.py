@@ -3,17 +3,17 @@
 import hashlib
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from local_rag.errors import ReadError
 from local_rag.files import FileStamp
 from local_rag.reading.converters.converted import Converted, check_archive
 from local_rag.reading.converters.images import IMAGE_SUFFIXES, pdf_of_image
-from local_rag.reading.converters.pdf import Recognize, convert_pdf
 from local_rag.reading.converters.sections import Sections
 from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
 from local_rag.reading.formats import Format, format_of
@@ -23,7 +23,10 @@ from local_rag.reading.outlines import find_outline
 from local_rag.reading.provenance import provenance_of_fields, scraped_from
 from local_rag.reading.source_code import find_definitions
 from local_rag.reading.walk import MAX_BYTES
-from local_rag.records import Document, DocumentKind, Heading, Skipped
+from local_rag.records import Document, DocumentKind, Heading
+
+if TYPE_CHECKING:
+    from local_rag.reading.converters.pdf import Recognize
 
 MAX_TITLE = 200  # characters of a title or heading
 _PRIVATE_KEY = re.compile(
@@ -44,13 +47,6 @@ def read(path: Path) -> Document:
     return parse(path, read_bytes(path))
 
 
-def skipped(path: Path, error: ReadError | OSError) -> Skipped:
-    """Return the record of a file that could not be read because of an error."""
-    if isinstance(error, ReadError):
-        return Skipped(path, str(error), lasting=error.lasting, waiting=error.waiting)
-    return Skipped(path, str(error))
-
-
 def read_bytes(path: Path) -> bytes:
     """Read a regular file of at most MAX_BYTES."""
     return read_file(path)[0]
@@ -67,7 +63,7 @@ def read_file(path: Path) -> tuple[bytes, FileStamp]:
     return data, stamp
 
 
-def parse(path: Path, data: bytes, *, depth: int = 0, recognize: Recognize | None = None) -> Document:
+def parse(path: Path, data: bytes, *, depth: int = 0, recognize: "Recognize | None" = None) -> Document:
     """Parse a file's bytes into a document; `depth` counts the files that it is attached to.
 
     `recognize` reads the pages of a PDF that have no text, and attached images.
@@ -77,10 +73,8 @@ def parse(path: Path, data: bytes, *, depth: int = 0, recognize: Recognize | Non
         raise ReadError("empty")
     if _PRIVATE_KEY.match(data[:_KEY_STARTS_WITHIN]):
         raise ReadError("a private key, which is never read")
-    if file_format.convert:
-        if file_format.convert is convert_pdf:
-            file_format = replace(file_format, convert=partial(convert_pdf, recognize=recognize))
-        converted = _convert(suffix, file_format, data)
+    if file_format.converter:
+        converted = _convert(suffix, file_format, data, recognize)
         if suffix == ".pdf" and not converted.provenance.url:  # other scraped pages contain their address
             provenance = replace(converted.provenance, url=scraped_from(path, hashlib.sha256(data).hexdigest()))
             converted = replace(converted, provenance=provenance)
@@ -98,7 +92,7 @@ def parse(path: Path, data: bytes, *, depth: int = 0, recognize: Recognize | Non
     return document
 
 
-def _with_attachments(converted: Converted, depth: int, recognize: Recognize | None) -> Converted:
+def _with_attachments(converted: Converted, depth: int, recognize: "Recognize | None") -> Converted:
     """Add the text of attached files, each below its name; a note says why one is left out."""
     sections, notes, waiting = Sections(), list(converted.notes), converted.waiting
     sections.add(converted.text, converted.kind, converted.headings, converted.tables)
@@ -121,7 +115,7 @@ def _with_attachments(converted: Converted, depth: int, recognize: Recognize | N
     )
 
 
-def _parse_attached(path: Path, data: bytes, depth: int, recognize: Recognize | None) -> Document:
+def _parse_attached(path: Path, data: bytes, depth: int, recognize: "Recognize | None") -> Document:
     """Parse an attached file; an image is read as a scanned page."""
     if path.suffix.lower() in IMAGE_SUFFIXES:
         if recognize is None:
@@ -132,21 +126,21 @@ def _parse_attached(path: Path, data: bytes, depth: int, recognize: Recognize | 
     return parse(path, data, depth=depth, recognize=recognize)
 
 
-def _numbered(recognize: Recognize | None, depth: int, number: int) -> Recognize | None:
+def _numbered(recognize: "Recognize | None", depth: int, number: int) -> "Recognize | None":
     """Give the pages of an attached file numbers that no other page in the whole file has."""
     first = (number + 1) * _MOST_PAGES ** (depth + 1)
     return None if recognize is None else lambda page, page_number: recognize(page, first + page_number)
 
 
-def _convert(suffix: str, file_format: Format, data: bytes) -> Converted:
+def _convert(suffix: str, file_format: Format, data: bytes, recognize: "Recognize | None") -> Converted:
     """Convert a file's bytes; raise ReadError with a short reason, whatever the parser raises."""
-    assert file_format.convert is not None
     if file_format.is_archive:
         check_archive(data)
+    more = {"recognize": recognize} if suffix == ".pdf" else {}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # parsers' warnings about odd files are useless to the user
-            return file_format.convert(data)
+            return _converter(file_format)(data, **more)
     except (ReadError, ImportError):  # a broken installation is not the file's fault
         raise
     except MemoryError as error:
@@ -155,6 +149,13 @@ def _convert(suffix: str, file_format: Format, data: bytes) -> Converted:
         raise ReadError("is nested too deeply") from error
     except Exception as error:  # parsers raise anything
         raise ReadError(f"damaged {suffix[1:].upper()} file ({type(error).__name__})") from error
+
+
+def _converter(file_format: Format) -> Callable[..., Converted]:
+    """Import what reads a format."""
+    module, name = file_format.converter.split(".")
+    found: Callable[..., Converted] = getattr(import_module(f"local_rag.reading.converters.{module}"), name)
+    return found
 
 
 def as_document(path: Path, text: str, *, kind: DocumentKind | None = None, notes: tuple[str, ...] = ()) -> Document:

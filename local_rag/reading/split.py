@@ -22,8 +22,7 @@ from local_rag.reading.ruler import (
 )
 from local_rag.reading.source_code import find_boundaries, line_starts
 from local_rag.reading.split_tables import pieces_of, split_table, table_at, table_header
-from local_rag.records import Chunk, Document, Heading
-from local_rag.settings import Chunker
+from local_rag.records import Chunk, Chunker, Document, Heading
 
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter, TextSplitter

@@ -33,7 +33,7 @@ pytest.importorskip("qdrant_edge", reason="the extra [cluster-test] is not insta
 from tests.support.certificates import Authority
 from tests.support.search_engine import StandIn
 
-# Python 3.11 does not close a socket whose peer resets the connection before the TLS handshake, as a killed engine does.
+# Python 3.11 leaves a socket open whose peer resets the connection before the TLS handshake, as a killed engine does.
 killed_while_connecting = pytest.mark.filterwarnings("ignore:unclosed .*TruststoreSSLSocket:ResourceWarning")
 
 

@@ -15,8 +15,7 @@ from local_rag.reading.markdown import find_headings
 from local_rag.reading.read import as_document
 from local_rag.reading.source_code import find_definitions
 from local_rag.reading.split import split
-from local_rag.records import Chunk, Document, DocumentKind
-from local_rag.settings import Chunker
+from local_rag.records import Chunk, Chunker, Document, DocumentKind
 
 CHUNKERS: tuple[Chunker, ...] = ("auto", "fixed", "recursive", "markdown", "code")
 

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,14 @@ def test_no_suffix_is_both_read_and_unsupported() -> None:
     assert len(set(read)) == len(read), "a suffix has one format"
     unsupported = {suffix for suffix, known in formats.FORMATS.items() if known.unsupported}
     assert unsupported == formats.FORMATS.keys() - set(read)
+
+
+def test_every_format_names_a_converter_that_exists() -> None:
+    named = {known.converter for known in formats.FORMATS.values() if known.converter}
+    assert len(named) == len(formats._CONVERTERS) + len(formats._ARCHIVES)
+    for name in named:
+        module, function = name.split(".")
+        assert callable(getattr(import_module(f"local_rag.reading.converters.{module}"), function))
 
 
 def test_unsupported_and_oversized_files_are_listed_with_the_reason(tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ from local_rag.llama.generator import Counts, never
 from local_rag.llama.load import load_embedder
 from local_rag.llama.open import open_engine
 from local_rag.models.embedder import Embedder
-from local_rag.reading.isolate import ReadFile
+from local_rag.reading.isolate import ReadFile, skipped
 from local_rag.reading.provenance import scraped_from
-from local_rag.reading.read import read_file, skipped
+from local_rag.reading.read import read_file
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel, Role, Skipped
 from local_rag.settings import Settings

@@ -25,8 +25,7 @@ from local_rag.models.embedder import Embedder
 from local_rag.models.onnx import find_copy
 from local_rag.models.registry import TOKENIZER_FILE, load_registry, resolve
 from local_rag.offline import Cluster, close
-from local_rag.reading.isolate import IsolatedReader
-from local_rag.reading.read import skipped
+from local_rag.reading.isolate import IsolatedReader, skipped
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import InstalledModel, Role
 
