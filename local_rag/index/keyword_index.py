@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -50,12 +51,9 @@ def _stemmer(language: str) -> Any:
 
 def keyword_tokens(text: str, language: str = ENGLISH) -> list[str]:
     """Return the tokens of a text: stems, identifiers and their parts, and bigrams of scripts without spaces."""
-    return [token for word in _words(text) for token in _tokens_of(word, language)]
-
-
-def _tokens_of(word: str, language: str) -> Sequence[str]:
-    """Return the stems of a word and its parts; those of short words are kept, because they occur again and again."""
-    return (_remembered if len(word) <= _SHORT else _stems_of)(word, language)
+    # The stems of short words are kept, because they occur again and again.
+    stems = [(_remembered if len(word) <= _SHORT else _stems_of)(word, language) for word in _words(text)]
+    return list(chain.from_iterable(stems))
 
 
 def _stems_of(word: str, language: str) -> tuple[str, ...]:

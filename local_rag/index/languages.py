@@ -64,6 +64,10 @@ def _read(table: str) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 FUNCTION_WORDS: Mapping[str, frozenset[str]] = MappingProxyType(dict(_read(_WORDS)))
+_LANGUAGES_OF = {
+    word: [language for language, words in FUNCTION_WORDS.items() if word in words]
+    for word in frozenset().union(*FUNCTION_WORDS.values())
+}
 _SCRIPTS = MappingProxyType(
     {"CYRILLIC": "russian", "GREEK": "greek", "ARABIC": "arabic", "DEVANAGARI": "hindi", "ARMENIAN": "armenian"}
     | {"TAMIL": "tamil", "CJK": "chinese", "HIRAGANA": "japanese", "KATAKANA": "japanese", "HANGUL": "korean"}
@@ -80,14 +84,15 @@ def language_of(text: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _language_of(text: str) -> str:
-    letters = [character for character in text if character.isalpha()]
-    foreign = [character for character in letters if character > _LAST_LATIN]
-    if 2 * len(foreign) > len(letters):
+    foreign = [] if text.isascii() else [letter for letter in text if letter > _LAST_LATIN and letter.isalpha()]
+    if foreign and 2 * len(foreign) > sum(map(str.isalpha, text)):
         scripts = Counter(unicodedata.name(character, "").partition(" ")[0] for character in foreign)
         if scripts["HIRAGANA"] + scripts["KATAKANA"] > 0:
             return "japanese"
         return _SCRIPTS.get(scripts.most_common(1)[0][0], "unknown")
-    words = _LATIN.findall(text.lower())
-    counts = {language: sum(word in known for word in words) for language, known in FUNCTION_WORDS.items()}
-    best = max(counts, key=lambda language: counts[language])
+    counts = Counter[str]()
+    for word, times in Counter(_LATIN.findall(text.lower())).items():
+        for language in _LANGUAGES_OF.get(word, ()):
+            counts[language] += times
+    best = max(FUNCTION_WORDS, key=lambda language: counts[language])
     return best if counts[best] >= _FEWEST and counts[best] > counts[ENGLISH] else ENGLISH
