@@ -1,16 +1,16 @@
 """The library: open a folder, then index(), search() and ask(). The command line and notebooks use this interface."""
 
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from time import perf_counter
 from typing import Any, Self
 
-from local_rag.answering.answerer import Answerer, answer_room
+from local_rag.answering.answer_model import AnswerModel
+from local_rag.answering.answerer import Answerer
 from local_rag.answering.gate import valid
 from local_rag.answering.lists import answer_of
 from local_rag.answering.pipeline import AnswerPipeline
@@ -32,9 +32,9 @@ from local_rag.indexing.indexer import Indexer, IndexReport
 from local_rag.indexing.roots import roots_to_index
 from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.indexing.writing import OpenVocabulary
-from local_rag.llama.generator import Generator, Vocabulary, never
+from local_rag.llama.generator import never
 from local_rag.llama.load import load_embedder, load_reader
-from local_rag.llama.open import open_answer_engine, open_engine, open_vocabulary
+from local_rag.llama.open import open_engine, open_vocabulary
 from local_rag.maintenance.clean import Cleaning, Removal, clean, find_documents, remove
 from local_rag.maintenance.contents import (
     Contents,
@@ -77,7 +77,7 @@ from local_rag.records import (
 from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.find import find_meaning, find_words
 from local_rag.retrieval.keyword_search import search_keywords
-from local_rag.retrieval.open import OpenSearcher, live_index, open_searcher
+from local_rag.retrieval.open import LiveSearcher, OpenSearcher, live_index
 from local_rag.retrieval.question_kinds import FindQuestion, any_question, as_words, find_question
 from local_rag.retrieval.search import Trace
 from local_rag.retrieval.versions import Version, Versions
@@ -147,17 +147,18 @@ class Library:
         self._parts = parts
         self._open_engine = partial(parts.open_engine, gpu_layers=self.settings.gpu_layers)
         self._files = FileStates(parts.file_state)
-        self._open = ExitStack()
-        # A script that does not close the library would end with errors, because Python unloads modules before models.
-        weakref.finalize(self, self._open.close)
         self._one_at_a_time = RLock()  # models and store serve one thread at a time
-        # A new index needs no new models: each is loaded once, until another one is asked for.
-        self._load_embedder = lru_cache(1)(parts.load_embedder)
-        self._load_reader = lru_cache(1)(parts.load_reader)
-        self._searcher: OpenSearcher | None = None
+        self._searcher = LiveSearcher(
+            self.folder,
+            self._indexes,
+            require_compatible=require_compatible,
+            load_embedder=parts.load_embedder,
+            load_reader=parts.load_reader,
+        )
+        self._answer_model = AnswerModel(
+            lambda: find(self.settings, "answer"), open_engine=self._open_engine, open_vocabulary=parts.open_vocabulary
+        )
         self._answerer: Answerer | None = None
-        self._generator: Generator | None = None
-        self._vocabulary: Vocabulary | None = None
 
     def _resolved(self, flags: Mapping[str, Any]) -> Settings:
         return resolve_settings(self.folder, remembered(self.folder, self._generations), **flags)
@@ -177,12 +178,9 @@ class Library:
     def close(self) -> None:
         """Free the models and close the store."""
         with self._one_at_a_time:
-            self._open.close()
-            if self._searcher is not None:
-                self._searcher.close()
-            self._searcher = self._answerer = self._generator = self._vocabulary = None
-            self._load_embedder.cache_clear()
-            self._load_reader.cache_clear()
+            self._searcher.close()
+            self._answer_model.close()
+            self._answerer = None
 
     def index(
         self, paths: Iterable[Path | str] = (), *, renew_contexts: bool = False, progress: OnProgress = _ignore
@@ -438,7 +436,7 @@ class Library:
                 opened = self._open_searcher()
                 trace = opened.searcher.trace(question, top=top, **how)
                 # The store keeps all chunks of the live generation, so if it is still live, no chunk was missing.
-                if self._is_current(opened, self._indexes.live_stamp()):
+                if self._searcher.is_current(opened):
                     return trace
 
     def ask(
@@ -507,7 +505,7 @@ class Library:
         with self._one_at_a_time:
             pipeline = self.pipeline(earlier=earlier)
             sources = pipeline.select(question, pipeline.find(question))
-            return shown_of(sources), sum(self._count_tokens(source_text(source)) for source in sources)
+            return shown_of(sources), sum(self._answer_model.count_tokens(source_text(source)) for source in sources)
 
     def pipeline(
         self,
@@ -535,7 +533,7 @@ class Library:
         return AnswerPipeline(
             search,
             self._open_answerer,
-            self._count_tokens,
+            self._answer_model.count_tokens,
             options,
             earlier=earlier,
             reader=opened.searcher.reader if options.rerank else None,
@@ -558,7 +556,7 @@ class Library:
         with self._one_at_a_time, storage_errors(self.folder):
             self._open_searcher().searcher.load()
             if answering:
-                self._open_generator()
+                self._answer_model.open()
 
     def kept_of_questions(self) -> KeptOfQuestions:
         """Return what the history file holds, also if nothing is written to it any more."""
@@ -626,18 +624,6 @@ class Library:
         """Return whether it is known from which closeness on a passage is about a subject, by the embedder."""
         return find(self.settings, "embed").about_from is not None
 
-    def _count_tokens(self, text: str) -> int:
-        """Count the tokens of a text by the answer model, whose weights are not loaded for that."""
-        if self._generator is not None:
-            return len(self._generator.model.tokenize(text))
-        if self._vocabulary is None:
-            model = find(self.settings, "answer")
-            if model.engine:  # it has no vocabulary of its own to load
-                return len(self._open_generator().model.tokenize(text))
-            opened = self._parts.open_vocabulary(model.path)
-            self._vocabulary = self._open.enter_context(opened)
-        return len(self._vocabulary.tokenize(text))
-
     def _open_answerer(self) -> Answerer:
         """Return what answers, with the answer model, which is loaded when it is needed."""
         if self._answerer is None:
@@ -645,42 +631,9 @@ class Library:
             calibration = calibration_of(model, remembered(self.folder, self._generations))
             calibration = valid(calibration, identity_of(self.settings, "rerank"))
             close_from = find(self.settings, "embed").close_from
-            self._answerer = Answerer(self._open_generator, calibration, close_from=close_from)
+            self._answerer = Answerer(self._answer_model.open, calibration, close_from=close_from)
         return self._answerer
 
-    def _open_generator(self) -> Generator:
-        """Load the answer model unless it is loaded."""
-        if self._generator is None:
-            model = find(self.settings, "answer")
-            opened = open_answer_engine(model, context_tokens=answer_room, open_engine=self._open_engine)
-            self._generator = self._open.enter_context(opened)
-        return self._generator
-
-    @staticmethod
-    def _is_current(opened: OpenSearcher, stamp: str) -> bool:
-        return opened.searcher.index.stamp == stamp and not opened.is_overtaken()
-
     def _open_searcher(self) -> OpenSearcher:
-        """Open the live index, unless it is open already; an index published since the last question replaces it."""
-        while True:
-            stamp = self._indexes.live_stamp()
-            if self._searcher is not None and stamp and self._is_current(self._searcher, stamp):
-                return self._searcher
-            try:
-                opened = open_searcher(
-                    self.folder,
-                    self._indexes,
-                    self.settings,
-                    self._given,
-                    require_compatible=require_compatible,
-                    load_embedder=self._load_embedder,
-                    load_reader=self._load_reader,
-                )
-            except (LibraryError, OSError):
-                # A writer may have replaced and removed this index while it was being opened.
-                if self._indexes.live_stamp() == stamp:
-                    raise
-            else:
-                if self._searcher is not None:
-                    self._searcher.close()
-                self._searcher = opened
+        """Open the live index, unless it is open already."""
+        return self._searcher.open(self.settings, self._given)

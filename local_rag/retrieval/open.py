@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,70 @@ class OpenSearcher:
     searcher: Searcher
     close: Callable[[], None]
     is_overtaken: Callable[[], bool]
+
+
+class LiveSearcher:
+    """Keep the live index open for search; an index published since the last question replaces it.
+
+    `require_compatible` raises LibraryError if the manifest of the index does not allow the settings and the embedder.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        indexes: Indexes,
+        *,
+        require_compatible: Callable[[Mapping[str, Any], Settings, InstalledModel], None],
+        load_embedder: Callable[[InstalledModel], Embedder],
+        load_reader: Callable[[InstalledModel], Reader],
+    ) -> None:
+        self._folder, self._indexes, self._require_compatible = folder, indexes, require_compatible
+        # A new index needs no new models: each is loaded once, until another one is asked for.
+        self._load_embedder, self._load_reader = lru_cache(1)(load_embedder), lru_cache(1)(load_reader)
+        self._opened: OpenSearcher | None = None
+
+    def open(self, settings: Settings, explicit: Collection[str]) -> OpenSearcher:
+        """Return the searcher of the live index, opened if that is not open; see `open_searcher`."""
+        while True:
+            stamp = self._indexes.live_stamp()
+            if self._opened is not None and _is_current(self._opened, stamp):
+                return self._opened
+            try:
+                opened = open_searcher(
+                    self._folder,
+                    self._indexes,
+                    settings,
+                    explicit,
+                    require_compatible=self._require_compatible,
+                    load_embedder=self._load_embedder,
+                    load_reader=self._load_reader,
+                )
+            except (LibraryError, OSError):
+                # A writer may have replaced and removed this index while it was being opened.
+                if self._indexes.live_stamp() == stamp:
+                    raise
+            else:
+                self._close_index()
+                self._opened = opened
+
+    def is_current(self, opened: OpenSearcher) -> bool:
+        """Return whether an index is still the live one, and its passages those that it was made of."""
+        return _is_current(opened, self._indexes.live_stamp())
+
+    def close(self) -> None:
+        """Close the index and free the models; it can be opened again."""
+        self._close_index()
+        self._load_embedder.cache_clear()
+        self._load_reader.cache_clear()
+
+    def _close_index(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+        self._opened = None
+
+
+def _is_current(opened: OpenSearcher, stamp: str) -> bool:
+    return bool(stamp) and opened.searcher.index.stamp == stamp and not opened.is_overtaken()
 
 
 def open_searcher(
