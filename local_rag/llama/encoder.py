@@ -15,7 +15,7 @@ import numpy as np
 from local_rag.errors import ModelError
 from local_rag.llama.model import llama_build, load_weights, native
 from local_rag.machine import physical_cores
-from local_rag.models.embedder import PrefixingEmbedder, tokenizer_of
+from local_rag.models.embedder import PrefixingEmbedder, truncating_tokenizer
 from local_rag.models.registry import gguf_in
 from local_rag.models.reranker import pairs_per_second
 from local_rag.records import InstalledModel
@@ -99,9 +99,7 @@ class _Encoding:
 
     def __init__(self, model: InstalledModel, pooling: str | None) -> None:
         self.path = gguf_in(model.path)
-        tokenizer = type(shared := tokenizer_of(model)).from_str(shared.to_str())
-        tokenizer.enable_truncation(model.context_length)
-        self._tokenizer = tokenizer
+        self._tokenizer = truncating_tokenizer(model)
         self._encoder = LlamaEncoder(self.path, context_length=model.context_length, pooling=pooling)
 
     def run(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> np.ndarray:

@@ -13,7 +13,7 @@ from local_rag.errors import ModelError
 from local_rag.files import extra_command
 from local_rag.models.onnx import OnnxSession
 from local_rag.models.registry import TOKENIZER_FILE
-from local_rag.reading.ruler import load_tokenizer
+from local_rag.reading.ruler import load_tokenizer, read_tokenizer
 from local_rag.records import InstalledModel
 
 
@@ -30,6 +30,13 @@ class Embedder(Protocol):
 def tokenizer_of(model: InstalledModel) -> Any:
     """Load only a model's tokenizer, which takes milliseconds."""
     return load_tokenizer(model.path / TOKENIZER_FILE)
+
+
+def truncating_tokenizer(model: InstalledModel) -> Any:
+    """Read a model's tokenizer anew, to truncate what is longer than its context."""
+    tokenizer = read_tokenizer(model.path / TOKENIZER_FILE)
+    tokenizer.enable_truncation(model.context_length)
+    return tokenizer
 
 
 @cache
@@ -84,7 +91,7 @@ class OnnxEmbedder(PrefixingEmbedder):
 
     def __init__(self, model: InstalledModel, path: Path) -> None:
         super().__init__(model)
-        self._session = OnnxSession(path, tokenizer_of(model), model.context_length)
+        self._session = OnnxSession(path, truncating_tokenizer(model))
 
     def _embed(self, texts: list[str]) -> np.ndarray:
         outputs = [_pooled(output, self._use.pooling) for output in self._session.run(texts)]

@@ -1,7 +1,6 @@
 """Find and run the ONNX copy of a pulled model, without torch."""
 
 import contextlib
-import copy
 import json
 import os
 from collections.abc import Sequence
@@ -68,7 +67,7 @@ class OnnxSession:
     have one scale per run, the output for a text also does not depend on the texts that run with it.
     """
 
-    def __init__(self, path: Path, tokenizer: Any, max_tokens: int) -> None:
+    def __init__(self, path: Path, tokenizer: Any) -> None:
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime reads it at import
         import onnxruntime
 
@@ -84,9 +83,7 @@ class OnnxSession:
                 f"Cannot load the model {path} ({error}); check it with `local-rag models verify`."
             ) from None
         self._names = [one.name for one in self._session.get_inputs()]  # some models have no token types
-        self._tokenizer = copy.deepcopy(tokenizer)
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(max_tokens)
+        self._tokenizer = tokenizer
         self._threads = ThreadPoolExecutor(physical_cores())
 
     @property

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from local_rag.errors import ModelError
 from local_rag.machine import physical_cores
-from local_rag.models.embedder import require_sentence_transformers, tokenizer_of
+from local_rag.models.embedder import require_sentence_transformers, truncating_tokenizer
 from local_rag.models.measurements import TIMED_TEXT, load_measurement, store_measurement
 from local_rag.models.onnx import OnnxSession
 from local_rag.records import InstalledModel, Passage
@@ -51,7 +51,7 @@ class OnnxReranker:
     """Rerank with a cross-encoder in ONNX form on the CPU."""
 
     def __init__(self, model: InstalledModel, path: Path) -> None:
-        self.session, self._path = OnnxSession(path, tokenizer_of(model), model.context_length), path
+        self.session, self._path = OnnxSession(path, truncating_tokenizer(model)), path
         self.fused_weight = model.fused_weight
 
     @functools.cached_property

@@ -77,9 +77,8 @@ class Ruler:
         return max((match.end() for match in found if match.end() > start), default=cut)
 
 
-@lru_cache(maxsize=4)
-def load_tokenizer(file: Path) -> "Tokenizer":
-    """Load a model's `tokenizer.json` without truncation and padding."""
+def read_tokenizer(file: Path) -> "Tokenizer":
+    """Read a model's `tokenizer.json`, without truncation and padding."""
     from tokenizers import Tokenizer
 
     try:
@@ -93,11 +92,16 @@ def load_tokenizer(file: Path) -> "Tokenizer":
     return tokenizer
 
 
+load_tokenizer = lru_cache(maxsize=4)(read_tokenizer)  # for all that do not change it
+
+
 @lru_cache(maxsize=2)
 def without_limits(tokenizer: "Tokenizer") -> "Tokenizer":
-    """Copy a tokenizer without truncation and padding, which would make every count wrong."""
+    """Return a tokenizer without truncation and padding, which would make every count wrong: itself, or a copy."""
     from tokenizers import Tokenizer
 
+    if tokenizer.truncation is None and tokenizer.padding is None:
+        return tokenizer
     copy = Tokenizer.from_str(tokenizer.to_str())
     copy.no_truncation()
     copy.no_padding()
