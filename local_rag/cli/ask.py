@@ -102,7 +102,12 @@ def command(
             click.echo(f"Answered by the running server of this library.{again}", err=True)
     else:
         with open_library(library, **settings) as opened, IndexProgress() as progress:
-            answer = opened.ask(question, options, on_passages=show, on_text=write, progress=progress)
+
+            def show_found(found: Sequence[Passage]) -> None:
+                progress.stop()
+                show(found)
+
+            answer = opened.ask(question, options, on_passages=show_found, on_text=write, progress=progress)
     if as_json:
         click.echo(printable_json(answer_as_dict(answer)))
     else:

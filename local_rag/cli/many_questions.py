@@ -1,5 +1,6 @@
 """Answer the questions of a file, one after another; what is answered already is not asked again."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -81,7 +82,9 @@ def _answer_all(
     """Answer the questions in their order; what cannot be answered is kept in `failed` with the reason."""
     with ExitStack() as stack:
         stack.callback(answers.close)
-        progress = stack.enter_context(IndexProgress())
+        # The answers on a terminal show the progress themselves, and a bar would be written into their lines.
+        is_seen = isinstance(answers, PrintedAnswers) and sys.stdout.isatty()
+        progress = (lambda _step: None) if is_seen else stack.enter_context(IndexProgress())
         ask = _asker(library, options, settings, stack)
         for number, question in enumerate(waiting):
             progress(Progress("answer", number, len(waiting)))

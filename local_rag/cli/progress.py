@@ -26,7 +26,10 @@ _LINE_SECONDS = 30.0
 
 
 class IndexProgress:
-    """Show the progress of each stage; call it with every `Progress`."""
+    """Show the progress of each stage; call it with every `Progress`, and `stop` it before results are printed.
+
+    A bar rewrites the line that the terminal's cursor is in, whatever is written there.
+    """
 
     def __init__(self) -> None:
         self._bar = Bar(
@@ -37,25 +40,27 @@ class IndexProgress:
             TextColumn("{task.fields[detail]}", markup=False),
             console=Console(stderr=True),
             disable=not sys.stderr.isatty(),
+            redirect_stdout=False,  # or results would go to stderr
         )
         self._task, self._stage = TaskID(0), ""
         self._started = self._printed = time.monotonic()
 
     def __enter__(self) -> "IndexProgress":
-        self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:
-        """Stop updating the bar."""
-        self._bar.stop()
+        """Stop updating the bar; the next step would show it again."""
+        if self._bar.live.is_started:
+            self._bar.stop()
 
     def __call__(self, progress: Progress) -> None:
         """Show one step."""
         detail = printable(progress.detail).replace("\n", " ")
         name = _NAMES[progress.stage]
+        self._bar.start()
         begins = progress.stage != self._stage or progress.done == 0
         if begins:
             self._stage, self._started = progress.stage, time.monotonic()
