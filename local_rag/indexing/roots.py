@@ -62,7 +62,9 @@ class Roots:
         devices, self.mounts = {str(path): one for path, one in store.root_devices().items()}, store.mounts()
         roots = asked | devices.keys()
         self._roots, self._places = Places(roots), Places(roots | self.mounts.keys())
-        self._devices: Mapping[str, int | None] = {**self.mounts, **devices}
+        # A root that is new has no device yet, but may be a known mount.
+        seen = {path: device for path, device in devices.items() if device is not None}
+        self._devices: Mapping[str, int] = {**self.mounts, **seen}
         self._held: dict[str, list[str]] = {}
         for path in documents:
             if (place := self._places.of(path)) is not None:

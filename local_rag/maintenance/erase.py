@@ -8,10 +8,12 @@ import itertools
 import re
 import shutil
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from local_rag.errors import LibraryError
 from local_rag.index.protocol import Indexes, content_key
+from local_rag.indexing.distinction import Distinction
 from local_rag.maintenance.removal import publish_without
 from local_rag.store.database import Store
 from local_rag.store.erasing import Erasing, earlier_documents, end_erasing, erasing, forget_names
@@ -88,6 +90,7 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
     purge_superseded(store, indexes)
     drop(store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))}, wanted=False)
     drop_unused_distinctions(store)
+    _forget_alike(store)
     prune_ocr_pages(store.folder, store.content_hashes())
     with kept_history(store.folder) as history:
         if history:
@@ -99,6 +102,18 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
     forget_names(store)
     compact(store)
     end_erasing(store)
+
+
+def _forget_alike(store: Store) -> None:
+    """Forget the names of documents that are gone, in what sets the others apart from them."""
+    documents = store.documents()
+    names = {name for document in documents for name in (document.title, Path(document.path).stem)}
+    with store.transaction():
+        for document in documents:
+            found = Distinction.from_json(store.distinction(document.id))
+            if not names.issuperset(found.alike):
+                alike = tuple(filter(names.__contains__, found.alike))
+                store.put_distinction(document.id, replace(found, alike=alike).as_json())
 
 
 def require_finished(store: Store, indexes: Indexes) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import LibraryError
+from local_rag.indexing.distinction import Distinction
 from local_rag.library import Library
 from local_rag.store.database import Store
 from local_rag.store.erasing import erasing
@@ -105,6 +106,18 @@ def test_erase_leaves_neither_text_nor_name_in_any_file(documents: Path, folder:
     with opened(folder) as library:
         assert library.search("boat", top=3)
         assert not any("Quartz" in passage.text for passage in library.search("quartzword glow", top=50))
+
+
+def test_erase_leaves_no_name_in_what_sets_other_documents_apart(documents: Path, folder: Path, secret: Path) -> None:
+    with opened(folder) as library:
+        with library.writing() as (store, _):
+            titles = {one.path: one.title for one in store.documents()}
+            other = next(one for one in store.documents() if one.path != str(secret))
+            alike = (titles[str(secret)], secret.stem, other.title)
+            store.put_distinction(other.id, Distinction(("twelve",), alike=alike).as_json())
+        library.remove([secret], erase=True)
+        with library.reading() as store:
+            assert Distinction.from_json(store.distinction(other.id)) == Distinction(("twelve",), alike=alike[2:])
 
 
 @pytest.mark.parametrize("how", ["removed", "deleted"])

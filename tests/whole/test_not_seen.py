@@ -238,6 +238,18 @@ def stick(docs: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-q", path], check=False)
 
 
+@pytest.mark.parametrize("left", ["an empty folder", "nothing"])
+def test_a_drive_that_is_unmounted_keeps_its_documents_if_it_is_named(docs: Path, stick: Path, left: str) -> None:
+    index(docs)
+    subprocess.run(["umount", stick], check=True)
+    if left == "nothing":
+        stick.rmdir()
+    for _ in range(2):
+        report = index(stick)
+        assert (report.removed_paths, report.unreachable) == ([], [stick])
+    assert "okapi of deep" in texts("okapi")
+
+
 @pytest.mark.parametrize("left", ["an empty folder", "nothing", "other files"])
 def test_a_drive_below_a_root_that_is_unmounted_keeps_its_documents(docs: Path, stick: Path, left: str) -> None:
     index(docs)
