@@ -253,6 +253,17 @@ def in_checkout() -> bool:
     return (_PARENT / "pyproject.toml").is_file()
 
 
+def index_command(folder: Path, paths: str = "") -> str:
+    """Return the command that indexes paths, or without them all that was indexed before, into a library."""
+    given = [] if folder.resolve() == DEFAULT_FOLDER.resolve() else ["--library", shlex.quote(str(folder))]
+    return " ".join(["local-rag index", *filter(None, [paths]), *given])
+
+
+def no_library(folder: Path) -> str:
+    """Say that there is no library in a folder, and how to make one."""
+    return f"There is no library in {folder}; make one with `{index_command(folder, 'PATH')}`."
+
+
 def extra_command(name: str) -> str:
     """Return the command that installs an extra at the pinned versions into the running program's environment."""
     what = ["--editable", f"{_PARENT}[{name}]"] if in_checkout() else [f"local-rag[{name}]"]

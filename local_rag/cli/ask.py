@@ -117,7 +117,7 @@ def command(
 def _print_sources(answer: Answer, options: AskOptions) -> None:
     """Print what comes below the text of an answer."""
     click.echo()
-    if options.filters and not answer.passages and not answer.found:
+    if options.filters and not answer.passages:
         click.echo(NO_MATCHING_DOCUMENT, err=True)
     if answer.citations:
         click.echo("\nSources:")

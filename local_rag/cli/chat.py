@@ -51,7 +51,7 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
         conversation.options = options
         if not opened.settings.retention.conversations and opened.kept_of_questions().conversations:
             click.echo(_FROM_BEFORE, err=True)
-        asks, listed = sys.stdin.isatty(), Listed()
+        asks, listed = sys.stdin is not None and sys.stdin.isatty(), Listed()
         if asks:
             _load_line_history(conversation)
             click.echo("Ask, or type /help. Ctrl-D ends.", err=True)
@@ -69,7 +69,9 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
 
 
 def _read_line(prompt: str) -> str | None:
-    """Read a line; None at the end of the input; Ctrl-C discards the line being typed."""
+    """Read a line; None at the end of the input, or without one; Ctrl-C discards the line being typed."""
+    if sys.stdin is None:
+        return None
     try:
         return input(prompt).strip()
     except EOFError:

@@ -18,6 +18,7 @@ from local_rag.indexing.watch import Watch, batches
 from local_rag.library import Library
 from local_rag.machine import give_way
 from local_rag.records import Chunker, ContextMode
+from local_rag.settings import Settings
 
 _SHOWN = 20  # removed paths; all are in the JSON
 _LEAST_TOKENS = 16
@@ -74,7 +75,7 @@ def command(
             progress.stop()
             click.echo("Stopped. Everything finished is kept; run `local-rag index` again to continue.", err=True)
             raise click.exceptions.Exit(130) from None
-    click.echo(printable_json(report) if as_json else _as_text(report))
+    click.echo(printable_json(report) if as_json else _as_text(report, opened.settings))
     if watches:
         with suppress(KeyboardInterrupt), closing(Watch(opened.folder)) as watch:
             _watch(opened, watch, as_json)
@@ -103,16 +104,16 @@ def _watch(opened: Library, watch: Watch, as_json: bool) -> None:
                 reported = str(error)
                 time.sleep(_PATIENCE_SECONDS)
         if report.published or report.unreachable:
-            click.echo(printable_json(report) if as_json else _as_text(report))
+            click.echo(printable_json(report) if as_json else _as_text(report, opened.settings))
 
 
-def _as_text(report: IndexReport) -> str:
+def _as_text(report: IndexReport, settings: Settings) -> str:
     names = ("added", "changed", "moved", "removed", "unchanged")
     counts = [f"{getattr(report, name)} {name}" for name in names if getattr(report, name)]
     lines = [f"Documents: {', '.join(counts) or 'none'}. {report.chunks} chunks. {report.seconds:.0f} s."]
+    written = report.contexts.get("by_model", 0) + report.contexts.get("dropped", 0)
     if report.contexts:
         line = f"Contexts: {', '.join(describe_contexts(report.contexts))}."
-        written = report.contexts.get("by_model", 0) + report.contexts.get("dropped", 0)
         if prompt := report.tokens_evaluated + report.tokens_reused:
             rate = f"{written / report.writing_seconds:.2f} chunks/s"
             line += (
@@ -120,11 +121,14 @@ def _as_text(report: IndexReport) -> str:
                 f"of {prompt:,} prompt tokens {report.tokens_reused / prompt:.0%} were shared in the KV cache."
             )
         lines.append(line)
-    if report.unwritten:
+    if report.unwritten and settings.context_minutes:
         lines.append(
             f"{report.unwritten} sentences are still to be written: `local-rag index` goes on with them, and with the "
             "setting context_minutes = 0 none is written. You can search and ask now."
         )
+        if report.writing_seconds and not written:
+            minutes = f"{settings.context_minutes:g} minutes"
+            lines.append(f"None was finished in {minutes}, which is too short here; raise the setting context_minutes.")
     if report.model_to_pull:
         lines.append(
             f"No sentences were written because the model {report.model_to_pull} is not pulled; run "

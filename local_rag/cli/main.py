@@ -1,6 +1,7 @@
 """The `local-rag` command: a group whose commands are imported only when they run."""
 
 import codecs
+import errno
 import importlib
 import io
 import json
@@ -66,6 +67,10 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except LocalRagError as error:
             raise click.ClickException(one_line(str(error))) from error
+        except OSError as error:
+            if error.errno != errno.ENOSPC or error.filename:
+                raise
+            raise click.ClickException("The results cannot be written, because the disk is full.") from None
         except KeyboardInterrupt:
             click.echo("Stopped.", err=True)
             raise click.exceptions.Exit(130) from None

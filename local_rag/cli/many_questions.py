@@ -57,7 +57,7 @@ def ask_questions(
     try:
         _answer_all(waiting, answers, failed, library, options, settings)
     except (KeyboardInterrupt, LocalRagError):
-        if output:
+        if output and answers.outcomes:
             done = sum(question in answers.outcomes for question in questions)
             where = one_line(display_path(output))
             said = f"{done} of {len(questions)} questions are answered in {where}; run the command again to go on."

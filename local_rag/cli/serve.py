@@ -24,7 +24,7 @@ from local_rag.cli.options import (
     model_option,
 )
 from local_rag.errors import LibraryError, LocalRagError
-from local_rag.files import extra_command
+from local_rag.files import extra_command, index_command
 from local_rag.offline import Cluster, Network, close, is_loopback
 
 _WAITING = 128
@@ -141,6 +141,7 @@ def command(
             signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))  # once the server has ended
             close(_network_of(served))
         click.echo(f"Answering on {address}")
+        _name_missing(served)
         if token and not given:
             click.echo(
                 f"The token of this run is {token}\nLOCAL_RAG_TOKEN sets a lasting one; --no-token does without."
@@ -161,6 +162,14 @@ def command(
             may_add=may_add,
             log=_print_line if log_requests else None,
         )
+
+
+def _name_missing(libraries: Sequence[Path]) -> None:
+    """Say which libraries do not exist, because a path may be mistyped; the page can make them."""
+    for folder in libraries:
+        if not folder.exists():
+            made = index_command(folder, "PATH")
+            click.echo(f"There is no library in {folder} yet; the page makes one, or `{made}`.", err=True)
 
 
 def _network_of(libraries: Sequence[Path]) -> Network | Cluster:

@@ -27,6 +27,7 @@ from contextlib import closing
 from pathlib import Path
 
 from local_rag.errors import DamagedLibraryError, LibraryError
+from local_rag.files import no_library
 from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.indexer import Indexer
@@ -43,7 +44,7 @@ def repair_store(folder: Path) -> list[str]:
         _switch(folder)
         return ["An interrupted salvage was finished; run `local-rag index` to read the documents again."]
     if not path.exists():
-        raise LibraryError(f"There is no library in {folder}; make one with `local-rag index PATH`.")
+        raise LibraryError(no_library(folder))
     if problems := _problems(folder):
         counts = salvage(folder)
         _switch(folder)

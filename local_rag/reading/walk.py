@@ -221,7 +221,10 @@ def _rules_of(folder: Path) -> _Rules:
     except OSError as error:
         if error.errno in _NO_RULES:
             return ()
-        raise  # without its rules, files that nobody wants to have read would be read
-    lines = data.decode("utf-8-sig", errors="replace").split("\n") if len(data) <= _MAX_RULES_BYTES else []
+        # Without its rules, files that nobody wants to have read would be read.
+        raise OSError(error.errno, f"its .gitignore: {error.strerror}") from error
+    if len(data) > _MAX_RULES_BYTES:
+        raise OSError(errno.EFBIG, f"its .gitignore is larger than {_MAX_RULES_BYTES // 1024} KiB")
+    lines = data.decode("utf-8-sig", errors="replace").split("\n")
     patterns = tuple(filter(None, (parse_pattern(line.removesuffix("\r")) for line in reversed(lines))))
     return ((len(folder.parts), patterns),) if patterns else ()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.errors import ClusterError, DamagedLibraryError, LibraryError
+from local_rag.files import index_command, no_library
 from local_rag.index.protocol import Index, Indexes, PassageStore
 from local_rag.models.choice import chosen, find
 from local_rag.models.embedder import Embedder
@@ -17,6 +18,7 @@ from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.search import Searcher
 from local_rag.retrieval.versions import Versions
 from local_rag.settings import REMEMBERED, Settings
+from local_rag.store.connect import is_library
 from local_rag.store.database import Store
 from local_rag.store.published import require_own
 
@@ -147,7 +149,9 @@ def live_index(indexes: Indexes, settings: Settings, folder: Path) -> Index:
             f"There is no library in {settings.search_engine}; run `local-rag index FOLDER`, or `local-rag cluster "
             "copy` if it is already indexed."
         )
-    raise LibraryError(f"There is no index in {folder}; make one with `local-rag index FOLDER`.")
+    if is_library(folder):
+        raise LibraryError(f"The library in {folder} has no index yet; run `{index_command(folder)}` to make it.")
+    raise LibraryError(no_library(folder))
 
 
 def settings_of(manifest: Mapping[str, Any], settings: Settings, explicit: Collection[str]) -> Settings:

@@ -58,7 +58,7 @@ class AnswerFile:
             raise LocalRagError(
                 f"{self._shown} exists and holds no answers of this command; name another file."
             ) from None
-        self.outcomes = dict(self._form.rows)
+        self.outcomes = {question: outcome for question, outcome in self._form.rows if outcome}
         self._written = self._cost = 0.0
         self._pending = False
         if not data:

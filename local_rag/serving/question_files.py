@@ -114,10 +114,11 @@ def _of_json(number: int, line: str) -> str:
         found = json.loads(line)
     except (ValueError, RecursionError):
         raise ReadError(f"line {number} is no JSON") from None
-    question = found.get("question") if isinstance(found, dict) else found
-    if not isinstance(question, str):
+    if isinstance(found, dict):
+        found = next((value for name, value in found.items() if name.strip().casefold() in _COLUMN), None)
+    if not isinstance(found, str):
         raise ReadError(f"line {number} is neither a question nor an object with a text `question`")
-    return question
+    return found
 
 
 def _sheets(data: bytes) -> list[Table]:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from local_rag.errors import LibraryError
-from local_rag.files import SETTINGS_FILE
+from local_rag.files import SETTINGS_FILE, no_library
 from local_rag.index.protocol import Indexes
 from local_rag.machine import file_system, is_full, is_network, is_read_only
 from local_rag.store.schema import create_tables, require_version, schema_version
@@ -65,7 +65,7 @@ def connect(folder: Path, *, create: bool = False, write: bool = False) -> Opene
     path = folder / STORE_FILE
     if (folder / SALVAGED_FILE).exists():
         raise LibraryError(f"A repair of {folder} was interrupted; run `local-rag repair` to finish it.")
-    missing = f"There is no library in {folder}; make one with `local-rag index PATH`."
+    missing = no_library(folder)
     if not path.exists() and not create:
         raise LibraryError(missing)
     with storage_errors(folder):

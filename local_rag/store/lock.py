@@ -8,6 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from local_rag.errors import LibraryError
+from local_rag.files import no_library
 from local_rag.store.connect import OWN_FILES, is_library
 from local_rag.store.database import Store
 from local_rag.store.storage_errors import storage_errors
@@ -20,7 +21,7 @@ def library_lock(folder: Path, *, create: bool = False) -> Iterator[None]:
     Raises LibraryError if another process holds the lock, or if the folder holds other files and no library.
     """
     if not create and not folder.is_dir():
-        raise LibraryError(f"There is no library in {folder}; make one with `local-rag index PATH`.")
+        raise LibraryError(no_library(folder))
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         others = [] if is_library(folder) else [path.name for path in folder.iterdir()]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.errors import LibraryError, MissingError, QuestionError
+from local_rag.files import no_library
 from local_rag.records import PERSON_ROLES, Filters, Person, PersonRole
 from local_rag.store.connect import is_library
 
@@ -38,7 +39,7 @@ def add_person(
 ) -> str:
     """Add a person to a library and return the token, which is kept nowhere; raise QuestionError for a bad name."""
     if not is_library(folder):
-        raise LibraryError(f"There is no library in {folder}; make one with `local-rag index PATH`.")
+        raise LibraryError(no_library(folder))
     if not (0 < len(name) <= LONGEST_NAME and name.isprintable() and name == name.strip()):
         raise QuestionError(
             f"The name {name[:LONGEST_NAME]!r} cannot be used; give 1 to {LONGEST_NAME} printable signs."

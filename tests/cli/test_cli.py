@@ -69,6 +69,8 @@ def test_wrong_usage_exits_2(arguments: list[str], run: Run) -> None:
         (["ask", "q"], "local-rag index"),
         (["index"], "name a folder"),
         (["index", "nowhere"], "does not exist"),
+        (["search", "x", "--library", "a b"], "index PATH --library '"),
+        (["search", "x"], "index PATH`"),
         (["index", ".", "--profile", "huge"], "choose one of starter"),
         (["index", ".", "--embed-model", "smollm2-135m-instruct"], "smollm2-135m-instruct"),
         (["index", ".", "--profile", "small", "--context", "headings"], "local-rag models pull"),

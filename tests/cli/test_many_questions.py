@@ -42,7 +42,8 @@ def write_questions(path: Path, questions: list[str]) -> Path:
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, delimiter=";").writerows(rows)
     elif path.suffix == ".jsonl":
-        path.write_text("\n".join([json.dumps(questions[0]), *(json.dumps({"question": q}) for q in questions[1:])]))
+        first, *others = questions
+        path.write_text("\n".join(map(json.dumps, [first, *({"id": 7, "Question": one} for one in others)])))
     else:
         path.write_text("\n\n".join(questions) + "\n")
     return path
@@ -197,6 +198,15 @@ def test_an_edited_file_of_answers_keeps_what_the_user_wrote(indexed: Path, run:
     Path("answers.csv").write_text(edited)
     run("ask", "--questions", str(second), "--output", "answers.csv", parts=replies()[0])
     assert Path("answers.csv").read_text().startswith(f"{edited}\n{ZEBRAS},refused,")
+
+
+def test_a_question_whose_outcome_was_cleared_is_asked_again(indexed: Path, run: Run) -> None:
+    questions = write_questions(Path("1.txt"), [BOAT])
+    run("ask", "--questions", str(questions), "--output", "answers.csv", parts=replies()[0])
+    cleared = f"{Path('answers.csv').read_text().splitlines()[0]}\n{BOAT},,,,,,\n"
+    Path("answers.csv").write_text(cleared)
+    run("ask", "--questions", str(questions), "--output", "answers.csv", parts=replies()[0])
+    assert Path("answers.csv").read_text().startswith(f"{cleared}{BOAT},answered,")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,35 @@ def library(tmp_path: Path) -> Path:
     return tmp_path / "library"
 
 
+def test_ctrl_c_while_the_command_is_imported_ends_it_in_one_word() -> None:
+    pressed = (
+        "import sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'click': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "from local_rag.cli.start import main\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", pressed], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Stopped.\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no file that is always full")
+def test_results_that_cannot_be_written_are_one_sentence(library: Path) -> None:
+    command = [sys.executable, "-c", COMMAND, "ask", QUESTION, "--library", str(library)]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 1
+    assert done.stderr == "Error: The results cannot be written, because the disk is full.\n"
+
+
+def test_chat_ends_at_once_without_an_input(library: Path) -> None:
+    command = ["sh", "-c", '"$@" <&-', "sh", sys.executable, "-c", COMMAND, "chat", "--library", str(library)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def on_terminal(*arguments: str | Path, stdout: int | None = None) -> list[str]:
     """Run a command on a terminal; return the lines that are left there at the end."""
     main, other = pty.openpty()

@@ -89,14 +89,13 @@ def test_gitignore_of_the_enclosing_repository_applies(tmp_path: Path) -> None:
     assert found(tmp_path / "docs" / "out" / "deep") == ["c.md", "c.tmp"], "and so was what lies in it"
 
 
-def test_a_gitignore_that_is_a_link_or_too_long_is_ignored(tmp_path: Path) -> None:
-    write(tmp_path, "linked/a.md", "long/a.md", "folder/a.md", "short/a.md")
+def test_a_gitignore_that_is_a_link_or_a_folder_is_ignored(tmp_path: Path) -> None:
+    write(tmp_path, "linked/a.md", "folder/a.md", "short/a.md")
     (tmp_path / "rules").write_text("*.md\n", "utf-8")
     (tmp_path / "linked/.gitignore").symlink_to(tmp_path / "rules")
-    (tmp_path / "long/.gitignore").write_text("*.md\n" * 30_000, "utf-8")
     (tmp_path / "folder/.gitignore").mkdir()
     (tmp_path / "short/.gitignore").write_bytes(b"\xef\xbb\xbf*.md\r\n\xff\r\n")
-    assert found(tmp_path) == ["folder/a.md", "linked/a.md", "long/a.md", "rules"]
+    assert found(tmp_path) == ["folder/a.md", "linked/a.md", "rules"]
 
 
 def test_a_named_file_is_always_taken(tmp_path: Path) -> None:
@@ -126,6 +125,13 @@ def test_no_suffix_is_both_read_and_unsupported() -> None:
     assert len(set(read)) == len(read), "a suffix has one format"
     unsupported = {suffix for suffix, known in formats.FORMATS.items() if known.unsupported}
     assert unsupported == formats.FORMATS.keys() - set(read)
+
+
+def test_a_folder_whose_rules_are_too_long_is_not_looked_into(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "sub/secret.md")
+    (tmp_path / "sub/.gitignore").write_text("secret*\n" + "# padding\n" * 20_000)
+    assert found(tmp_path) == ["a.md"]
+    assert skipped(tmp_path) == {"sub": "cannot be opened (its .gitignore is larger than 128 KiB)"}
 
 
 def test_every_format_names_a_converter_that_exists() -> None:
