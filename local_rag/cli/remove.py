@@ -35,13 +35,14 @@ def command(paths: tuple[Path, ...], library: Path, erase: bool, dry_run: bool, 
         }
         click.echo(printable_json(report))
         return
-    lines = [f"{'Would remove' if dry_run else 'Removed'} {len(documents)} documents:"]
+    count = f"{len(documents)} {'document' if len(documents) == 1 else 'documents'}"
+    lines = [f"{'Would remove' if dry_run else 'Removed'} {count}{':' if documents else '.'}"]
     lines += [f"  {one_line(display_path(path))}" for path in documents]
     if removal.earlier:
         lines.append(f"{'Would erase' if dry_run else 'Erased'} what is kept of documents that were removed before:")
         lines += [f"  {one_line(display_path(path))}" for path in removal.earlier]
-    lines += [f"No longer indexed: {display_path(root)}" for root in removal.roots]
-    lines += [f"`local-rag index` will skip from now on: {display_path(path)}" for path in removal.excluded]
+    lines += [f"No longer indexed: {one_line(display_path(root))}" for root in removal.roots]
+    lines += [f"`local-rag index` will skip from now on: {one_line(display_path(path))}" for path in removal.excluded]
     if erase and not dry_run:
         lines.append("The library contains no trace of them.")
         if (library / AUDIT_FILE).exists():

@@ -56,7 +56,8 @@ class AnswerFile:
             raise self._unwritable(error) from None
         except _OtherFileError:
             raise LocalRagError(
-                f"{self._shown} exists and holds no answers of this command; name another file."
+                f"{self._shown} exists and does not hold answers as this command writes them (CSV with commas and this "
+                "header, JSON lines, or a workbook of one sheet); save it in that form, or name another file."
             ) from None
         self.outcomes = {question: outcome for question, outcome in self._form.rows if outcome}
         self._written = self._cost = 0.0
@@ -135,7 +136,7 @@ class _JsonLines(_Lines):
     def __init__(self, data: bytes, name: Name) -> None:
         super().__init__(data, name)
         try:
-            rows = [json.loads(line) for line in data.decode().split("\n") if line.strip()]
+            rows = [json.loads(line) for line in data.decode("utf-8-sig").split("\n") if line.strip()]
         except (ValueError, RecursionError):
             raise _OtherFileError from None
         if not all(isinstance(row, dict) and tuple(row)[: len(COLUMNS)] == COLUMNS for row in rows):

@@ -200,6 +200,14 @@ def test_an_edited_file_of_answers_keeps_what_the_user_wrote(indexed: Path, run:
     assert Path("answers.csv").read_text().startswith(f"{edited}\n{ZEBRAS},refused,")
 
 
+def test_answers_saved_again_with_a_byte_order_mark_are_continued(indexed: Path, run: Run) -> None:
+    questions, answers = write_questions(Path("1.txt"), [BOAT]), Path("answers.jsonl")
+    run("ask", "--questions", str(questions), "--output", str(answers), parts=replies()[0])
+    answers.write_bytes(b"\xef\xbb\xbf" + answers.read_bytes())
+    again = run("ask", "--questions", str(questions), "--output", str(answers), parts=replies()[0])
+    assert again.stderr == "1 of 1 questions are answered already.\n"
+
+
 def test_a_question_whose_outcome_was_cleared_is_asked_again(indexed: Path, run: Run) -> None:
     questions = write_questions(Path("1.txt"), [BOAT])
     run("ask", "--questions", str(questions), "--output", "answers.csv", parts=replies()[0])
