@@ -147,7 +147,7 @@ def test_settings_are_those_of_the_index_except_the_explicit_ones(tmp_path: Path
 def test_what_cannot_be_opened_is_refused_with_the_command_that_helps(tmp_path: Path) -> None:
     with pytest.raises(DamagedLibraryError, match="torn; run `local-rag repair`"):
         opened(tmp_path, HoldingIndex(damage=["torn"]))
-    with pytest.raises(LibraryError, match="local-rag index FOLDER"):
+    with pytest.raises(LibraryError, match="local-rag index PATH --library"):
         opened(tmp_path, None)
     engine = SETTINGS.model_copy(update={"search_engine": "qdrant:http://127.0.0.1:1/x"})
     with pytest.raises(ClusterError, match="cluster copy"):
