@@ -313,7 +313,7 @@ def test_the_reading_process_ends_with_the_run_that_started_it(tmp_path: Path, s
     )
     assert done.returncode == -signal.SIGKILL
     deadline = time.monotonic() + 10
-    while (proc := Path(f"/proc/{done.stdout.strip()}/cmdline")).exists() and b"isolate" in proc.read_bytes():
+    while (proc := Path(f"/proc/{done.stdout.strip()}/cmdline")).exists() and b"reading_process" in proc.read_bytes():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -330,7 +330,7 @@ def test_a_reading_process_ends_with_a_run_that_is_killed(tmp_path: Path, splitt
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL
     deadline = time.monotonic() + 20
-    while (proc := Path(f"/proc/{done.stdout.strip()}/cmdline")).exists() and b"isolate" in proc.read_bytes():
+    while (proc := Path(f"/proc/{done.stdout.strip()}/cmdline")).exists() and b"reading_process" in proc.read_bytes():
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(done.stdout), signal.SIGCONT)
         assert time.monotonic() < deadline
