@@ -274,7 +274,8 @@ def _reranking_time(reports: list[Measurement]) -> Iterator[str]:
     (report,) = reports
     yield prose(
         f"Reranking {report['passages']} passages of about {report['tokens_each']} tokens, {report['cores']} cores, "
-        "median. The last column is the number of passages scored within the default time for a question."
+        "median. The last column is the number of passages scored within the default time for a question. Only the "
+        "ratio of the two rows counts, because the speed of this machine varies by a factor of four."
     )
     rows = [
         [
