@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Citation, Passage, Turn
+from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Citation, Passage, Turn, Written
 from local_rag.store.history import History, KeptConversation, KeptTurn
 
 _GREETING = "Hello. Ask something that the documents may answer."
@@ -31,7 +31,7 @@ class Ask(Protocol):
     """Answer a question like `Library.ask`."""
 
     def __call__(
-        self, question: str, options: AskOptions, /, *, earlier: tuple[Turn, ...], on_text: Callable[[str], None]
+        self, question: str, options: AskOptions, /, *, earlier: tuple[Turn, ...], on_text: Callable[[Written], None]
     ) -> Answer:
         """Return the answer."""
 
@@ -51,13 +51,13 @@ class Conversation:
         self.turns: list[Turn] = []
         self.last: Answer | None = None
 
-    def ask(self, question: str, *, on_text: Callable[[str], None] = lambda _text: None) -> Answer:
+    def ask(self, question: str, *, on_text: Callable[[Written], None] = lambda _text: None) -> Answer:
         """Ask a question like `Library.ask`; a greeting is answered without a search.
 
         A question that repeats the previous one replaces its turn.
         """
         if reply := reply_to_greeting(question):
-            on_text(reply)
+            on_text(Written(reply))
             return Answer(question, reply, "answered")
         self.notice = ""
         if self._id is not None and not self._history.holds(self._id):

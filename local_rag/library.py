@@ -73,6 +73,7 @@ from local_rag.records import (
     Progress,
     Shown,
     Turn,
+    Written,
 )
 from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.find import find_meaning, find_words
@@ -445,7 +446,7 @@ class Library:
         options: AskOptions = DEFAULT_OPTIONS,
         *,
         earlier: Sequence[Turn] = (),
-        on_text: Callable[[str], None] = _ignore,
+        on_text: Callable[[Written], None] = _ignore,
         on_passages: Callable[[Sequence[Passage]], None] = _ignore,
         counted: bool = True,
         progress: OnProgress = _ignore,
@@ -456,7 +457,7 @@ class Library:
         A question that counts or lists is answered by code over all documents, which reports its `progress`.
 
         The search for a follow-up also uses the questions of the `earlier` turns. `on_passages` receives the passages
-        found, and `on_text` the text of the answer once it is checked. `stop` is called between the stages of the
+        found, and `on_text` the text of the answer as it is written, which in the end is that of the answer. `stop` is called between the stages of the
         search and the operations of the model; when it returns True, the answer ends with StoppedError. status() counts
         the question if `counted`.
         """
@@ -468,7 +469,7 @@ class Library:
                 answer = self._with_versions(answer, options.filters)
             else:
                 on_passages(answer.passages)
-            on_text(answer.text)
+            on_text(Written(answer.text))
             if counted and self.settings.retention.counts:
                 count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return answer

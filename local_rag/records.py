@@ -267,7 +267,7 @@ class AskOptions:
     passages: int | None = None
     rerank: bool = True
     filters: Filters = EVERYTHING
-    strict: bool = False
+    strict: bool = True
     rewrite: bool = False
     anyway: bool = False
 
@@ -467,6 +467,14 @@ class Answer:
     def answered(self) -> bool:
         """Return whether an answer was given, not only a quotation."""
         return self.outcome == "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Text of an answer that is being written: the next piece, or with `replaces` all that stands from now on."""
+
+    text: str
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from local_rag.answering.rewrite import fuse_passages, require_rewriter, rewrite
 from local_rag.answering.selection import Source, select_sources, take_turns, whole_sources
 from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
-from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Passage, Turn
+from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Passage, Turn, Written
 from local_rag.retrieval.search import Trace
 
 
@@ -113,7 +113,7 @@ class AnswerPipeline:
         self,
         question: str,
         *,
-        on_text: Callable[[str], None],
+        on_text: Callable[[Written], None],
         on_passages: Callable[[Sequence[Passage]], None],
     ) -> Answer:
         """Answer a question; see `Library.ask`."""
@@ -123,7 +123,7 @@ class AnswerPipeline:
         on_passages(passages)
         sources = self.select(question, found)
         answer = self._answer(question, sources, found.before)
-        on_text(answer.text)
+        on_text(Written(answer.text))
         return replace(
             answer,
             written=self._count_tokens(answer.text),

@@ -26,7 +26,7 @@ from local_rag.display import (
     printable,
     printable_json,
 )
-from local_rag.records import Answer, AskOptions, Passage
+from local_rag.records import Answer, AskOptions, Passage, Written
 from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server
 
@@ -65,8 +65,6 @@ def command(
     If the answer is doubtful, quote what the documents say; if nothing in them is close, report that. The exit code is
     0 for all three.
     """
-    if options.strict and options.anyway:
-        raise click.UsageError("--strict and --anyway exclude each other.")
     if questions is not None:
         if question is not None or show_passages:
             raise click.UsageError("--questions takes neither a QUESTION nor --show-passages.")
@@ -85,15 +83,15 @@ def command(
                 click.echo(passage_as_text(number, passage))
             click.echo()
 
-    def write(text: str) -> None:
+    def write(written: Written) -> None:
         if not as_json:
-            click.echo(printable(text), nl=False)
+            click.echo(printable(written.text), nl=False)
 
     def on_event(event: str, value: Any) -> None:
         if event == "passages":
             show(from_plain(list[Passage], value))
         elif event == "token":
-            write(value)
+            write(from_plain(Written, value))
 
     if served := ask_server(library, settings, {"do": "ask", "question": question, "options": options}, on_event):
         answer = from_plain(Answer, served["found"]["answer"])

@@ -15,7 +15,7 @@ from local_rag.conversation import Conversation
 from local_rag.display import answer_as_dict, display_path, location_as_text, one_line, printable, printable_json
 from local_rag.errors import LocalRagError, MissingError
 from local_rag.files import write_whole
-from local_rag.records import Answer, AskOptions
+from local_rag.records import Answer, AskOptions, Written
 from local_rag.store.history import KeptConversation
 
 _HELP = """\
@@ -95,9 +95,9 @@ def _ask(question: str, conversation: Conversation, *, as_json: bool) -> None:
     if len(conversation.turns) == 1 and not as_json:
         click.echo("(A follow-up is searched together with earlier questions; /new starts a new subject.)", err=True)
 
-    def write(text: str) -> None:
+    def write(written: Written) -> None:
         if not as_json:
-            click.echo(printable(text), nl=False)
+            click.echo(printable(written.text), nl=False)
 
     answer = conversation.ask(question, on_text=write)
     if as_json:

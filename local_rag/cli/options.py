@@ -247,9 +247,10 @@ _ASK_OPTIONS = {
             help="How many passages the model is shown whole; more take longer.  [default: the best parts of several]",
         ),
         "strict": click.option(
-            "--strict",
-            is_flag=True,
-            help="Quote instead of answering with a number or name that the quoted text lacks.",
+            "--strict/--no-strict",
+            default=True,
+            show_default=True,
+            help="Quote instead of answering with a number, unit or name that the quoted text lacks.",
         ),
         "anyway": click.option(
             "--anyway",

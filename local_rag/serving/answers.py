@@ -10,7 +10,7 @@ from local_rag.index.protocol import content_key
 from local_rag.keys import key_of
 from local_rag.library import Library
 from local_rag.models.choice import calibration_of, chosen, find
-from local_rag.records import Answer, AskOptions, Passage, Turn
+from local_rag.records import Answer, AskOptions, Passage, Turn, Written
 from local_rag.serialization import to_line
 from local_rag.serving.job import Job, PassagesFound, TextWritten
 from local_rag.serving.requests import AskRequest, ServedAnswer
@@ -31,8 +31,8 @@ def answer(
         cache = _Cache(history, request.conversation) if cached and library.settings.answer_cache else None
         ask = _CachedAsk(library, job, cache)
 
-        def on_text(text: str) -> None:
-            job.tell(TextWritten(text))
+        def on_text(written: Written) -> None:
+            job.tell(TextWritten(written.text, written.replaces))
 
         if not request.in_history:
             found = ask(request.question, request.options, earlier=request.earlier, on_text=on_text)
@@ -84,7 +84,7 @@ class _CachedAsk:
         self.again = False
 
     def __call__(
-        self, question: str, options: AskOptions, /, *, earlier: tuple[Turn, ...], on_text: Callable[[str], None]
+        self, question: str, options: AskOptions, /, *, earlier: tuple[Turn, ...], on_text: Callable[[Written], None]
     ) -> Answer:
         """Answer a question that follows the earlier turns."""
         library, job, made_with, key = self._library, self._job, "", ""
@@ -93,7 +93,7 @@ class _CachedAsk:
             key = _answer_key(library, question, options, earlier, made_with)
             if kept := self._cache.get(key):
                 job.tell(PassagesFound(kept.passages))
-                on_text(kept.text)
+                on_text(Written(kept.text))
                 self.answer, self.again = kept, True
                 return kept
 

@@ -34,9 +34,10 @@ class PassagesFound:
 
 @dataclass(frozen=True, slots=True)
 class TextWritten:
-    """Report the next piece of an answer."""
+    """Report text of an answer: the next piece, or with `replaces` all that stands from now on."""
 
     text: str
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)

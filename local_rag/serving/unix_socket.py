@@ -12,6 +12,7 @@ from typing import Any
 
 from local_rag.errors import LocalRagError, QuestionError
 from local_rag.library import Library
+from local_rag.records import Written
 from local_rag.retrieval.search import Trace
 from local_rag.serialization import from_plain, to_line
 from local_rag.serving.job import Event, Failure, Job, PassagesFound, QueuePosition, Result, TextWritten
@@ -106,8 +107,8 @@ def _line(event: Event[Any], library: Library) -> tuple[str, Any] | None:
             return "queue", ahead
         case PassagesFound(passages):
             return "passages", passages
-        case TextWritten(text):
-            return "token", text
+        case TextWritten():
+            return "token", Written(event.text, event.replaces)
         case Result(value):
             found = {"passages": value.passages} if isinstance(value, Trace) else value
             return "done", {"found": found, "reranks": library.reranks, "profile": library.settings.profile}

@@ -46,8 +46,8 @@ async def _events(request: Request, asked: AskRequest, job: Job[ServedAnswer], s
                         yield _event("queue", {"ahead": ahead})
                     case PassagesFound(passages):
                         yield _event("passages", await site.aside(lambda: _passages(request, asked, passages)))
-                    case TextWritten(text):
-                        yield _event("token", {"text": text})
+                    case TextWritten(text, replaces):
+                        yield _event("token", {"text": text, "replaces": replaces})
                     case Ping():
                         yield _event("ping", {})
                     case Result(answered):

@@ -99,7 +99,7 @@ function watchForm(form) {
           body.replaceChildren(writing);
           say(`Reading: ${data.count} ${data.count === 1 ? "passage" : "passages"} found.`);
         }
-        if (name === "token") growing.textContent += data.text;
+        if (name === "token") growing.textContent = (data.replaces ? "" : growing.textContent) + data.text;
         if (name === "done") {
           show(body, data.html);
           show(at("cards"), data.cards);
