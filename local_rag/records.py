@@ -533,6 +533,21 @@ class Calibration:
     quote_from: float
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerForm:
+    """How a model is asked to answer: the `request` that ends its prompt, and the `refusal` that it was trained to write.
+
+    The first token of the refusal says, before anything is written, whether the sources answer the question. A model
+    without a refusal is asked instead whether its answer is right.
+    """
+
+    request: str
+    refusal: str = ""
+
+
+PLAIN_FORM = AnswerForm("Answer the question in one or two short sentences.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
     """How to use a model."""
@@ -543,6 +558,7 @@ class ModelUse:
     # Named as in sentence-transformers; None: the model's own configuration decides.
     pooling: Literal["mean", "cls", "lasttoken"] | None = None
     calibration: Calibration | None = None  # of an answer model
+    form: AnswerForm = PLAIN_FORM  # of an answer model
     int8: bool = False  # finds as much with int8 weights
     fused_weight: float = 0.0  # of the fused rank beside a reranker's own; 0: only the reranker's order counts
     weak_below: float | None = None  # a passage with a lower reranker score hardly fits; None: not measured

@@ -47,12 +47,14 @@ def item_of(path: str, kind: Kind, source: Path | bytes) -> Item:
 
 def models_of(profile: str, registry: Registry | None = None) -> dict[str, tuple[Role, ...]]:
     """Return the models of a profile with their roles; raise BundleError for an unknown profile."""
-    profiles = (registry or load_registry()).profiles
+    registry = registry or load_registry()
+    profiles = registry.profiles
     if profile not in profiles:
         raise BundleError("platform", f"Unknown profile {profile!r}; choose one of {', '.join(profiles)}.")
     roles: dict[str, tuple[Role, ...]] = {}
     for role, name in profiles[profile].items():
-        roles[name] = (*roles.get(name, ()), role)
+        for entry in registry.parts(name):
+            roles[entry.name] = (*roles.get(entry.name, ()), role)
     return roles
 
 

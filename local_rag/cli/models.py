@@ -76,7 +76,8 @@ def list_models(directory: Path | None, as_json: bool, found: bool) -> None:
             "bytes": entry.bytes,
             "licence": entry.licence,
             "context_length": entry.context_length,
-            "pulled": not missing_files(entry, directory),
+            "adapter_of": entry.base or None,
+            "pulled": _is_pulled(entry, registry, directory),
         }
         for entry in registry.models.values()
     ]
@@ -235,8 +236,13 @@ def optimize(name: str) -> None:
 def path(name: str, directory: Path | None) -> None:
     """Print the path of a pulled model: a GGUF file or a folder."""
     registry = load_registry()
-    (entry,) = _choose(registry, (name,), profiles=False)
+    entry = _choose(registry, (name,), profiles=False)[-1]
     click.echo(resolve_model(name, entry.roles[0], models_directory=directory, registry=registry).path)
+
+
+def _is_pulled(entry: ModelEntry, registry: Registry, directory: Path) -> bool:
+    """Return whether all files of a model are here; an adapter also needs the model that it changes."""
+    return not any(missing_files(part, directory) for part in registry.parts(entry.name))
 
 
 def _list_found(registry: Registry, directory: Path, *, as_json: bool) -> None:
@@ -284,7 +290,7 @@ def _choose(registry: Registry, names: tuple[str, ...], profiles: bool = True) -
             if member not in registry.models:
                 what = "model or profile" if profiles else "model"
                 raise ModelError(f"There is no {what} '{name}'; `local-rag models list` shows the known ones.")
-            chosen[member] = registry.models[member]
+            chosen |= {entry.name: entry for entry in registry.parts(member)}
     return list(chosen.values())
 
 
@@ -312,7 +318,7 @@ def _progress(entry: ModelEntry) -> Iterator[Callable[[str, int, int], None]]:
 def _print_tables(registry: Registry, directory: Path) -> None:
     models = Table("name", "role", "size", "licence", "pulled", box=None, header_style="bold")
     for entry in registry.models.values():
-        pulled = "no" if missing_files(entry, directory) else "yes"
+        pulled = "yes" if _is_pulled(entry, registry, directory) else "no"
         models.add_row(entry.name, ", ".join(entry.roles), decimal(entry.bytes), entry.licence, pulled)
     profiles = Table("profile", "role", "model", box=None, header_style="bold")
     for profile, roles in registry.profiles.items():

@@ -17,7 +17,7 @@ from local_rag.models.choice import chosen
 from local_rag.models.engines import is_engine, parse_engine, permitted_engine
 from local_rag.models.registry import (
     MODEL_FORMATS,
-    ModelEntry,
+    Registry,
     default_models_directory,
     load_registry,
     resolve,
@@ -48,7 +48,7 @@ def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str |
         return
     if machines := [one for one in (settings.cluster_address, settings.search_engine) if one]:
         yield checks.check_cluster(machines)
-    known = load_registry().models
+    known = load_registry()
     yield checks.check_cores(physical_cores())
     needed = memory_needed({role: _weight(name, known) for role, name in names.items()})
     yield checks.check_memory(settings.profile, needed, *memory())
@@ -70,15 +70,15 @@ def _check_model(
 ) -> Iterator[CheckResult]:
     """Check one model for all its roles; add it to `installed` if it is whole."""
     registry, models_directory = load_registry(), default_models_directory()
-    entry = registry.models.get(name)
+    entries = registry.parts(name) if name in registry.models else ()
     try:
         model = resolve(name, roles[0], registry=registry)
     except ModelError as error:
         yield checks.check_model(name, roles, str(error), f"local-rag models pull {name}")
         return
-    damage = verify(entry, models_directory=models_directory) if entry else ()
-    remedy = entry.pull_command(models_directory) if entry else "local-rag models list"
-    yield checks.check_model(name, roles, "; ".join(damage), remedy, hashed=entry is not None)
+    damage = [one for entry in entries for one in verify(entry, models_directory=models_directory)]
+    remedy = entries[-1].pull_command(models_directory) if entries else "local-rag models list"
+    yield checks.check_model(name, roles, "; ".join(damage), remedy, hashed=bool(entries))
     if not damage:
         installed |= dict.fromkeys(roles, model)
         if model.path.is_file():
@@ -124,12 +124,12 @@ def _check_library(folder: Path, settings: Settings, installed: Mapping[Role, In
         yield checks.check_fingerprint(differences(made, wanted), searchable=not obstacles(made, wanted))
 
 
-def _weight(name: str, models: Mapping[str, ModelEntry]) -> int:
+def _weight(name: str, registry: Registry) -> int:
     """Return the size of a model in bytes, from the registry or from the user's own file or folder."""
-    if name in models:
-        return models[name].bytes
+    if name in registry.models:
+        return sum(entry.bytes for entry in registry.parts(name))
     path = Path(name).expanduser()
     if not path.exists() and "+" in name:  # with an adapter, which is small
-        return _weight(name.partition("+")[0], models)
+        return _weight(name.partition("+")[0], registry)
     files = [path] if path.is_file() else path.glob("**/*.safetensors")
     return sum(file.stat().st_size for file in files)

@@ -67,15 +67,16 @@ def offers_of(registry: Registry, *, cores: int, hub: bool, here: Collection[str
     """Return what each profile needs; `hub` says whether the hub answers, `here` which models need no download."""
     offers = []
     for profile, roles in registry.profiles.items():
-        entries = {role: registry.models[name] for role, name in roles.items()}
-        unique = {entry.name: entry for entry in entries.values()}
+        entries = {role: registry.parts(name) for role, name in roles.items()}
+        sizes = {role: sum(entry.bytes for entry in parts) for role, parts in entries.items()}
+        unique = {entry.name: entry for parts in entries.values() for entry in parts}
         offers.append(
             Offer(
                 profile,
-                entries["answer"].bytes,
-                memory_needed({role: entry.bytes for role, entry in entries.items()}),
+                sizes["answer"],
+                memory_needed(sizes),
                 sum(entry.bytes for entry in unique.values()),
-                _seconds(entries["answer"], cores),
+                _seconds(entries["answer"][0], cores),
                 profile in registry.multilingual,
                 profile not in registry.not_tried,
                 tuple(name for name, entry in unique.items() if not (hub or name in here or _is_on_index(entry))),

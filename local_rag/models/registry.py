@@ -20,7 +20,7 @@ from local_rag.files import file_sha256, write_whole
 from local_rag.keys import key_of
 from local_rag.models.engines import is_engine, parse_engine
 from local_rag.models.hashes import sha256_of
-from local_rag.records import Calibration, InstalledModel, ModelUse, Role
+from local_rag.records import AnswerForm, Calibration, InstalledModel, ModelUse, Role
 
 Format = Literal["gguf", "sentence-transformers", "cross-encoder"]
 
@@ -99,7 +99,10 @@ class HubSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEntry(ModelUse):
-    """A model in the registry: its sources in order, the checksums of its files, and how to use it."""
+    """A model in the registry: its sources in order, the checksums of its files, and how to use it.
+
+    One with a `base` is an adapter (LoRA), which changes what the model of that name says.
+    """
 
     name: str
     roles: tuple[Role, ...]
@@ -107,6 +110,7 @@ class ModelEntry(ModelUse):
     files: tuple[ModelFile, ...]
     sources: tuple[HubSource | WheelSource, ...]  # empty: shipped with the program
     licence: str
+    base: str = ""
     active: float = 1.0  # the share of the weights that a token needs; less for a mixture of experts
 
     @property
@@ -150,6 +154,11 @@ class Registry:
     profiles: Mapping[str, Mapping[Role, str]]
     not_tried: frozenset[str] = frozenset()
     multilingual: frozenset[str] = frozenset()
+
+    def parts(self, name: str) -> tuple[ModelEntry, ...]:
+        """Return what a model consists of: itself, or an adapter after the model that it changes."""
+        entry = self.models[name]
+        return (self.models[entry.base], entry) if entry.base else (entry,)
 
 
 def default_models_directory() -> Path:
@@ -236,7 +245,7 @@ def resolve(
     models_directory = models_directory or default_models_directory()
     registry = registry or load_registry(models_directory=models_directory)
     if (entry := registry.models.get(name)) is not None:
-        return _resolve_entry(entry, role, models_directory)
+        return _resolve_entry(entry, role, models_directory, registry)
     if is_engine(name):
         return _resolve_engine(name, role)
     path = Path(name).expanduser()
@@ -291,13 +300,14 @@ def _shipped_models() -> Path:
 
 
 def _read_entry(name: str, fields: dict[str, Any]) -> ModelEntry:
-    calibration = fields.pop("calibration", None)
+    calibration, form = fields.pop("calibration", None), fields.pop("form", None)
     return ModelEntry(
         name=name,
         roles=tuple(fields.pop("roles")),
         files=tuple(ModelFile(**file) for file in fields.pop("files")),
         sources=tuple(_read_source(source) for source in fields.pop("sources", ())),
         calibration=Calibration(**calibration) if calibration else None,
+        **({"form": AnswerForm(**form)} if form else {}),
         **fields,
     )
 
@@ -309,7 +319,7 @@ def _read_source(fields: dict[str, Any]) -> HubSource | WheelSource:
     return WheelSource(fields.pop("wheel"), **fields)
 
 
-def _resolve_entry(entry: ModelEntry, role: Role, models_directory: Path) -> InstalledModel:
+def _resolve_entry(entry: ModelEntry, role: Role, models_directory: Path, registry: Registry) -> InstalledModel:
     if role not in entry.roles:
         raise ModelError(
             f"'{entry.name}' is a model for {' and '.join(entry.roles)}, not for {role};"
@@ -320,13 +330,17 @@ def _resolve_entry(entry: ModelEntry, role: Role, models_directory: Path) -> Ins
             f"The {role} model '{entry.name}' is not pulled ({missing[0]} is not in {entry.folder(models_directory)});"
             f" run `{entry.pull_command(models_directory)}`."
         )
-    return InstalledModel(
+    model = InstalledModel(
         name=entry.name,
         role=role,
         path=entry.path(models_directory),
         identity=entry.weights.sha256,
         **{field.name: getattr(entry, field.name) for field in fields(ModelUse)},
     )
+    if not entry.base:
+        return model
+    base = resolve(entry.base, role, models_directory=models_directory, registry=registry)
+    return replace(model, path=base.path, adapter=model.path, identity=key_of(base.identity, model.identity))
 
 
 def _resolve_engine(name: str, role: Role) -> InstalledModel:

@@ -17,7 +17,7 @@ from scripts.docs.markdown import table
 from scripts.docs.packages import PACKAGE, docstring_of
 
 COLUMNS = 80
-IN_README = ("tiny", "starter", "small", "laptop")
+IN_README = ("tiny", "light", "starter", "small", "laptop")
 
 
 def settings_page() -> str:
@@ -113,17 +113,15 @@ def profiles_table(only: Collection[str] = ()) -> str:
     for profile, roles in registry.profiles.items():
         if only and profile not in only:
             continue
-        entries = {role: registry.models[name] for role, name in roles.items()}
-        disk = sum(entry.bytes for entry in {entry.name: entry for entry in entries.values()}.values())
-        memory = memory_needed({role: entry.bytes for role, entry in entries.items()})
-        names = [
-            f"`{entries[role].name}`" if role in entries else "none"
-            for role in ("context", "answer", "embed", "rerank")
-        ]
+        entries = {role: registry.parts(name) for role, name in roles.items()}
+        unique = {entry.name: entry for parts in entries.values() for entry in parts}
+        disk = sum(entry.bytes for entry in unique.values())
+        memory = memory_needed({role: sum(entry.bytes for entry in parts) for role, parts in entries.items()})
+        names = [f"`{roles[role]}`" if role in roles else "none" for role in ("context", "answer", "embed", "rerank")]
         mark = " (not tried here)" if profile in registry.not_tried else ""
         default = " (default)" if profile == Settings.model_fields["profile"].default else ""
         rows.append(
-            (disk, [f"`{profile}`{default}{mark}", *names, _gigabytes(memory), _gigabytes(disk), _source(entries)])
+            (disk, [f"`{profile}`{default}{mark}", *names, _gigabytes(memory), _gigabytes(disk), _source(unique)])
         )
     header = ["profile", "writes contexts", "answers", "embeds", "reranks", "memory", "disk", "pulled from"]
     return table(header, [cells for _, cells in sorted(rows)])
@@ -133,7 +131,7 @@ def _gigabytes(count: int) -> str:
     return f"{count / 1000**3:.1f} GB"
 
 
-def _source(entries: Mapping[Role, ModelEntry]) -> str:
+def _source(entries: Mapping[str, ModelEntry]) -> str:
     sources = [entry.sources for entry in entries.values() if entry.sources]
     indexed = all(any(isinstance(source, WheelSource) for source in several) for several in sources)
     return "Hugging Face Hub or package index" if indexed else "Hugging Face Hub"
