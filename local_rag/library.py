@@ -16,6 +16,7 @@ from local_rag.answering.lists import answer_of
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
 from local_rag.answering.selection import shown_of
+from local_rag.answering.streaming import Telling
 from local_rag.answering.versions import name_versions
 from local_rag.cluster.engines.choice import indexes_of
 from local_rag.cluster.hosts import network_of
@@ -457,19 +458,20 @@ class Library:
         A question that counts or lists is answered by code over all documents, which reports its `progress`.
 
         The search for a follow-up also uses the questions of the `earlier` turns. `on_passages` receives the passages
-        found, and `on_text` the text of the answer as it is written, which in the end is that of the answer. `stop` is called between the stages of the
-        search and the operations of the model; when it returns True, the answer ends with StoppedError. status() counts
-        the question if `counted`.
+        found, and `on_text` the text of the answer as it is written. `stop` is called between the stages of the search
+        and the operations of the model; when it returns True, the answer ends with StoppedError. status() counts the
+        question if `counted`.
         """
         with self._one_at_a_time:
+            show = Telling(on_text)
             answer = self._answer_by_code(question, options, progress, stop)
             if answer is None:
                 pipeline = self.pipeline(options, earlier, stop=stop)
-                answer = pipeline.ask(question, on_text=_ignore, on_passages=on_passages)
+                answer = pipeline.ask(question, show=show, on_passages=on_passages)
                 answer = self._with_versions(answer, options.filters)
             else:
                 on_passages(answer.passages)
-            on_text(Written(answer.text))
+            show(answer.text)
             if counted and self.settings.retention.counts:
                 count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return answer
@@ -630,9 +632,9 @@ class Library:
         if self._answerer is None:
             model = find(self.settings, "answer")
             calibration = calibration_of(model, remembered(self.folder, self._generations))
-            calibration = valid(calibration, identity_of(self.settings, "rerank"))
+            calibration = valid(calibration, identity_of(self.settings, "rerank"), model.form)
             close_from = find(self.settings, "embed").close_from
-            self._answerer = Answerer(self._answer_model.open, calibration, close_from=close_from)
+            self._answerer = Answerer(self._answer_model.open, calibration, form=model.form, close_from=close_from)
         return self._answerer
 
     def _open_searcher(self) -> OpenSearcher:

@@ -535,7 +535,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    """How a model is asked to answer: the `request` that ends its prompt, and the `refusal` that it was trained to write.
+    """How a model is asked to answer: the `request` that ends its prompt, and the `refusal` that it was trained for.
 
     The first token of the refusal says, before anything is written, whether the sources answer the question. A model
     without a refusal is asked instead whether its answer is right.

@@ -27,7 +27,7 @@ from local_rag.reading.converters.pdf import Recognize
 from local_rag.reading.isolate import ReadFile, skipped
 from local_rag.reading.read import parse, read_file
 from local_rag.reading.split import Splitting
-from local_rag.records import InstalledModel, Passage, Skipped
+from local_rag.records import AnswerForm, InstalledModel, Passage, Skipped
 
 _IN_FLIGHT = 4
 _UNUSABLE = 20  # of 256 sentences that the quick workers write
@@ -168,6 +168,41 @@ class FakeGenerator(Stoppable):
         text = self.model.detokenize([*list(request.prefix)[: request.start], *request.suffix])
         self.prompts.append(text)
         return text
+
+
+TRAINED = AnswerForm("Answer, or refuse.", "Unanswerable.")
+
+
+class TrainedGenerator(FakeGenerator):
+    """A model that was trained to refuse: its reply to a prompt begins with a token that it is surest of.
+
+    Made to begin with another token, it goes on with `otherwise`.
+    """
+
+    def __init__(self, reply: Callable[[str], str], *, sure: float = 4.0, otherwise: str = "I guess so.") -> None:
+        super().__init__(reply)
+        self._sure, self._otherwise = sure, otherwise
+
+    def stream(self, requests: Iterable[Request]) -> Generator[Token]:
+        with self._busy():
+            for request in requests:
+                text = self.model.detokenize([*request.prefix, *request.suffix])
+                said = self._reply(text[:-1])
+                if said[:1] != text[-1]:
+                    said = self._otherwise
+                for token in self.model.tokenize(said[1:]):
+                    self._check()
+                    yield Token(request.key, token)
+                yield Token(request.key, None, whole=True)
+
+    def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray:
+        self._check()
+        first = self._reply(self._text(Request("", prefix, suffix, 1)))[0]
+        other = self._otherwise[0] if first == TRAINED.refusal[0] else TRAINED.refusal[0]
+        probabilities = np.full(256, -30.0)
+        probabilities[ord(first)] = -np.log1p(np.exp(-self._sure))
+        probabilities[ord(other)] = -np.log1p(np.exp(self._sure))
+        return probabilities
 
 
 class QuickVocabulary(FakeVocabulary):

@@ -1,45 +1,36 @@
 """Answer a question from sources, quote them if the answer is doubtful, or refuse if they say nothing about it.
 
-The model is asked behind one prompt with the sources. Code finds the units that its answer stands on. From what the
-reader says of their passage follows how probable it is that the answer is right (see `gate.py`), and only a probable
-answer is given. If no passage could make an answer probable, the model is not asked at all. Without a calibration for
-what the reader says, the model is also asked whether its answer is right.
+A model that was trained to refuse says with its first token whether the sources answer, and what it then writes is told
+as it is written. Code finds the units that each sentence stands on. A sentence with a number, unit or name that these
+lack is struck, and what it stands on is quoted instead. From the first token and from what the reader says of the
+passages follows how probable it is that the answer is right (see `gate.py`), and only a probable answer is given.
+
+Another model is asked behind the same prompt. If no passage could make its answer probable, it is not asked at all.
+Without a calibration, it is also asked whether its answer is right.
 """
 
 import math
-import re
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from local_rag.answering.attribution import Attribution, Attributor
+from local_rag.answering.compose import Part, compose, text_of
+from local_rag.answering.drafting import drafts, sentences_of
 from local_rag.answering.gate import Signals, probability
-from local_rag.answering.phrases import translated
-from local_rag.answering.prompt import (
-    MAX_ANSWER_TOKENS,
-    MOST_SENTENCES,
-    PROPOSAL,
-    answer_requests,
-    closing_prompt,
-    sources_prompt,
-)
-from local_rag.answering.quotes import is_list, quote_best, quote_support, unwrapped
-from local_rag.answering.selection import Source, shown_of
-from local_rag.index.keyword_index import keyword_tokens
-from local_rag.llama.generator import Generator, Request
-from local_rag.records import Answer, Calibration, Citation, Outcome, Quote, SentenceSupport, Turn
-from local_rag.verification.sentences import split_sentences
+from local_rag.answering.prompt import PROPOSAL, closing_prompt
+from local_rag.answering.reading import Prompt, Reading, first_token, prepare
+from local_rag.answering.selection import Source
+from local_rag.llama.generator import Generator
+from local_rag.records import PLAIN_FORM, Answer, AnswerForm, Calibration, Outcome, Turn
 
-REFUSAL = "The documents do not answer this question."
-NOT_SURE = "Not sure. This is what the documents say:"
 _CONTEXT_TOKENS = 8192
-_FOOTNOTE = re.compile(r"\s*\[\s*\d+(?:\s*[,;-]\s*\d+)*\s*\]")
-_OWN_WORDS = re.compile(
-    r"\A(?:according to|based on) (?:the )?(?:\w+ )?(?:sources?|documents?|information|text)(?: \d+| \w+ed)?,? (\S)",
-    re.IGNORECASE,
-)
-_CLOSEST = 3  # passages to name if there is no answer
+_KEPT = 8  # answers, for a question that is asked again, anyway or not strictly
+_SURE_REFUSAL = -3.0  # log odds of an answer below which nothing is quoted, where no calibration says so
+
+Listener = Callable[[Sequence[Attribution], str], None]
+"""Hears the sentences of an answer that are complete, and the beginning of the next one."""
 
 
 def answer_room(context_length: int, _sequences: int) -> int:
@@ -49,19 +40,21 @@ def answer_room(context_length: int, _sequences: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a model would answer, before it is decided whether to say so; `sources` are those it was shown."""
+    """What a model would answer to a question, or one part, before it is decided whether to say so.
+
+    `sources` are those that it was shown.
+    """
 
     sources: Sequence[Source]
     sentences: Sequence[Attribution]
     signals: Signals
-    close: bool  # whether the sources have any word of the question, or a meaning close to it
-    tokens: int
 
 
 class Answerer:
-    """Answer with a generator, which is opened when it is needed; without a `calibration`, the model's own Yes decides.
+    """Answer with a generator, which is opened when it is needed.
 
-    `close_from` is that of the embedder: see records.ModelUse.
+    `form` says how its model is asked. Without a `calibration`, its refusal or its own Yes decides. `close_from` is
+    that of the embedder: see records.ModelUse.
     """
 
     def __init__(
@@ -69,11 +62,14 @@ class Answerer:
         open_generator: Callable[[], Generator],
         calibration: Calibration | None = None,
         *,
+        form: AnswerForm = PLAIN_FORM,
         close_from: float | None = None,
     ) -> None:
-        self._open_generator, self.calibration, self._close_from = open_generator, calibration, close_from
-        # A question that is answered anyway, or strictly, after it was answered is not read again.
-        self._read, self._judge = lru_cache(4)(self._write), lru_cache(4)(self._log_odds_of)
+        self._open_generator, self.calibration, self.form = open_generator, calibration, form
+        self._close_from = close_from
+        self._texts = OrderedDict[Prompt, str]()
+        self._first = lru_cache(_KEPT)(lambda prompt: first_token(self.generator, self.form, prompt))
+        self._judge = lru_cache(_KEPT)(self._log_odds_of)
 
     @cached_property
     def generator(self) -> Generator:
@@ -82,103 +78,154 @@ class Answerer:
 
     def answer_unread(self, question: str, sources: Sequence[Source], *, before: Turn | None = None) -> Answer | None:
         """Quote or refuse without the generator if no answer from these sources could be probable enough, else None."""
-        draft = self._unread(question, sources, before)
-        return self._decide(question, draft) if draft else None
+        if self.calibration is None or self.form.refusal:
+            return None
+        best = max((Signals(answers=one.answers) for one in sources), key=self._chance, default=Signals())
+        if self._chance(best) >= self.calibration.answer_from:
+            return None
+        outcome = self._outcome(best, close=self._is_close(_attributor(question, sources, before), sources))
+        part = Part("", (), outcome or "refused", probability(best, self.calibration))
+        return compose(question, sources, [part], threshold=self.calibration.answer_from)
+
+    def _chance(self, signals: Signals) -> float:
+        likely = probability(signals, self.calibration)
+        return 1.0 if likely is None else likely
 
     def answer(
         self,
         question: str,
         sources: Sequence[Source],
         *,
+        more: Sequence[Callable[[], Sequence[Source]]] = (),
         before: Turn | None = None,
-        strict: bool = False,
+        strict: bool = True,
         anyway: bool = False,
+        show: Callable[[str], None] = lambda _text: None,
     ) -> Answer:
         """Answer from `sources`, which are ordered best first; `before` is the turn before a follow-up.
 
-        With `strict`, an answer with a number or name that its quotation lacks is not given. With `anyway`, a doubtful
-        one is.
+        Where the model says that they do not answer, what `more` returns is read instead, one after the other. With
+        `strict`, no sentence with a number or name that its quotation lacks is given. With `anyway`, a doubtful one is.
+        `show` is called with the text that stands, whenever it grows or changes.
         """
-        return self._decide(question, self.draft(question, sources, before=before), strict=strict, anyway=anyway)
+        threshold = self.calibration.answer_from if self.calibration else None
+        reading = self._read_enough(question, sources, more, before)
+        if reading is None:
+            nothing = Part("", (), "refused", 0.0 if self.calibration else None)
+            return compose(question, (), [nothing], threshold=threshold)
+        asking = _Asking(reading, _attributor(question, reading.sources, before), strict, anyway, show)
+        parts = list[Part]()
+        for number, asked in enumerate(reading.parts):
+            if number == 0 or not self.form.refusal or self._lacks(parts[0], asked):
+                parts.append(self._part(asking, number, parts))
+        if self.form.refusal and parts[0].outcome != "answered":
+            parts = parts[1:] if any(part.outcome == "answered" for part in parts) else parts[:1]
+        return compose(question, reading.sources, parts, threshold=threshold, tokens=reading.tokens)
 
     def draft(self, question: str, sources: Sequence[Source], *, before: Turn | None = None) -> Draft | None:
         """Read as many of the sources as fit, and write an answer; None without sources."""
-        prefix, used = self._prompt(question, sources, before=before)
-        if not used:
+        reading = prepare(self.generator, self.form, question, sources, before)
+        if reading is None:
             return None
-        text = self._read(question, tuple(prefix))
-        attributor = Attributor(question, used, before.question if before else "")
-        sentences = [attributor.attribute(sentence.strip()) for sentence in split_sentences(text)]
-        signals = Signals(answers=_answers(sentences, used))
-        if probability(signals, self.calibration) is None:
-            signals = replace(signals, right=self._judge(tuple(prefix), " ".join(text.split())))
-        return Draft(used, sentences, signals, attributor.is_close or self._is_near(used), len(prefix))
-
-    def _unread(self, question: str, sources: Sequence[Source], before: Turn | None) -> Draft | None:
-        """Return a draft without an answer if no answer from these sources could be probable enough, else None."""
-
-        def chance(signals: Signals) -> float:
-            likely = probability(signals, self.calibration)
-            return 1.0 if likely is None else likely
-
-        best = max((Signals(answers=one.answers) for one in sources), key=chance, default=Signals())
-        if self.calibration is None or chance(best) >= self.calibration.answer_from:
-            return None
-        close = Attributor(question, sources, before.question if before else "").is_close or self._is_near(sources)
-        return Draft(sources, (), best, close, 0)
+        attributor = _attributor(question, reading.sources, before)
+        signals, sentences = self._write(reading, 0, attributor, lambda _sentences, _rest: None)
+        return Draft(reading.sources, sentences, signals)
 
     def read_ahead(self, question: str, sources: Sequence[Source]) -> None:
-        """Read what a draft reads, so that it begins sooner."""
-        prefix, used = self._prompt(question, sources)
-        if used:
-            self.generator.read(prefix)
+        """Read what an answer reads, so that it begins sooner."""
+        if reading := prepare(self.generator, self.form, question, sources):
+            self.generator.read(reading.prompts[0].prefix)
 
-    def _prompt(
-        self, question: str, sources: Sequence[Source], *, before: Turn | None = None
-    ) -> tuple[list[int], list[Source]]:
-        """Return the prompt up to the question, and the sources in it, with room for what the model is then asked."""
-        generator = self.generator
-        limit = generator.context_tokens - MAX_ANSWER_TOKENS * len(answer_requests(question)) - 2 * MAX_ANSWER_TOKENS
-        return sources_prompt(question, sources, model=generator.model, limit=limit, before=before)
+    def _read_enough(
+        self,
+        question: str,
+        sources: Sequence[Source],
+        more: Sequence[Callable[[], Sequence[Source]]],
+        before: Turn | None,
+    ) -> Reading | None:
+        """Read more sources for as long as the model says that those before do not answer."""
+        reading = prepare(self.generator, self.form, question, sources, before)
+        for select in more if self.form.refusal else ():
+            if reading is None or self._first(reading.prompts[0])[0] >= 0:
+                break
+            reading = prepare(self.generator, self.form, question, select(), before)
+        return reading
 
-    def _is_near(self, sources: Sequence[Source]) -> bool:
-        """Return whether the meaning of a source is close, as it can be in another language than the question's."""
-        cosines = [hit.score for one in sources for hit in one.passage.hits if hit.list_name == "dense"]
-        return self._close_from is not None and max(cosines, default=-1.0) >= self._close_from
+    def _part(self, asking: "_Asking", number: int, earlier: Sequence[Part]) -> Part:
+        """Answer, quote or refuse one part of a question, and show it below the `earlier` parts."""
+        reading, asked = asking.reading, asking.reading.parts[number]
+        close = self._is_close(asking.attributor, reading.sources)
+        signals = replace(reading.signals, answerable=self._first(reading.prompts[number])[0])
+        known = "answered" if asking.anyway else self._outcome(signals, close=close)
+        if known == "refused":
+            return Part(asked, (), "refused", probability(signals, self.calibration), signals.odds)
 
-    def _write(self, question: str, prefix: Sequence[int]) -> str:
-        """Return the answer to all parts of a question.
+        def listen(sentences: Sequence[Attribution], rest: str) -> None:
+            if known == "answered" and self.form.refusal:
+                growing = Part(asked, sentences, "answered", strict=asking.strict, checked=not asking.anyway, rest=rest)
+                asking.show(text_of(reading.sources, [*earlier, growing], question=reading.question))
 
-        The parts are answered in one batch, each in at most MOST_SENTENCES sentences. A sentence that repeats an
-        earlier one is left out.
+        signals, sentences = self._write(reading, number, asking.attributor, listen)
+        said = {one.sentence for part in earlier for one in part.sentences}
+        new = [one for one in sentences if one.sentence not in said]
+        likely, checked = probability(signals, self.calibration), not asking.anyway
+        part = Part(asked, new, "answered", likely, signals.odds, strict=asking.strict, checked=checked)
+        if asking.anyway and new:
+            return part
+        return replace(part, outcome=self._outcome(signals, close=close, given=bool(part.given)) or "refused")
+
+    def _lacks(self, whole: Part, asked: str) -> bool:
+        """Return whether the answer to a compound question lacks one of its parts."""
+        return whole.outcome != "answered"
+
+    def _write(
+        self, reading: Reading, number: int, attributor: Attributor, listen: Listener
+    ) -> tuple[Signals, list[Attribution]]:
+        """Write the answer to a part; return what speaks for it, and its sentences."""
+        prompt, done, text = reading.prompts[number], list[Attribution](), ""
+        answerable, first = self._first(prompt)
+        kept = self._texts.get(prompt)
+        for text, ended in [(kept, True)] if kept is not None else drafts(self.generator, prompt, first):
+            sentences, rest = sentences_of(text, ended=ended)
+            done += map(attributor.attribute, sentences[len(done) :])
+            listen(done, attributor.known_beginning(rest))
+        self._texts[prompt] = text
+        while len(self._texts) > _KEPT:
+            self._texts.popitem(last=False)
+        signals = replace(reading.signals, answerable=answerable)
+        if not self.form.refusal:
+            signals = replace(signals, answers=_answers(done, reading.sources))
+            if probability(signals, self.calibration) is None:
+                signals = replace(signals, right=self._judge(prompt.prefix, " ".join(text.split())))
+        return signals, done
+
+    def _outcome(self, signals: Signals, *, close: bool, given: bool | None = None) -> Outcome | None:
+        """Decide what to do with an answer, of which a sentence may be given or not.
+
+        Without knowing that, return None if the signals do not decide.
         """
-        model = self.generator.model
-        requests = [
-            Request(str(number), prefix, closing_prompt(request, model), MAX_ANSWER_TOKENS)
-            for number, request in enumerate(answer_requests(question))
-        ]
-        tokens, open_parts = [list[int]() for _ in requests], set(range(len(requests)))
-        with closing(self.generator.stream(requests)) as events:
-            for event in events:
-                number = int(event.key)
-                if number in open_parts and event.token is not None:
-                    tokens[number].append(event.token)
-                if event.token is None or len(split_sentences(model.detokenize(tokens[number]))) > MOST_SENTENCES:
-                    open_parts.discard(number)
-                if not open_parts:
-                    break
-        kept = dict[frozenset[str], str]()
-        for text in map(model.detokenize, tokens):
-            # What looks like a citation is a footnote that the model copied.
-            for written in split_sentences(_FOOTNOTE.sub("", text))[:MOST_SENTENCES]:
-                sentence = _OWN_WORDS.sub(lambda found: found[1].upper(), written.strip())
-                words = frozenset(keyword_tokens(sentence))
-                if not any(words <= others for others in kept):
-                    kept[words] = sentence
-        return " ".join(kept.values())
+        likely, gate = probability(signals, self.calibration), self.calibration
+        far = False
+        if gate and likely is not None:
+            good, far = likely >= gate.answer_from, likely < gate.quote_from
+        elif not math.isnan(signals.answerable):
+            good, far = signals.answerable >= 0, signals.answerable < _SURE_REFUSAL
+        elif given is None:
+            return None
+        else:  # nothing tells how sure the model is: its numbers and names decide
+            good = given if math.isnan(signals.right) else signals.right >= 0
+        if good and given is not False:
+            return "answered"
+        return "quoted" if close and not far else "refused"
+
+    def _is_close(self, attributor: Attributor, sources: Sequence[Source]) -> bool:
+        """Return whether sources have a word of the question, or a close meaning, perhaps in another language."""
+        cosines = [hit.score for one in sources for hit in one.passage.hits if hit.list_name == "dense"]
+        near = self._close_from is not None and max(cosines, default=-1.0) >= self._close_from
+        return near or attributor.is_close
 
     def _log_odds_of(self, prefix: Sequence[int], answer: str) -> float:
-        """Return the log odds that the model finds an answer right; not a number if the engine does not tell them."""
+        """Return the log odds that a model finds an answer right; not a number if the engine does not tell them."""
         model = self.generator.model
         request = PROPOSAL.format(answer=answer)
         log_probabilities = self.generator.log_probabilities(prefix, closing_prompt(request, model))
@@ -192,77 +239,25 @@ class Answerer:
         # An engine that tells only the most probable tokens gives all others the same odds.
         return math.nan if yes == no else math.log(yes / no)
 
-    def _decide(self, question: str, draft: Draft | None, *, strict: bool = False, anyway: bool = False) -> Answer:
-        """Decide whether to give a draft, and write what the user is told."""
-        likely = self._likely(draft)
-        return self._compose(question, draft, self._outcome(draft, likely, strict=strict, anyway=anyway), likely)
 
-    def _likely(self, draft: Draft | None) -> float | None:
-        return probability(draft.signals, self.calibration) if draft else 0.0 if self.calibration else None
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """What stays the same for all parts of a question."""
 
-    def _outcome(self, draft: Draft | None, likely: float | None, *, strict: bool, anyway: bool) -> Outcome:
-        if draft is None:
-            return "refused"
-        supported = [one for one in draft.sentences if one.is_supported]
-        if anyway and draft.sentences:
-            return "answered"
-        gate = self.calibration
-        if gate and likely is not None:
-            good = likely >= gate.answer_from
-        elif not math.isnan(draft.signals.right):
-            good = draft.signals.right >= 0
-        else:  # nothing tells how sure the model is: its numbers and names decide
-            good = not any(one.missing for one in draft.sentences)
-        if good and supported and not (strict and any(one.missing for one in draft.sentences)):
-            return "answered"
-        far = gate and likely is not None and likely < gate.quote_from
-        return "quoted" if draft.close and not far else "refused"
+    reading: Reading
+    attributor: Attributor
+    strict: bool
+    anyway: bool
+    show: Callable[[str], None]
 
-    def _compose(self, question: str, draft: Draft | None, outcome: Outcome, likely: float | None) -> Answer:
-        """Write what the user is told."""
-        sources = draft.sources if draft else ()
-        quotes: Sequence[Quote] = ()
-        support: tuple[SentenceSupport, ...] = ()
-        text = translated(REFUSAL, question)
-        if draft and outcome == "quoted":
-            quotes = quote_best(draft.sentences, sources)
-            text = "\n".join(
-                [translated(NOT_SURE, question), *(f"- {unwrapped(one.text)} [{one.citation}]" for one in quotes)]
-            )
-        elif draft and outcome == "answered":
-            supported = [one for one in draft.sentences if one.is_supported] or draft.sentences
-            given = [one for one in supported if not one.missing] or supported
-            quotes = quote_support(given, sources)
-            support = tuple(map(_support, given))
-            text = " ".join(f"{one.sentence} {list(one.citations) or ''}".rstrip() for one in support)
-            steps = [f"{unwrapped(one.text)} [{one.citation}]" for one in quotes if is_list(one.text)]
-            text = "\n\n".join([text, *steps])
-        numbers = sorted({one.citation for one in quotes})
-        return Answer(
-            question,
-            text,
-            outcome,
-            citations=tuple(Citation(number, sources[number - 1].passage) for number in numbers),
-            quotes=tuple(quotes),
-            shown=tuple(shown_of(sources)),
-            read=tuple(source.passage for source in sources),
-            closest=tuple(source.passage for source in sources[:_CLOSEST]) if outcome == "refused" else (),
-            support=support,
-            probability=likely,
-            threshold=self.calibration.answer_from if self.calibration else None,
-            log_odds=draft.signals.right if draft and not math.isnan(draft.signals.right) else None,
-            tokens=draft.tokens if draft else 0,
-        )
+
+def _attributor(question: str, sources: Sequence[Source], before: Turn | None) -> Attributor:
+    return Attributor(question, sources, before.question if before else "")
 
 
 def _answers(sentences: Sequence[Attribution], sources: Sequence[Source]) -> float | None:
-    """Return the signal `answers`: the highest of the passages that an answer stands on, else the lowest of all."""
+    """Return the reader's highest verdict on a passage that an answer stands on, else the lowest of all."""
     known = [source.answers for source in sources if source.answers is not None]
     stood_on = {number for sentence in sentences for number, _ in sentence.units}
     used = [answers for number in stood_on if (answers := sources[number].answers) is not None]
     return max(used, default=min(known, default=None))
-
-
-def _support(sentence: Attribution) -> SentenceSupport:
-    numbers = tuple(dict.fromkeys(number + 1 for number, _ in sentence.units))
-    return SentenceSupport(sentence.sentence, sentence.is_supported and not sentence.missing, sentence.missing, numbers)

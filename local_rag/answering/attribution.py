@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from local_rag.answering.selection import Source
 from local_rag.answering.units import Unit, headings_of
@@ -55,6 +56,16 @@ class Attributor:
     def is_close(self) -> bool:
         """Return whether the units have any word of the question, or the question no word to look for."""
         return not self._asked or any(self._asked & words for words in self._words)
+
+    def known_beginning(self, sentence: str) -> str:
+        """Return the whole words of a growing sentence, up to the first number or name that nothing shown has."""
+        whole = sentence.rpartition(" ")[0]
+        unknown = missing_facts(self._question, whole, [self._everything]) if whole else []
+        return whole[: max(whole.find(unknown[0].text), 0)].rstrip() if unknown else whole
+
+    @cached_property
+    def _everything(self) -> FactSource:
+        return FactSource("\n".join(self._texts))
 
     def attribute(self, sentence: str) -> Attribution:
         """Return the units that a sentence stands on; none if no unit has any of its words."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from local_rag.answering.recipe import constants
 from local_rag.keys import key_of
-from local_rag.records import Calibration
+from local_rag.records import PLAIN_FORM, AnswerForm, Calibration
 
-_SHAPE_THE_PROMPT = ("units", "selection", "question_parts", "prompt", "attribution", "answerer")
-_VERSION = 2  # increase it when code that shapes the prompt or a signal changes without any constant changing
+_SHAPE_THE_PROMPT = ("units", "selection", "question_parts", "prompt", "attribution", "reading", "drafting", "answerer")
+_VERSION = 3  # increase it when code that shapes the prompt or a signal changes without any constant changing
 _PENALTY, _STEPS = 1.0, 50
 
 
@@ -31,26 +31,35 @@ class Signals:
 
     The reader's logits of the units that the answer stands on, the probabilities of the answer's tokens, the share of
     its words in these units, the numbers and names that they lack, and its agreement with an answer from more text were
-    measured, too: beside these signals they say nothing.
+    measured, too: beside these signals they say nothing. `answerable` are the log odds of a model that was trained to
+    refuse that its answer begins with another token, not a number for other models.
     """
 
     right: float = math.nan
     answers: float | None = None
+    answerable: float = math.nan
+
+    @property
+    def odds(self) -> float | None:
+        """Return the model's own log odds, None if it was not asked."""
+        known = [one for one in (self.answerable, self.right) if not math.isnan(one)]
+        return known[0] if known else None
 
 
 @functools.cache
-def prompt_recipe(reranker: str = "") -> str:
-    """Return a key of all that shapes what the model reads and what is asked of it.
+def prompt_recipe(reranker: str = "", form: AnswerForm = PLAIN_FORM) -> str:
+    """Return a key of all that shapes what a model of this form reads and what is asked of it.
 
     `reranker` is the identity of the reader, empty without one.
     """
     modules = [importlib.import_module(f"{__package__}.{name}") for name in _SHAPE_THE_PROMPT]
-    return key_of("prompt", _VERSION, reranker, {module.__name__: constants(module) for module in modules})
+    shape = {module.__name__: constants(module) for module in modules}
+    return key_of("prompt", _VERSION, reranker, asdict(form), shape)
 
 
-def valid(calibration: Calibration | None, reranker: str) -> Calibration | None:
+def valid(calibration: Calibration | None, reranker: str, form: AnswerForm) -> Calibration | None:
     """Return a calibration if it was made with this prompt and this reader."""
-    return calibration if calibration and calibration.recipe == prompt_recipe(reranker) else None
+    return calibration if calibration and calibration.recipe == prompt_recipe(reranker, form) else None
 
 
 def log_odds(signals: Signals, calibration: Calibration) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Protocol
 
@@ -10,10 +11,17 @@ from local_rag.answering.answerer import Answerer
 from local_rag.answering.look_alikes import look_alikes
 from local_rag.answering.question_parts import split_clauses
 from local_rag.answering.rewrite import fuse_passages, require_rewriter, rewrite
-from local_rag.answering.selection import Source, select_sources, take_turns, whole_sources
+from local_rag.answering.selection import (
+    MORE_TOKENS,
+    SHOWN_TOKENS,
+    Source,
+    select_sources,
+    take_turns,
+    whole_sources,
+)
 from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
-from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Passage, Turn, Written
+from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Passage, Turn
 from local_rag.retrieval.search import Trace
 
 
@@ -85,12 +93,12 @@ class AnswerPipeline:
         lists = [found, *(self._search(part, share).passages for part in parts)]
         return Candidates(lists, self._earlier[-1] if self._earlier and first.follows else None)
 
-    def select(self, question: str, found: Candidates) -> list[Source]:
+    def select(self, question: str, found: Candidates, tokens: int = SHOWN_TOKENS) -> list[Source]:
         """Choose what of the passages the model is shown: their best parts, or as many whole as the options say."""
         asked = f"{found.before.question} {question}" if found.before else question
         if self._options.passages is not None:
             return whole_sources(asked, found.lists, reader=self._reader)
-        return select_sources(asked, found.lists, count_tokens=self._count_tokens, reader=self._reader)
+        return select_sources(asked, found.lists, count_tokens=self._count_tokens, reader=self._reader, tokens=tokens)
 
     def read_ahead(self, question: str) -> None:
         """Let the model read what it would be shown for a question."""
@@ -98,32 +106,40 @@ class AnswerPipeline:
         with self._answerer() as answerer:
             answerer.read_ahead(question, sources)
 
-    def _answer(self, question: str, sources: Sequence[Source], before: Turn | None) -> Answer:
+    def _answer(self, question: str, found: Candidates, show: Callable[[str], None]) -> Answer:
         """Answer, with the model only where that can be of use or is wished for."""
+        sources, before = self.select(question, found), found.before
         if not self._options.anyway and (
             answer := self._open_answerer().answer_unread(question, sources, before=before)
         ):
             return answer
+        more = (
+            () if self._options.passages else [partial(self.select, question, found, tokens) for tokens in MORE_TOKENS]
+        )
         with self._answerer() as answerer:
             return answerer.answer(
-                question, sources, before=before, strict=self._options.strict, anyway=self._options.anyway
+                question,
+                sources,
+                more=more,
+                before=before,
+                strict=self._options.strict,
+                anyway=self._options.anyway,
+                show=show,
             )
 
     def ask(
         self,
         question: str,
         *,
-        on_text: Callable[[Written], None],
+        show: Callable[[str], None],
         on_passages: Callable[[Sequence[Passage]], None],
     ) -> Answer:
-        """Answer a question; see `Library.ask`."""
+        """Answer a question; see `Library.ask`. `show` is called with the text that stands, whenever it changes."""
         started = perf_counter()
         found = self.find(question)
         passages = take_turns(found.lists)
         on_passages(passages)
-        sources = self.select(question, found)
-        answer = self._answer(question, sources, found.before)
-        on_text(Written(answer.text))
+        answer = self._answer(question, found, show)
         return replace(
             answer,
             written=self._count_tokens(answer.text),

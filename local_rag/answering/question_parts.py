@@ -20,11 +20,14 @@ def split_clauses(question: str) -> list[str]:
     Questions may follow each other or be joined by "and".
     """
     text = " ".join(question.split())
-    sentences = [part for part in _SENTENCE.split(text) if len(part.split()) >= _FEWEST_WORDS]
-    if len(sentences) > 1:
-        return sentences[:MOST_PARTS]
-    clauses = _clauses(text.rstrip(" ?.!"))
-    return clauses[:MOST_PARTS] if len(clauses) > 1 else []
+    parts = [part for part in _SENTENCE.split(text) if len(part.split()) >= _FEWEST_WORDS]
+    if len(parts) < 2:  # noqa: PLR2004
+        parts = _clauses(text.rstrip(" ?.!"))
+    return [_as_question(part) for part in parts[:MOST_PARTS]] if len(parts) > 1 else []
+
+
+def _as_question(part: str) -> str:
+    return f"{part[:1].upper()}{part[1:].rstrip(' ?')}?"
 
 
 def _clauses(text: str) -> list[str]:

@@ -11,16 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from local_rag.answering.units import Unit, headings_of, split_units
+from local_rag.answering.units import Kind, Unit, headings_of, split_units
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.models.reader import Reader
 from local_rag.models.reranker import reranked_text
 from local_rag.records import Passage, Shown
 
-SHOWN_TOKENS = 300  # a model of 1.5 billion parameters answers no more questions right from 600
+SHOWN_TOKENS = 300  # a model that was not trained to refuse answers no more questions right from 600
+MORE_TOKENS = (900,)  # shown where a model that was trained to refuse says that those before do not answer
+MOST_ROWS = 20  # of a table that is shown whole
 _PASSAGES = 8
 _RANK_K = 10
-_MARGIN = 2.0  # a unit whose logit is this far below the best, with odds 7 times smaller, only distracts the model
+_LONGEST = 3  # times the tokens: the most that is shown of the list or table with the best unit
+_LIST: frozenset[Kind] = frozenset({"item", "step", "row", "code"})
 _LEFT_OUT = "\n\u2026\n"
 _SAME = 0.9  # the share of word triples that two copies of a text have in common
 _WORD = re.compile(r"\w+")
@@ -49,25 +52,29 @@ def select_sources(
 ) -> list[Source]:
     """Return the sources for a question, best first, from the passages found for it and for each of its parts.
 
-    The best units of the first passages are shown, each with its neighbours in the same text, until `tokens` are used.
+    The best units of the first passages are shown, each with what belongs to it in the same text, until `tokens` are
+    used. The best unit of the passage that the reader ranks first is always among them.
     """
     passages = drop_copies(take_turns(lists))[:_PASSAGES]
     units, answers = _ranked(question, passages, reader)
     chosen = dict[int, None]()  # indexes of units
     room = tokens
-    least = max((unit.logit or 0.0 for unit in units), default=0.0) - _MARGIN
-    for index in sorted(range(len(units)), key=lambda index: units[index].rank):
-        if (units[index].logit or 0.0) < least:
-            continue
-        number = units[index].passage
-        new = [one for one in _with_neighbours(units, index) if one not in chosen]
-        cost = sum(count_tokens(units[one].text) for one in new)
-        if all(units[one].passage != number for one in chosen):
-            cost += count_tokens(headings_of(passages[number]))
-        if cost > room and chosen:
+
+    def cost(new: Sequence[int]) -> int:
+        shown = {units[one].passage for one in chosen}
+        headings = {units[one].passage for one in new} - shown
+        texts = [units[one].text for one in new] + [headings_of(passages[number]) for number in headings]
+        return sum(map(count_tokens, texts))
+
+    for index in _in_order(units, passages):
+        groups = [group(units, index) for group in (_whole_group, _with_neighbours)]
+        new = [[one for one in group if one not in chosen] for group in groups]
+        most = room if chosen else max(room, _LONGEST * tokens)
+        fitting = next((group for group in new if cost(group) <= most), new[-1])
+        if (needed := cost(fitting)) > room and chosen:
             break
-        room -= cost
-        chosen |= dict.fromkeys(new)
+        room -= needed
+        chosen |= dict.fromkeys(fitting)
     sources = list[Source]()
     for number in dict.fromkeys(units[one].passage for one in chosen):
         shown = [one for one in sorted(chosen) if units[one].passage == number]
@@ -152,6 +159,58 @@ def _overlaps(question: str, texts: Sequence[str], own: Sequence[str]) -> list[f
     counts = Counter(word for text in own for word in set(keyword_tokens(text)))
     weights = {word: math.log(1 + len(own) / (1 + counts[word])) for word in asked}
     return [sum(weights[word] for word in asked & set(keyword_tokens(text))) for text in texts]
+
+
+def _in_order(units: Sequence[Unit], passages: Sequence[Passage]) -> list[int]:
+    """Return the indexes of units, best first; the best two are from different passages if the reader says so."""
+    order = sorted(range(len(units)), key=lambda index: units[index].rank)
+    first = next((number for number, one in enumerate(passages) if _is_first(one)), 0)
+    own = next((index for index in order if units[index].passage == first), None)
+    if own is None or own == order[0]:
+        return order
+    order.remove(own)
+    return [order[0], own, *order[1:]]
+
+
+def _is_first(passage: Passage) -> bool:
+    return any(hit.list_name == "reranked" and hit.rank == 1 for hit in passage.hits)
+
+
+def _whole_group(units: Sequence[Unit], index: int) -> list[int]:
+    """Return a unit with its neighbours and what they introduce: a list, a table of few rows, or code.
+
+    A row comes with its whole table if that is small, and an item with the line that introduces its list.
+    """
+    group = set(_with_neighbours(units, index))
+    if units[index].kind == "row":
+        rows = _run(units, index)
+        return rows if len(rows) <= MOST_ROWS else sorted(group)
+    if units[index].kind in _LIST and (before := _run(units, index)[0] - 1) >= 0:
+        group |= {before} if units[before].passage == units[index].passage else set()
+    if index + 1 in group and _introduces(units[index], units[index + 1]):
+        rows = _run(units, index + 1)
+        group |= set(rows[:MOST_ROWS])
+    return sorted(group)
+
+
+def _introduces(unit: Unit, following: Unit) -> bool:
+    return unit.kind not in _LIST and (following.kind in _LIST or unit.text.rstrip().endswith(":"))
+
+
+def _run(units: Sequence[Unit], index: int) -> list[int]:
+    """Return the units of the list, table or paragraph that a unit is part of."""
+    first = last = index
+    while first and _belong(units[first - 1], units[first]):
+        first -= 1
+    while last + 1 < len(units) and _belong(units[last], units[last + 1]):
+        last += 1
+    return list(range(first, last + 1))
+
+
+def _belong(one: Unit, other: Unit) -> bool:
+    """Return whether two neighbours are parts of one list, table or paragraph."""
+    steps = {one.kind, other.kind} <= {"item", "step"}
+    return one.passage == other.passage and (steps or (one.kind, one.paragraph) == (other.kind, other.paragraph))
 
 
 def _with_neighbours(units: Sequence[Unit], index: int) -> list[int]:

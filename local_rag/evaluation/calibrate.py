@@ -76,7 +76,8 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
                 "more documents, or measure your own questions with `local-rag eval DATASET --answers`."
             )
         reranker = identity_of(library.settings, "rerank")
-        calibration = calibration_from(asked, wrong, valid(model.calibration, reranker), prompt_recipe(reranker))
+        base, recipe = valid(model.calibration, reranker, model.form), prompt_recipe(reranker, model.form)
+        calibration = calibration_from(asked, wrong, base, recipe)
         answerer.calibration = calibration
         store.remember(with_calibration(model, remembered_settings(library.folder), calibration))
     answered = [sum(_likely(pair[side], calibration) >= calibration.answer_from for pair in asked) for side in (0, 1)]

@@ -68,7 +68,7 @@ def offers_of(registry: Registry, *, cores: int, hub: bool, here: Collection[str
     offers = []
     for profile, roles in registry.profiles.items():
         entries = {role: registry.parts(name) for role, name in roles.items()}
-        sizes = {role: sum(entry.bytes for entry in parts) for role, parts in entries.items()}
+        sizes: dict[str, int] = {role: sum(entry.bytes for entry in parts) for role, parts in entries.items()}
         unique = {entry.name: entry for parts in entries.values() for entry in parts}
         offers.append(
             Offer(

@@ -17,7 +17,7 @@ from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.indexing.writing import plan_of
 from local_rag.maintenance.visible import visible_ids, visible_roots
 from local_rag.models.choice import calibration_of, chosen, find
-from local_rag.records import BY_MODEL, SITUATED, ContextMode, Filters, InstalledModel, Note, Role
+from local_rag.records import BY_MODEL, PLAIN_FORM, SITUATED, ContextMode, Filters, InstalledModel, Note, Role
 from local_rag.settings import Settings
 from local_rag.store.caches import Usage, usage_of
 from local_rag.store.connect import STORE_FILE, remembered_settings
@@ -130,7 +130,8 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
     answer_model, folder = _usable(settings, "answer"), store.folder
     reranker = _usable(settings, "rerank")
     calibration = calibration_of(answer_model, remembered_settings(folder)) if answer_model else None
-    calibration = valid(calibration, reranker.identity if reranker else "")
+    form = answer_model.form if answer_model else PLAIN_FORM
+    calibration = valid(calibration, reranker.identity if reranker else "", form)
     return Status(
         library=str(folder),
         roots=tuple(map(str, store.roots())),

@@ -20,7 +20,7 @@ from local_rag.files import file_sha256, write_whole
 from local_rag.keys import key_of
 from local_rag.models.engines import is_engine, parse_engine
 from local_rag.models.hashes import sha256_of
-from local_rag.records import AnswerForm, Calibration, InstalledModel, ModelUse, Role
+from local_rag.records import PLAIN_FORM, AnswerForm, Calibration, InstalledModel, ModelUse, Role
 
 Format = Literal["gguf", "sentence-transformers", "cross-encoder"]
 
@@ -307,7 +307,7 @@ def _read_entry(name: str, fields: dict[str, Any]) -> ModelEntry:
         files=tuple(ModelFile(**file) for file in fields.pop("files")),
         sources=tuple(_read_source(source) for source in fields.pop("sources", ())),
         calibration=Calibration(**calibration) if calibration else None,
-        **({"form": AnswerForm(**form)} if form else {}),
+        form=AnswerForm(**form) if form else PLAIN_FORM,
         **fields,
     )
 

@@ -11,7 +11,6 @@ from local_rag.cli.main import cli
 from local_rag.files import SETTINGS_FILE
 from local_rag.maintenance.checks import memory_needed
 from local_rag.models.registry import ModelEntry, WheelSource, load_registry
-from local_rag.records import Role
 from local_rag.settings import Settings
 from scripts.docs.markdown import table
 from scripts.docs.packages import PACKAGE, docstring_of

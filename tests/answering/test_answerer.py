@@ -5,15 +5,17 @@ from functools import partial
 
 import pytest
 
-from local_rag.answering.answerer import NOT_SURE, REFUSAL, Answerer, answer_room
-from local_rag.answering.prompt import PART, PROPOSAL, REQUEST
+from local_rag.answering.answerer import Answerer, answer_room
+from local_rag.answering.compose import NOT_SURE, REFUSAL
+from local_rag.answering.prompt import PART, PROPOSAL
 from local_rag.answering.selection import Source, whole_sources
 from local_rag.errors import QuestionError
 from local_rag.llama.open import open_engine
 from local_rag.models.registry import resolve
-from local_rag.records import Answer, Calibration, Hit, Passage, Quote, Turn
+from local_rag.records import PLAIN_FORM, Answer, Calibration, Hit, Passage, Quote, Turn
 from tests.fakes import FakeGenerator, FakeReader, FakeVocabulary, passage
 
+REQUEST = PLAIN_FORM.request
 BOAT = "The boat leaves at seven. It carries mail."
 
 
@@ -22,8 +24,8 @@ def sources(*texts: str | Passage) -> list[Source]:
     return whole_sources("?", [given])
 
 
-def ask(generator: FakeGenerator, *texts: str | Passage, question: str = "When?") -> Answer:
-    return Answerer(lambda: generator).answer(question, sources(*texts))
+def ask(generator: FakeGenerator, *texts: str | Passage, question: str = "When?", strict: bool = True) -> Answer:
+    return Answerer(lambda: generator).answer(question, sources(*texts), strict=strict)
 
 
 def says(text: str, *, right: bool = True, context_tokens: int = 8192) -> FakeGenerator:
@@ -77,7 +79,8 @@ def test_a_citation_that_the_model_wrote_is_left_out() -> None:
 
 
 def test_a_number_that_the_quotation_lacks_is_missing() -> None:
-    (support,) = ask(says("The boat carries mail to 26 farms."), "The boat carries mail to 30 farms.").support
+    boat = "The boat carries mail to 30 farms."
+    (support,) = ask(says("The boat carries mail to 26 farms."), boat, strict=False).support
     assert (support.supported, support.missing) == (False, ("26",))
 
 
@@ -199,8 +202,8 @@ def test_strict_quotes_instead_of_an_answer_with_a_missing_number() -> None:
     given = sources("The boat leaves the pier at 7:00.")
     for said, outcome in (("The boat leaves at 7:00.", "answered"), ("The boat leaves the pier at 8:00.", "quoted")):
         answerer = Answerer(partial(says, said))
-        assert answerer.answer("When?", given).answered
-        assert answerer.answer("When?", given, strict=True).outcome == outcome
+        assert answerer.answer("When?", given, strict=False).answered
+        assert answerer.answer("When?", given).outcome == outcome
 
 
 def test_an_answer_that_stands_on_a_step_shows_all_steps() -> None:
@@ -217,10 +220,10 @@ def test_each_part_of_a_question_is_answered_once() -> None:
     generator = FakeGenerator(reply)
     answer = ask(generator, f"{BOAT} Terna sails her.", question=question)
     assert answer.text == "The boat leaves at seven. [1] Terna sails. [1] It carries mail. [1]"
-    first, second, proposal = generator.prompts
+    first, _, second, proposal = generator.prompts
     assert f"{PART}When does the boat leave?\n{REQUEST}" in first
     assert f"{PART}Who sails it?\n{REQUEST}" in second
-    assert "The boat leaves at seven. Terna sails. It carries mail." in proposal
+    assert "Terna sails. It carries mail." in proposal
 
 
 def test_an_answer_begins_with_what_it_says() -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from local_rag.answering.gate import Signals, fit, probability, prompt_recipe, valid
 from local_rag.models.registry import load_registry, resolve
-from local_rag.records import Calibration
+from local_rag.records import PLAIN_FORM, Calibration
+from tests.fakes import TRAINED
 
 NAMES = ("right", "answers")
 _NUMBERS = st.floats(-20, 20)
@@ -29,10 +30,10 @@ def likely(signals: Signals, bias: float, weights: Mapping[str, float]) -> float
 def test_the_calibrations_of_the_registry_belong_to_this_prompt_and_to_the_trained_reader() -> None:
     # When this fails, the prompt has changed: fit anew with `python -m scripts.training.fit_calibration`.
     reranker = resolve("minilm-l6-reader", "rerank").identity
-    shipped = [one.calibration for one in load_registry().models.values() if one.calibration]
+    shipped = [one for one in load_registry().models.values() if one.calibration]
     assert shipped
     for one in shipped:
-        assert one.recipe == prompt_recipe(reranker)
+        assert valid(one.calibration, reranker, one.form), one.name
 
 
 def test_separable_signals_are_separated() -> None:
@@ -79,7 +80,8 @@ def test_any_answers_can_be_fitted(rows: list[tuple[Signals, bool]]) -> None:
 
 def test_a_calibration_for_another_prompt_or_reader_is_not_used() -> None:
     fitted = calibration(0.0, {"right": 1.0})
-    assert valid(fitted, "") is fitted
-    assert valid(fitted, "another reader") is None
-    assert valid(replace(fitted, recipe="another prompt"), "") is None
-    assert valid(None, "") is None
+    assert valid(fitted, "", PLAIN_FORM) is fitted
+    assert valid(fitted, "", TRAINED) is None
+    assert valid(fitted, "another reader", PLAIN_FORM) is None
+    assert valid(replace(fitted, recipe="another prompt"), "", PLAIN_FORM) is None
+    assert valid(None, "", PLAIN_FORM) is None

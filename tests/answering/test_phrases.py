@@ -2,7 +2,7 @@
 
 import pytest
 
-from local_rag.answering.answerer import NOT_SURE, REFUSAL
+from local_rag.answering.compose import NOT_SURE, REFUSAL
 from local_rag.answering.phrases import _TRANSLATIONS, translated
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
-from local_rag.answering.answerer import REFUSAL, Answerer
+from local_rag.answering.answerer import Answerer
+from local_rag.answering.compose import REFUSAL
 from local_rag.answering.look_alikes import look_alikes
 from local_rag.answering.pipeline import AnswerPipeline, Candidates
 from local_rag.library import Parts
@@ -37,8 +38,8 @@ class FakeSearch:
 def ask(search: FakeSearch, generator: FakeGenerator, question: str, options: AskOptions = DEFAULT_OPTIONS) -> Answer:
     answerer = Answerer(lambda: generator)
     pipeline, told = AnswerPipeline(search, lambda: answerer, len, options), list[str]()
-    answer = pipeline.ask(question, on_text=told.append, on_passages=lambda _: None)
-    assert (told, answer.written) == ([answer.text], len(answer.text)), "whole and once"
+    answer = pipeline.ask(question, show=told.append, on_passages=lambda _: None)
+    assert (told, answer.written) == ([], len(answer.text)), "nothing is shown that might not be given"
     return answer
 
 
@@ -47,8 +48,8 @@ def test_each_part_of_a_question_is_searched_beside_the_whole() -> None:
     ask(search, FakeGenerator(lambda _: "Ann."), "Who leaves at seven and when does she return?")
     assert search.asked == [
         ("Who leaves at seven and when does she return?", 3),
-        ("Who leaves at seven", 3),
-        ("when does she return", 3),
+        ("Who leaves at seven?", 3),
+        ("When does she return?", 3),
     ]
 
 
@@ -139,7 +140,7 @@ def test_the_model_is_loaded_only_where_it_could_answer() -> None:
         answerer = Answerer(load, Calibration("prompt", 0.0, {"answers": 1.0}, 0.5, 0.1))
         reader = FakeReader(lambda _question, _text: verdict)
         pipeline = AnswerPipeline(FakeSearch(passage(1, TEXT)), lambda: answerer, len, options, reader=reader)
-        return pipeline.ask("When does the boat leave?", on_text=lambda _: None, on_passages=lambda _: None).outcome
+        return pipeline.ask("When does the boat leave?", show=lambda _: None, on_passages=lambda _: None).outcome
 
     assert (outcome(-1.0), outcome(-9.0), loaded) == ("quoted", "refused", [])
     assert (outcome(-1.0, AskOptions(anyway=True)), outcome(1.0)) == ("answered", "answered")

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from local_rag.answering.prompt import (
     _SYSTEM,
     PART,
-    REQUEST,
     answer_requests,
     closing_prompt,
     quote,
@@ -16,17 +15,18 @@ from local_rag.answering.prompt import (
 from local_rag.answering.selection import Source
 from local_rag.errors import QuestionError
 from local_rag.llama.model import LlamaModel
-from local_rag.records import Passage, Turn
-from tests.fakes import FakeVocabulary, passage
+from local_rag.records import PLAIN_FORM, Passage, Turn
+from tests.fakes import TRAINED, FakeVocabulary, passage
 
+REQUEST = PLAIN_FORM.request
 MODEL = FakeVocabulary()  # whose tokens are characters
 
 
 def prompt(
-    question: str, *passages: Passage, limit: int = 8192, before: Turn | None = None
+    question: str, *passages: Passage, room: int = 8192, before: Turn | None = None
 ) -> tuple[str, list[Passage]]:
     sources = [Source(one, (), one.text) for one in passages]
-    tokens, used = sources_prompt(question, sources, model=MODEL, limit=limit, before=before)
+    tokens, used = sources_prompt(question, sources, model=MODEL, room=room, before=before)
     return MODEL.detokenize(tokens), [one.passage for one in used]
 
 
@@ -48,11 +48,12 @@ def test_what_stands_behind_the_question_ends_the_users_turn() -> None:
 
 
 def test_each_part_of_a_question_has_a_request() -> None:
-    assert answer_requests("When does it leave?") == [REQUEST]
-    assert answer_requests("When does it leave, and who sails it?") == [
-        f"{PART}When does it leave?\n{REQUEST}",
-        f"{PART}Who sails it?\n{REQUEST}",
-    ]
+    both, parts = "When does it leave, and who sails it?", ["When does it leave?", "Who sails it?"]
+    assert answer_requests("When does it leave?", PLAIN_FORM) == [("", REQUEST)]
+    assert answer_requests(both, PLAIN_FORM) == [(part, f"{PART}{part}\n{REQUEST}") for part in parts]
+    first, *others = answer_requests(both, TRAINED)
+    assert first == ("", TRAINED.request), "a trained model is asked for all of it first"
+    assert others == [(part, f"{PART}{part}\n{TRAINED.request}") for part in parts]
 
 
 def test_a_summary_by_a_model_is_marked_as_such() -> None:
@@ -63,32 +64,32 @@ def test_a_summary_by_a_model_is_marked_as_such() -> None:
 
 def test_a_worse_source_is_left_out_before_a_better_one() -> None:
     large, small = passage("word " * 2000), passage("At seven.")
-    assert prompt("When?", small, small, large, small, limit=2000)[1] == [small, small]
+    assert prompt("When?", small, small, large, small, room=2000)[1] == [small, small]
 
 
 def test_the_question_before_is_left_out_where_it_leaves_no_room() -> None:
     source, before = passage("word " * 20), Turn("long " * 60)
-    assert "long" in prompt("When?", source, before=before, limit=2000)[0]
-    text, used = prompt("When?", source, before=before, limit=600)
+    assert "long" in prompt("When?", source, before=before, room=2000)[0]
+    text, used = prompt("When?", source, before=before, room=600)
     assert used == [source]
     assert "long" not in text
 
 
 @given(st.lists(st.integers(0, 400), max_size=8), st.integers(600, 2000))
-def test_the_prompt_keeps_within_the_limit(sizes: list[int], limit: int) -> None:
+def test_the_prompt_keeps_within_the_room(sizes: list[int], room: int) -> None:
     passages = [passage("x" * size) for size in sizes]
     try:
-        text, used = prompt("When?", *passages, limit=limit)
+        text, used = prompt("When?", *passages, room=room)
     except QuestionError:
-        assert sizes[0] > limit - 600
+        assert sizes[0] > room - 600
         return
-    assert len(text) + len(closing_prompt(REQUEST, MODEL)) <= limit
+    assert len(text) <= room
     assert used == passages[: len(used)]
 
 
 def test_a_question_that_leaves_no_room_is_refused() -> None:
     with pytest.raises(QuestionError, match=r"A question of \d+ tokens leaves no room for passages; shorten it"):
-        prompt("When? " * 500, passage("At seven."), limit=2000)
+        prompt("When? " * 500, passage("At seven."), room=2000)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_a_passage_cannot_add_a_source_or_a_question() -> None:
 def test_the_prompt_has_the_tokens_of_its_text(tiny_llama: LlamaModel) -> None:
     """As an engine elsewhere reads it: two line breaks are one token or two, as what follows decides."""
     sources = [Source(one, (), one.text) for one in (passage("At seven.", title="Boat"), passage("Never."))]
-    tokens, used = sources_prompt("When?", sources, model=tiny_llama, limit=8192)
+    tokens, used = sources_prompt("When?", sources, model=tiny_llama, room=8192)
     text = tiny_llama.detokenize(tokens)
     head = tiny_llama.tokenize(tiny_llama.chat_frame(_SYSTEM)[0], special=True)
     assert len(used) == 2

@@ -1,11 +1,13 @@
 """What a model is shown of the passages found: the units that fit best, with their neighbours, in few tokens."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.answering.selection import (
+    MOST_ROWS,
     Source,
     drop_copies,
     select_sources,
@@ -14,7 +16,7 @@ from local_rag.answering.selection import (
     whole_sources,
 )
 from local_rag.answering.units import headings_of
-from local_rag.records import Passage
+from local_rag.records import Hit, Passage
 from tests.fakes import FakeReader, FakeReading, passage
 
 FERRY = "The ferry leaves at seven and carries mail, milk and whoever has business on the islands."
@@ -44,9 +46,34 @@ def test_the_best_units_are_shown_with_their_neighbours() -> None:
 
 
 def test_rows_are_shown_without_their_neighbours_but_with_the_heading_above() -> None:
-    table = "## Times\n| Boat | Leaves |\n|---|---|\n| Terna | 7:00 |\n| Alke | 9:00 |\n| Ryle | 11:00 |"
+    rows = "\n".join(f"| Boat{number} | {number}:00 |" for number in range(MOST_ROWS))
+    table = f"## Times\n| Boat | Leaves |\n|---|---|\n| Alke | 9:00 |\n{rows}"
     (source,) = select("When does Alke leave?", table, prefer="Alke", tokens=5)
     assert source.text == "Times:\nBoat: Alke; Leaves: 9:00"
+
+
+def test_a_table_of_few_rows_is_shown_whole() -> None:
+    table = "| Boat | Leaves |\n|---|---|\n| Terna | 7:00 |\n| Alke | 9:00 |\n| Ryle | 11:00 |"
+    (source,) = select("When does Alke leave?", table, prefer="Alke", tokens=5)
+    assert source.text == "Boat: Terna; Leaves: 7:00\nBoat: Alke; Leaves: 9:00\nBoat: Ryle; Leaves: 11:00"
+
+
+def test_what_introduces_a_list_brings_it_and_an_item_brings_its_introduction() -> None:
+    steps = "\n".join(f"{number}. Do thing{number}." for number in range(1, 8))
+    text = f"Boats are here.\n\nIf the boat is lost:\n\n{steps}\n\nRye is bread."
+    (source,) = select("What if the boat is lost?", text, prefer="lost", tokens=40)
+    assert "1. Do thing1." in source.text
+    assert "7. Do thing7." in source.text
+    (source,) = select("Who does thing5?", text, prefer="thing5", tokens=16)
+    assert "If the boat is lost:" in source.text
+    assert "5. Do thing5." in source.text
+
+
+def test_something_of_the_passage_that_the_reader_ranks_first_is_always_shown() -> None:
+    first = replace(passage("Nothing of note here.", key=1), hits=(Hit("reranked", 1, 3.0),))
+    others = [passage(f"The boat sails at {number}.", key=number, path=f"{number}.md") for number in range(2, 9)]
+    sources = select_sources("When does the boat sail?", [[*others, first]], count_tokens=count, reader=None, tokens=12)
+    assert 1 in [one.passage.chunk_id for one in sources]
 
 
 def test_the_source_with_the_best_unit_is_the_first() -> None:
@@ -61,12 +88,6 @@ def test_words_of_the_question_count_without_a_cross_encoder_and_rare_ones_more(
     texts = ["The bread is rye.", "The boat is old.", "The mail is late.", "The boat is wet."]
     assert [one.text for one in select("Is the boat with the mail here?", *texts, tokens=4)] == [texts[2]]
     assert [one.text for one in select("Anything?", *texts, tokens=4)] == [texts[0]], "that which was found first"
-
-
-def test_a_unit_that_fits_far_worse_only_distracts() -> None:
-    texts = ["The boat sails.", "Bread is rye."]
-    assert len(select("Where does it sail?", *texts, prefer="boat", by=1.0)) == 2
-    assert len(select("Where does it sail?", *texts, prefer="boat", by=20.0)) == 1
 
 
 _TEXT = st.lists(st.sampled_from(["One boat. ", "Two ", "mail. ", "\n\n", "- rye\n", "| a | b |\n", "## Head\n"]))

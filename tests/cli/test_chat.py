@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from local_rag.answering.answerer import REFUSAL
-from local_rag.answering.prompt import REQUEST
+from local_rag.answering.compose import REFUSAL
 from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
+from local_rag.records import PLAIN_FORM
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, FakeVocabulary, generating
 
@@ -39,7 +39,7 @@ def test_a_conversation(indexed: Path, generator: FakeGenerator) -> None:
     assert "You are welcome." in result.stdout
     assert "[1] documents/" in result.stdout
     assert result.stderr.count("/new starts a new subject") == 1
-    prompts = [prompt for prompt in generator.prompts if REQUEST in prompt]
+    prompts = [prompt for prompt in generator.prompts if PLAIN_FORM.request in prompt]
     assert "Question: When does the boat leave?\nQuestion: Who is on the boat?\n" in prompts[1]
     assert [prompt.count("Question:") for prompt in prompts] == [2, 4, 2], "each at its beginning and its end"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.answering.answerer import NOT_SURE, REFUSAL
+from local_rag.answering.compose import NOT_SURE, REFUSAL
 from local_rag.cli.ask import remarks
 from local_rag.cli.main import COMMANDS
 from local_rag.library import Parts

@@ -15,7 +15,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from local_rag.answering.prompt import REQUEST
+from local_rag.records import PLAIN_FORM
 from local_rag.store.lock import library_lock
 from local_rag.web.app import make_app
 from tests.fakes import QUICK, generating
@@ -159,7 +159,7 @@ def test_a_conversation_goes_on_until_a_new_subject(browser: Chrome, site: Site)
     browser.refresh()
     assert "Third" in browser.find_element(By.ID, "asked").text
     assert len(browser.find_elements(By.CSS_SELECTOR, "#thread .turn")) == 2
-    prompts = [prompt for prompt in site.talker.prompts if REQUEST in prompt]
+    prompts = [prompt for prompt in site.talker.prompts if PLAIN_FORM.request in prompt]
     assert [prompt.count("Question:") for prompt in prompts[-6::2]] == [2, 4, 2], "each twice"
 
 

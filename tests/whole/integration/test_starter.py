@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
-from local_rag.answering.answerer import REFUSAL
+from local_rag.answering.compose import REFUSAL
 
 pytestmark = pytest.mark.integration
 CORPUS = Path(__file__).parents[3] / "corpus"

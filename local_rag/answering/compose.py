@@ -1,0 +1,140 @@
+"""Write what the user is told: an answer with citations, quotations of the documents, or that they say nothing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from local_rag.answering.attribution import Attribution
+from local_rag.answering.phrases import translated
+from local_rag.answering.quotes import is_list, quote_best, quote_support, unwrapped
+from local_rag.answering.selection import Source, shown_of
+from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
+
+REFUSAL = "The documents do not answer this question."
+NOT_SURE = "Not sure. This is what the documents say:"
+NOT_SAID = "The documents do not say:"
+_CLOSEST = 3  # passages to name if there is no answer
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What came of a part of a question; `asked` is empty for all of it.
+
+    `rest` is the beginning of a sentence that is still being written. If it is `checked`, no sentence is given that
+    stands on nothing or, if it is `strict`, has a number or name that what it stands on lacks.
+    """
+
+    asked: str
+    sentences: Sequence[Attribution]
+    outcome: Outcome
+    likely: float | None = None
+    log_odds: float | None = None
+    strict: bool = True
+    checked: bool = True
+    rest: str = ""
+
+    def gives(self, sentence: Attribution) -> bool:
+        """Return whether a sentence is given, and not what it stands on quoted instead."""
+        return not self.checked or (sentence.is_supported and not (self.strict and sentence.missing))
+
+    @property
+    def given(self) -> list[Attribution]:
+        """Return the sentences that are given."""
+        return [one for one in self.sentences if self.gives(one)]
+
+    @property
+    def struck(self) -> list[Attribution]:
+        """Return the sentences in whose place is quoted what they stand on, unless another sentence stands on it."""
+        used = {unit for one in self.given for unit in one.units}
+        return [one for one in self.sentences if one.is_supported and not self.gives(one) and one.units[0] not in used]
+
+
+def compose(
+    question: str,
+    sources: Sequence[Source],
+    parts: Sequence[Part],
+    *,
+    threshold: float | None = None,
+    tokens: int = 0,
+) -> Answer:
+    """Return the answer to a question with one or more parts: answered if any is, else quoted if any is."""
+    outcomes = {part.outcome for part in parts}
+    outcome: Outcome = "answered" if "answered" in outcomes else "quoted" if "quoted" in outcomes else "refused"
+    said = [part for part in parts if part.outcome == outcome]
+    quotes = list(dict.fromkeys(quote for part in parts for quote in _quotes(part, sources)))
+    likely = [part.likely for part in said if part.likely is not None]
+    odds = [part.log_odds for part in said if part.log_odds is not None]
+    numbers = sorted({one.citation for one in quotes})
+    return Answer(
+        question,
+        text_of(sources, parts, question=question),
+        outcome,
+        citations=tuple(Citation(number, sources[number - 1].passage) for number in numbers),
+        quotes=tuple(quotes),
+        shown=tuple(shown_of(sources)),
+        read=tuple(source.passage for source in sources),
+        closest=tuple(source.passage for source in sources[:_CLOSEST]) if outcome == "refused" else (),
+        support=tuple(_support(one) for part in said if outcome == "answered" for one in part.given),
+        probability=min(likely, default=None),
+        threshold=threshold,
+        log_odds=min(odds, default=None),
+        tokens=tokens,
+    )
+
+
+def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: str) -> str:
+    """Return the text of an answer."""
+    outcomes = {part.outcome for part in parts}
+    if outcomes == {"refused"}:
+        return translated(REFUSAL, question)
+    if "answered" not in outcomes:
+        quotes = dict.fromkeys(quote for part in parts for quote in _quotes(part, sources))
+        return "\n".join([translated(NOT_SURE, question), *map(_quotation_line, quotes)])
+    sentences = [" ".join(_pieces(part)) for part in parts if part.outcome == "answered"]
+    steps = [f"{unwrapped(one.text)} [{one.citation}]" for one in _lists(parts, sources)]
+    others = ["\n".join(_other_lines(part, sources, question)) for part in parts if part.outcome != "answered"]
+    return "\n\n".join([" ".join(filter(None, sentences)), *steps, *others])
+
+
+def _pieces(part: Part) -> Iterator[str]:
+    """Yield the sentences of an answer with their citations, and for those that are struck what they stand on."""
+    struck = part.struck
+    for one in part.sentences:
+        numbers = list(dict.fromkeys(number + 1 for number, _ in one.units))
+        if part.gives(one):
+            yield f"{one.sentence} {numbers or ''}".rstrip()
+        elif one in struck:
+            number, unit = one.units[0]
+            yield f"\u201c{unwrapped(unit.text)}\u201d [{number + 1}]"
+    if part.rest:
+        yield part.rest
+
+
+def _other_lines(part: Part, sources: Sequence[Source], question: str) -> Iterator[str]:
+    """Yield what is said of a part of a question that is not answered while another one is."""
+    if part.outcome == "quoted":
+        yield f"{part.asked} {translated(NOT_SURE, question)}"
+        yield from map(_quotation_line, _quotes(part, sources))
+    else:
+        yield f"{translated(NOT_SAID, question)} {part.asked}"
+
+
+def _quotation_line(quote: Quote) -> str:
+    return f"- {unwrapped(quote.text)} [{quote.citation}]"
+
+
+def _lists(parts: Sequence[Part], sources: Sequence[Source]) -> list[Quote]:
+    quotes = [one for part in parts if part.outcome == "answered" for one in _quotes(part, sources)]
+    return [one for one in dict.fromkeys(quotes) if is_list(one.text)]
+
+
+def _quotes(part: Part, sources: Sequence[Source]) -> list[Quote]:
+    if part.outcome == "refused":
+        return []
+    if part.outcome == "quoted":
+        return quote_best(part.sentences, sources)
+    return quote_support([*part.given, *part.struck], sources)
+
+
+def _support(sentence: Attribution) -> SentenceSupport:
+    numbers = tuple(dict.fromkeys(number + 1 for number, _ in sentence.units))
+    return SentenceSupport(sentence.sentence, sentence.is_supported and not sentence.missing, sentence.missing, numbers)

@@ -1,0 +1,160 @@
+"""Answers of a model that was trained to refuse: told as they are written, and checked sentence by sentence."""
+
+from collections.abc import Callable
+
+import pytest
+
+from local_rag.answering.answerer import Answerer
+from local_rag.answering.compose import NOT_SAID, NOT_SURE, REFUSAL
+from local_rag.answering.prompt import PART
+from local_rag.answering.selection import Source, whole_sources
+from local_rag.answering.streaming import Telling
+from local_rag.errors import StoppedError
+from local_rag.records import Answer, Calibration, Passage, Written
+from tests.fakes import TRAINED, TrainedGenerator, passage
+
+BOAT = "The boat leaves at seven. It carries mail."
+
+
+def sources(*texts: str | Passage) -> list[Source]:
+    given = [passage(one, key=key) if isinstance(one, str) else one for key, one in enumerate(texts, start=1)]
+    return whole_sources("?", [given])
+
+
+def ask(
+    generator: TrainedGenerator,
+    *texts: str | Passage,
+    question: str = "When does the boat leave?",
+    calibration: Calibration | None = None,
+    more: tuple[Callable[[], list[Source]], ...] = (),
+    **how: bool,
+) -> tuple[Answer, list[Written]]:
+    """Return the answer, and what was told of it."""
+    told = list[Written]()
+    answerer = Answerer(lambda: generator, calibration, form=TRAINED)
+    answer = answerer.answer(question, sources(*texts), more=more, show=Telling(told.append), **how)
+    return answer, told
+
+
+def standing(told: list[Written]) -> str:
+    """Return the text that stands in the end."""
+    text = ""
+    for one in told:
+        text = one.text if one.replaces else text + one.text
+    return text
+
+
+def test_an_answer_is_told_word_by_word_and_each_sentence_is_cited_when_it_ends() -> None:
+    answer, told = ask(TrainedGenerator(lambda _: "The boat leaves at seven. It carries mail."), BOAT)
+    assert answer.text == "The boat leaves at seven. [1] It carries mail. [1]"
+    assert standing(told) == answer.text
+    pieces = [one.text for one in told]
+    assert pieces[:4] == ["The", " boat", " leaves", " at"]
+    assert not any(one.replaces for one in told)
+
+
+def test_the_first_token_refuses_and_nothing_is_written() -> None:
+    generator = TrainedGenerator(lambda _: TRAINED.refusal)
+    answer, told = ask(generator, BOAT)
+    assert (answer.outcome, answer.text, told) == ("refused", REFUSAL, [])
+    assert len(generator.prompts) == 1
+    assert answer.log_odds == pytest.approx(-4.0)
+
+
+def test_between_an_answer_and_a_refusal_what_comes_closest_is_quoted() -> None:
+    generator = TrainedGenerator(lambda _: TRAINED.refusal, sure=1.0, otherwise="It carries mail.")
+    answer, told = ask(generator, BOAT)
+    assert (answer.outcome, told) == ("quoted", [])
+    assert answer.quotes[0].text == "It carries mail.", "what the model would say stands on it"
+    assert ask(generator, BOAT, anyway=True)[0].text == "It carries mail. [1]"
+
+
+@pytest.mark.parametrize(("answer_from", "quote_from", "outcome"), [(0.9, 0.1, "answered"), (0.99, 0.1, "quoted")])
+def test_a_calibration_of_the_first_token_decides(answer_from: float, quote_from: float, outcome: str) -> None:
+    gate = Calibration("prompt", 0.0, {"answerable": 1.0}, answer_from, quote_from)
+    answer, told = ask(TrainedGenerator(lambda _: "At seven."), BOAT, calibration=gate)
+    assert (answer.outcome, bool(told)) == (outcome, outcome == "answered")
+    assert answer.probability == pytest.approx(0.982, abs=1e-3)
+
+
+def test_a_number_that_nothing_shown_has_is_never_told() -> None:
+    answer, told = ask(TrainedGenerator(lambda _: "The boat leaves at 26 o'clock."), "The boat leaves at 7 o'clock.")
+    assert (answer.outcome, answer.text) == ("quoted", f"{NOT_SURE}\n- The boat leaves at 7 o'clock. [1]")
+    assert "26" not in "".join(one.text for one in told)
+
+
+def test_a_sentence_that_fails_its_check_is_struck_and_its_quotation_takes_its_place() -> None:
+    said = "The boat leaves at seven. It carries mail to 30 farms."
+    answer, told = ask(TrainedGenerator(lambda _: said), "The boat leaves at seven. It carries mail.", "30 farms.")
+    assert answer.outcome == "answered"
+    assert answer.text == "The boat leaves at seven. [1] \u201cIt carries mail.\u201d [1]"
+    assert standing(told) == answer.text
+    assert any(one.replaces for one in told)
+    assert [one.sentence for one in answer.support] == ["The boat leaves at seven."]
+    kept, _ = ask(
+        TrainedGenerator(lambda _: said), "The boat leaves at seven. It carries mail.", "30 farms.", strict=False
+    )
+    assert "30 farms. [" in kept.text
+
+
+def test_more_is_read_only_where_the_first_sources_do_not_answer() -> None:
+    generator = TrainedGenerator(lambda prompt: "At seven." if "seven" in prompt else TRAINED.refusal)
+    selected = list[str]()
+
+    def more() -> list[Source]:
+        selected.append("more")
+        return sources("Rye is bread.", BOAT)
+
+    answer, _ = ask(generator, "Rye is bread.", more=(more,))
+    assert (answer.text, selected) == ("At seven. [2]", ["more"])
+    ask(generator, BOAT, more=(more,))
+    assert selected == ["more"]
+
+
+BOTH = "When does the boat leave, and who sails it?"
+
+
+def test_a_part_that_the_sources_do_not_answer_is_named() -> None:
+    def reply(prompt: str) -> str:
+        return "At seven." if f"{PART}When" in prompt else TRAINED.refusal
+
+    answer, told = ask(TrainedGenerator(reply), BOAT, question=BOTH)
+    assert (answer.outcome, answer.text) == ("answered", f"At seven. [1]\n\n{NOT_SAID} Who sails it?")
+    assert standing(told) in answer.text
+
+
+def test_the_answer_to_all_parts_is_asked_for_once() -> None:
+    generator = TrainedGenerator(lambda _: "The boat leaves at seven, and Terna sails it.")
+    answer, _ = ask(generator, "The boat leaves at seven. Terna sails it.", question=BOTH)
+    assert answer.outcome == "answered"
+    assert len(generator.prompts) == 1
+
+
+def test_what_was_read_is_not_read_again_to_answer_anyway() -> None:
+    generator = TrainedGenerator(lambda _: TRAINED.refusal, sure=1.0, otherwise="At seven.")
+    answerer, given = Answerer(lambda: generator, form=TRAINED), sources(BOAT)
+    assert answerer.answer("When?", given).outcome == "quoted"
+    read = len(generator.prompts)
+    assert answerer.answer("When?", given, anyway=True).text == "At seven. [1]"
+    assert len(generator.prompts) == read
+
+
+def test_it_can_be_stopped_at_every_token() -> None:
+    generator, told = TrainedGenerator(lambda _: "The boat leaves at seven."), list[Written]()
+    answerer = Answerer(lambda: generator, form=TRAINED)
+    with generator.stopping(lambda: len(told) > 1), pytest.raises(StoppedError):
+        answerer.answer("When?", sources(BOAT), show=Telling(told.append))
+    assert [one.text for one in told] == ["The", " boat"]
+
+
+def test_a_text_is_told_in_pieces_and_anew_where_it_loses_its_end() -> None:
+    told = list[Written]()
+    tell = Telling(told.append)
+    for text in ("One", "One two", "One two", "One \u201cthree\u201d", "One \u201cthree\u201d four"):
+        tell(text)
+    assert told == [
+        Written("One"),
+        Written(" two"),
+        Written("One \u201cthree\u201d", replaces=True),
+        Written(" four"),
+    ]
