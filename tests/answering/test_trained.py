@@ -27,12 +27,15 @@ def ask(
     question: str = "When does the boat leave?",
     calibration: Calibration | None = None,
     more: tuple[Callable[[], list[Source]], ...] = (),
-    **how: bool,
+    strict: bool = True,
+    anyway: bool = False,
 ) -> tuple[Answer, list[Written]]:
     """Return the answer, and what was told of it."""
     told = list[Written]()
     answerer = Answerer(lambda: generator, calibration, form=TRAINED)
-    answer = answerer.answer(question, sources(*texts), more=more, show=Telling(told.append), **how)
+    answer = answerer.answer(
+        question, sources(*texts), more=more, strict=strict, anyway=anyway, show=Telling(told.append)
+    )
     return answer, told
 
 
