@@ -78,7 +78,7 @@ def draft_dataset(
     try:
         with open_answer_engine(answer_model, context_tokens=_room, open_engine=open_engine) as generator:
             drafts = list(draft(chunks, generator, progress))
-            answerer = Answerer(lambda: generator)
+            answerer = Answerer(lambda: generator, form=answer_model.form)
             for kept in _check(drafts, answerer, report.dropped, progress):
                 questions.append(kept)
                 if len(questions) == count:
@@ -161,7 +161,7 @@ def choose_chunks(documents: Sequence[tuple[Document, Sequence[Chunk]]], count: 
 def draft(
     chunks: Sequence[tuple[Document, Chunk]], generator: Generator, progress: Callable[[Progress], None]
 ) -> Iterator[tuple[Document, Chunk, str]]:
-    """Let the model write a question for each chunk."""
+    """Let the model write a question for each chunk, without an adapter, which was trained for answers."""
     model = generator.model
     head, tail = model.chat_frame(_SYSTEM)
     before = model.tokenize(f"{head}Passage:\n", special=True)
@@ -170,9 +170,10 @@ def draft(
         Request(str(number), before, model.tokenize(_quoted(document, chunk))[:WINDOW_TOKENS] + after, _MAX_TOKENS)
         for number, (document, chunk) in enumerate(chunks)
     ]
-    for done, (key, tokens, _) in enumerate(generator.complete(requests), start=1):
-        progress(Progress("draft", done, len(chunks)))
-        yield *chunks[int(key)], _first_line(model.detokenize(tokens))
+    with generator.adapted(None):
+        for done, (key, tokens, _) in enumerate(generator.complete(requests), start=1):
+            progress(Progress("draft", done, len(chunks)))
+            yield *chunks[int(key)], _first_line(model.detokenize(tokens))
 
 
 def _quoted(document: Document, chunk: Chunk) -> str:

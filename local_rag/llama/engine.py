@@ -127,23 +127,25 @@ class SharedPrefixEngine(Stoppable):
             self._context = None
 
     @contextmanager
-    def adapted(self, adapter: Path) -> Iterator[None]:
-        """Read and generate with an adapter inside the context."""
+    def adapted(self, adapter: Path | None) -> Iterator[None]:
+        """Read and generate with an adapter inside the context, or with None without the one used outside of it."""
         self._require_idle()
-        if adapter not in self._adapters:
+        if adapter and adapter not in self._adapters:
             self._adapters[adapter] = Adapter(adapter, self.model)
-        self._adapter = self._adapters[adapter]
-        if not self._adapter.invocation:  # it reads prefixes differently, too
-            self._forget_prefixes()
-        self._use(self._adapter)
+        before = self._adapter
+        self._change_to(self._adapters[adapter] if adapter else None)
         try:
             yield
         finally:
             self._clear()
-            if not self._adapter.invocation:
-                self._forget_prefixes()
-            self._adapter = None
-            self._use(None)
+            self._change_to(before)
+
+    def _change_to(self, adapter: Adapter | None) -> None:
+        """Use another adapter, or none; what was read stays unless one of the two reads prefixes differently."""
+        if any(one and not one.invocation for one in (self._adapter, adapter)):
+            self._forget_prefixes()
+        self._adapter = adapter
+        self._use(adapter)
 
     def _use(self, adapter: Adapter | None) -> None:
         llama, count = native(), 1 if adapter else 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Generator as Stream
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -96,9 +96,10 @@ class Generator(Protocol):
     def stopping(self, stop: Callable[[], bool]) -> AbstractContextManager[None]:
         """Let `stop` end what is generated inside the context."""
 
-    def adapted(self, adapter: Path) -> AbstractContextManager[None]:
+    def adapted(self, adapter: Path | None) -> AbstractContextManager[None]:
         """Read and generate with an adapter (LoRA) inside the context; raise ModelError if that is impossible.
 
+        With None, do so without the adapter that is used outside of the context.
         An activated adapter leaves what stands before its invocation tokens to the model alone, so prompts with and
         without it share that part.
         """
@@ -142,8 +143,10 @@ class Stoppable:
     def read(self, _prefix: Sequence[int]) -> None:
         """Do nothing."""
 
-    def adapted(self, adapter: Path) -> AbstractContextManager[None]:
+    def adapted(self, adapter: Path | None) -> AbstractContextManager[None]:
         """Refuse an adapter."""
+        if adapter is None:
+            return nullcontext()
         raise ModelError(f"This engine cannot use the adapter {adapter}; answer with a GGUF file in this process.")
 
 

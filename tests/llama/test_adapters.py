@@ -44,6 +44,8 @@ def test_an_adapter_gives_what_merged_weights_give(model: LlamaModel, tmp_path: 
     with closing(engine_of(model)) as engine:
         before = odds(model, engine)
         with engine.adapted(adapter):
+            with engine.adapted(None):
+                without = odds(model, engine)
             found = odds(model, engine)
             prompt = model.tokenize("The boat")
             assert len(next(engine.complete([Request("", prompt, prompt, 4)]))[1]) == 4
@@ -51,6 +53,7 @@ def test_an_adapter_gives_what_merged_weights_give(model: LlamaModel, tmp_path: 
     assert np.abs(found - wanted).max() < CLOSE
     assert np.abs(found - before).max() > 10 * CLOSE
     assert np.abs(after - before).max() < CLOSE, "nothing that the adapter read is left"
+    assert np.abs(without - before).max() < CLOSE
 
 
 def test_an_activated_adapter_shares_what_the_model_has_read(model: LlamaModel, tmp_path: Path) -> None:
