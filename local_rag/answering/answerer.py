@@ -122,9 +122,16 @@ class Answerer:
             parts = parts[1:] if any(part.outcome == "answered" for part in parts) else parts[:1]
         return compose(question, reading.sources, parts, threshold=threshold, tokens=reading.tokens)
 
-    def draft(self, question: str, sources: Sequence[Source], *, before: Turn | None = None) -> Draft | None:
-        """Read as many of the sources as fit, and write an answer; None without sources."""
-        reading = prepare(self.generator, self.form, question, sources, before)
+    def draft(
+        self,
+        question: str,
+        sources: Sequence[Source],
+        *,
+        more: Sequence[Callable[[], Sequence[Source]]] = (),
+        before: Turn | None = None,
+    ) -> Draft | None:
+        """Read what an answer reads, and write one to the whole question; None without sources."""
+        reading = self._read_enough(question, sources, more, before)
         if reading is None:
             return None
         attributor = _attributor(question, reading.sources, before)

@@ -7,7 +7,7 @@ from functools import partial
 from time import perf_counter
 from typing import Protocol
 
-from local_rag.answering.answerer import Answerer
+from local_rag.answering.answerer import Answerer, Draft
 from local_rag.answering.look_alikes import look_alikes
 from local_rag.answering.question_parts import split_clauses
 from local_rag.answering.rewrite import fuse_passages, require_rewriter, rewrite
@@ -106,6 +106,17 @@ class AnswerPipeline:
         with self._answerer() as answerer:
             answerer.read_ahead(question, sources)
 
+    def draft(self, question: str, found: Candidates) -> Draft | None:
+        """Read and write as for an answer, and decide nothing; None where nothing was found."""
+        with self._answerer() as answerer:
+            sources, more = self.select(question, found), self._more(question, found)
+            return answerer.draft(question, sources, more=more, before=found.before)
+
+    def _more(self, question: str, found: Candidates) -> list[Callable[[], list[Source]]]:
+        """Return what selects more sources, where those before do not answer."""
+        steps = () if self._options.passages else MORE_TOKENS
+        return [partial(self.select, question, found, tokens) for tokens in steps]
+
     def _answer(self, question: str, found: Candidates, show: Callable[[str], None]) -> Answer:
         """Answer, with the model only where that can be of use or is wished for."""
         sources, before = self.select(question, found), found.before
@@ -113,14 +124,11 @@ class AnswerPipeline:
             answer := self._open_answerer().answer_unread(question, sources, before=before)
         ):
             return answer
-        more = (
-            () if self._options.passages else [partial(self.select, question, found, tokens) for tokens in MORE_TOKENS]
-        )
         with self._answerer() as answerer:
             return answerer.answer(
                 question,
                 sources,
-                more=more,
+                more=self._more(question, found),
                 before=before,
                 strict=self._options.strict,
                 anyway=self._options.anyway,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from local_rag.answering.answerer import Answerer, Draft
+from local_rag.answering.answerer import Draft
 from local_rag.answering.gate import Signals, fit, log_odds, probability, prompt_recipe, valid
 from local_rag.answering.pipeline import AnswerPipeline, Candidates
 from local_rag.errors import LibraryError
@@ -69,7 +69,7 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
             if not reason_to_drop(question, chunk.text, kept):
                 kept.append(question)
                 progress(Progress("check", len(asked), count))
-                asked += _ask_twice(pipeline, answerer, question, document, chunk)
+                asked += _ask_twice(pipeline, question, document, chunk)
         if len(asked) < _FEWEST:
             raise LibraryError(
                 f"Only {len(asked)} questions could be drafted from the documents, but {_FEWEST} are needed; index "
@@ -135,7 +135,7 @@ def documents_of_library(store: Store) -> list[tuple[Document, Sequence[Chunk]]]
 
 
 def _ask_twice(
-    pipeline: AnswerPipeline, answerer: Answerer, question: str, document: Document, chunk: Chunk
+    pipeline: AnswerPipeline, question: str, document: Document, chunk: Chunk
 ) -> list[tuple[Judged, Judged]]:
     """Return the answers to a question with and without its document, or nothing if the question is not fair."""
     path, found = str(document.path), pipeline.find(question)
@@ -143,7 +143,7 @@ def _ask_twice(
     found_at_all = any(passage.path == path for passage in found.lists[0])
     if not found_at_all or any(_repeats(passage, chunk) for passages in others for passage in passages):
         return []
-    drafts = [answerer.draft(question, pipeline.select(question, one)) for one in (found, Candidates(others))]
+    drafts = [pipeline.draft(question, one) for one in (found, Candidates(others))]
     judged = [(draft.signals, _stands_on(draft, path, chunk)) for draft in drafts if draft]
     return [(judged[0], judged[1])] if len(judged) == len(drafts) else []
 

@@ -27,12 +27,14 @@ from local_rag.answering.answerer import Answerer
 from local_rag.answering.gate import Signals, fit, probability, prompt_recipe
 from local_rag.evaluation.dataset import Question, load_dataset
 from local_rag.evaluation.judge import is_right
-from local_rag.models.choice import identity_of
+from local_rag.models.choice import find, identity_of
 from local_rag.records import Calibration
+from local_rag.settings import Settings
 
-# The sets of signals to choose from, the smallest first.
+# The sets of signals to choose from, the smallest first: of a model that was trained to refuse, and of another.
+TRAINED: Sequence[tuple[str, ...]] = (("answerable",), ("answerable", "answers"))
 NAMES: Sequence[tuple[str, ...]] = (("answers",), ("right", "answers"))
-THRESHOLDS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75)
+THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 FOLDS = 5
 ANSWER_FROM = 0.5  # more likely right than wrong
 
@@ -67,11 +69,9 @@ def ask(library: Library, answerer: Answerer, question: Question, name: str) -> 
     """Let a question be answered, and judge the answer."""
     answerer.calibration = None  # so that all signals are asked for
     pipeline = library.pipeline()
-    sources = pipeline.select(question.text, pipeline.find(question.text))
     asked = Asked(name, question.text, question.answerability == "answerable")
-    if draft := answerer.draft(question.text, sources):
-        supported = [one for one in draft.sentences if one.is_supported]
-        given = [one for one in supported if not one.missing] or supported
+    if draft := pipeline.draft(question.text, pipeline.find(question.text)):
+        given = [one for one in draft.sentences if one.is_supported and not one.missing]
         text = " ".join(one.sentence for one in given)
         right = asked.answerable and is_right(question, text)
         asked = replace(asked, signals=draft.signals, right=right, given=bool(given))
@@ -154,9 +154,11 @@ def main(sets: Sequence[tuple[Path, Path]], path: Path, profile: str, most: int,
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(row)) + "\n")
             click.echo(f"{len(rows)} {name} {row.right} {question.text[:60]}", err=True)
-    recipe = prompt_recipe(identity_of(next(iter(libraries.values())).settings, "rerank")) if libraries else ""
-    losses = {names: log_loss(rows, names) for names in NAMES}
-    names = min(NAMES, key=losses.__getitem__)
+    settings = next(iter(libraries.values())).settings if libraries else Settings(profile=profile)
+    form = find(settings, "answer").form
+    recipe = prompt_recipe(identity_of(settings, "rerank"), form)
+    losses = {names: log_loss(rows, names) for names in (TRAINED if form.refusal else NAMES)}
+    names = min(losses, key=losses.__getitem__)
     found = replace(fitted(rows, names, recipe, quote_from), answer_from=ANSWER_FROM)
     weights = ", ".join(f"{name} = {weight:.3f}" for name, weight in found.weights.items())
     click.echo("\n".join(table(rows, names)))
