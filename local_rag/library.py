@@ -504,10 +504,10 @@ class Library:
             return name_versions(answer, Versions(store, self.settings.no_versions), filters)
 
     def shown(self, question: str, *, earlier: Sequence[Turn] = ()) -> tuple[list[Shown], int]:
-        """Return what the model would be shown for a question, and how many tokens that is; it is not loaded."""
+        """Return the most that the model would be shown for a question, and how many tokens; it is not loaded."""
         with self._one_at_a_time:
             pipeline = self.pipeline(earlier=earlier)
-            sources = pipeline.select(question, pipeline.find(question))
+            sources = pipeline.select_most(question, pipeline.find(question))
             return shown_of(sources), sum(self._answer_model.count_tokens(source_text(source)) for source in sources)
 
     def pipeline(

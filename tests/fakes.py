@@ -174,10 +174,7 @@ TRAINED = AnswerForm("Answer, or refuse.", "Unanswerable.")
 
 
 class TrainedGenerator(FakeGenerator):
-    """A model that was trained to refuse: its reply to a prompt begins with a token that it is surest of.
-
-    Made to begin with another token, it goes on with `otherwise`.
-    """
+    """A model that was trained to refuse, and is so `sure` of it; made to begin otherwise, it says `otherwise`."""
 
     def __init__(self, reply: Callable[[str], str], *, sure: float = 4.0, otherwise: str = "I guess so.") -> None:
         super().__init__(reply)
@@ -187,10 +184,8 @@ class TrainedGenerator(FakeGenerator):
         with self._busy():
             for request in requests:
                 text = self.model.detokenize([*request.prefix, *request.suffix])
-                said = self._reply(text[:-1])
-                if said[:1] != text[-1]:
-                    said = self._otherwise
-                for token in self.model.tokenize(said[1:]):
+                made_to = self._reply(text[:-1]) == TRAINED.refusal and text[-1] == self._otherwise[0]
+                for token in self.model.tokenize(self._otherwise[1:] if made_to else self._reply(text)):
                     self._check()
                     yield Token(request.key, token)
                 yield Token(request.key, None, whole=True)

@@ -12,6 +12,7 @@ from local_rag.answering.look_alikes import look_alikes
 from local_rag.answering.question_parts import split_clauses
 from local_rag.answering.rewrite import fuse_passages, require_rewriter, rewrite
 from local_rag.answering.selection import (
+    FIRST_TOKENS,
     MORE_TOKENS,
     SHOWN_TOKENS,
     Source,
@@ -93,12 +94,25 @@ class AnswerPipeline:
         lists = [found, *(self._search(part, share).passages for part in parts)]
         return Candidates(lists, self._earlier[-1] if self._earlier and first.follows else None)
 
-    def select(self, question: str, found: Candidates, tokens: int = SHOWN_TOKENS) -> list[Source]:
-        """Choose what of the passages the model is shown: their best parts, or as many whole as the options say."""
+    def select(self, question: str, found: Candidates, tokens: int = 0) -> list[Source]:
+        """Choose what of the passages the model is shown: their best parts, or as many whole as the options say.
+
+        Their best parts are as many `tokens`, or those that its form begins with.
+        """
+        tokens = tokens or self._steps[0]
         asked = f"{found.before.question} {question}" if found.before else question
         if self._options.passages is not None:
             return whole_sources(asked, found.lists, reader=self._reader)
         return select_sources(asked, found.lists, count_tokens=self._count_tokens, reader=self._reader, tokens=tokens)
+
+    def select_most(self, question: str, found: Candidates) -> list[Source]:
+        """Choose the most that the model is shown: all of it, or what it reads last where nothing before answers."""
+        return self.select(question, found, self._steps[-1])
+
+    @property
+    def _steps(self) -> tuple[int, ...]:
+        """The numbers of tokens that the model is shown, one after the other until it can answer."""
+        return (FIRST_TOKENS, *MORE_TOKENS) if self._open_answerer().form.refusal else (SHOWN_TOKENS,)
 
     def read_ahead(self, question: str) -> None:
         """Let the model read what it would be shown for a question."""
@@ -114,7 +128,7 @@ class AnswerPipeline:
 
     def _more(self, question: str, found: Candidates) -> list[Callable[[], list[Source]]]:
         """Return what selects more sources, where those before do not answer."""
-        steps = () if self._options.passages else MORE_TOKENS
+        steps = () if self._options.passages else self._steps[1:]
         return [partial(self.select, question, found, tokens) for tokens in steps]
 
     def _answer(self, question: str, found: Candidates, show: Callable[[str], None]) -> Answer:

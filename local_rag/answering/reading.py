@@ -57,9 +57,10 @@ def prepare(
 
 
 def first_token(generator: Generator, form: AnswerForm, prompt: Prompt) -> tuple[float, int | None]:
-    """Return the log odds that an answer begins with another token than the refusal, and the likeliest of the others.
+    """Return the log odds that an answer begins with another token than the refusal.
 
-    The odds are not a number if the form has no refusal.
+    If the model would refuse, also return the token that it finds likeliest beside. The odds are not a number if the
+    form has no refusal.
     """
     if not form.refusal:
         return math.nan, None
@@ -69,7 +70,8 @@ def first_token(generator: Generator, form: AnswerForm, prompt: Prompt) -> tuple
     refusal = generator.model.tokenize(form.refusal)[0]
     refused, others = float(log_probabilities[refusal]), log_probabilities.copy()
     others[refusal] = -math.inf
-    return _log_odds_against(refused), int(others.argmax())
+    odds = _log_odds_against(refused)
+    return odds, int(others.argmax()) if odds < 0 else None
 
 
 def _log_odds_against(log_probability: float) -> float:

@@ -18,11 +18,12 @@ from local_rag.models.reranker import reranked_text
 from local_rag.records import Passage, Shown
 
 SHOWN_TOKENS = 300  # a model that was not trained to refuse answers no more questions right from 600
-MORE_TOKENS = (900,)  # shown where a model that was trained to refuse says that those before do not answer
+# What a model that was trained to refuse is shown first, and then where it says that this does not answer.
+FIRST_TOKENS, MORE_TOKENS = 120, (400, 900)
 MOST_ROWS = 20  # of a table that is shown whole
 _PASSAGES = 8
 _RANK_K = 10
-_LONGEST = 3  # times the tokens: the most that is shown of the list or table with the best unit
+_LONGEST = 900  # tokens of the list or table with the best unit that is shown whole
 _LIST: frozenset[Kind] = frozenset({"item", "step", "row", "code"})
 _LEFT_OUT = "\n\u2026\n"
 _SAME = 0.9  # the share of word triples that two copies of a text have in common
@@ -69,7 +70,7 @@ def select_sources(
     for index in _in_order(units, passages):
         groups = [group(units, index) for group in (_whole_group, _with_neighbours)]
         new = [[one for one in group if one not in chosen] for group in groups]
-        most = room if chosen else max(room, _LONGEST * tokens)
+        most = room if chosen else max(room, _LONGEST)
         fitting = next((group for group in new if cost(group) <= most), new[-1])
         if (needed := cost(fitting)) > room and chosen:
             break

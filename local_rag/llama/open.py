@@ -1,7 +1,7 @@
 """Open a model to generate text: check that it works on this machine, load it, and free it at the end."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
@@ -25,16 +25,21 @@ def open_engine(
     context_tokens: Callable[[int, int], int],
     settings: Callable[[LlamaModel], EngineSettings] = default_settings,
     gpu_layers: int = ALL_LAYERS,
+    adapter: Path | None = None,
 ) -> Iterator[SharedPrefixEngine]:
     """Open an engine over a GGUF file; raise ModelError if llama.cpp cannot decode with it on this machine.
 
-    `context_tokens` computes the number of KV cells from the model's context length and the concurrent sequences.
+    `context_tokens` computes the number of KV cells from the model's context length and the concurrent sequences. With
+    an `adapter`, the engine uses it for everything.
     """
     require_working(path, gpu_layers)
     with LlamaModel(path, gpu_layers=gpu_layers) as model:
         chosen = settings(model)
         cells = context_tokens(model.context_length, chosen.sequences)
-        with closing(SharedPrefixEngine(model, context_tokens=cells, settings=chosen)) as engine:
+        with (
+            closing(SharedPrefixEngine(model, context_tokens=cells, settings=chosen)) as engine,
+            engine.adapted(adapter),
+        ):
             yield engine
 
 
@@ -49,10 +54,7 @@ def open_answer_engine(
     if model.engine:
         yield ExternalEngine(parse_engine(model.engine), context_tokens=context_tokens)
         return
-    with (
-        open_engine(model.path, context_tokens=context_tokens) as generator,
-        generator.adapted(model.adapter) if model.adapter else nullcontext(),
-    ):
+    with open_engine(model.path, context_tokens=context_tokens, adapter=model.adapter) as generator:
         yield generator
 
 
