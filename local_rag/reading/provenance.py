@@ -9,7 +9,7 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
-from itertools import islice
+from itertools import filterfalse, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -32,6 +32,35 @@ _LONGEST_DATE = 100
 # 2024-05-01T08:00, and the format of PDF files: D:20240501080000+01'00'.
 _DATE_START = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)|(?:D:)?(\d{4})(\d\d)(\d\d)(?:\d\d){0,3}(?!\d)")
 _WRITTEN_DATES = ("%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y", "%d.%m.%Y")
+# What programs write where an author belongs: their own names, and those of accounts and templates.
+_PROGRAM = re.compile(
+    r"[(<\[{].*[)>\]}]"  # (anonymous)
+    r"|.*(?:pdf|docx|xlsx?\b|pptx|openxml|openpyxl|html|latex|https?:|\.(?:exe|dll|jar|py|js)\b).*"
+    r"|(?:microsoft|libre|open|apache open|wps|kingsoft)[ -]?office.*"
+    r"|(?:microsoft|ms)\u00ae?[ -](?:word|excel|powerpoint|publisher|outlook|print|reporting)\b.*"
+    r"|(?:adobe )?(?:acrobat|indesign|illustrator|photoshop|framemaker|livecycle|experience manager)\b.*"
+    r"|apache (?:poi|fop)\b.*|(?:aspose|google (?:docs|sheets|slides)|crystal reports|sap (?:netweaver|crystal))\b.*"
+    r"|(?:writer|calc|impress|pages|numbers|keynote|word|excel|powerpoint|pandoc|pdflatex|tex|ghostscript|chromium"
+    r"|skia|quartz|canva|prawn|itext|epplus|phpword|phpspreadsheet|sheetjs|xlsxwriter|reportlab|weasyprint"
+    r"|jasperreports?|confluence|sharepoint|zotero|calibre|scribus|inkscape)(?:[ /]v?[\d.]+.*)?"
+    r"|[\w -]{1,40}[ /]v?\d+(?:\.\d+)+.*"  # Name 3.2.1
+    r"|(?:windows |office |default |local |system |pc |mac )?"
+    r"(?:users?|user ?name|admin|administrator|root|owner|guest|system|author|creator|anonymous|unknown|unnamed"
+    r"|untitled|default|none|null|nil|n/?a|nobody|test|your name|author name|no author|not set|-+|\.+|\?+)\d*",
+    re.IGNORECASE,
+)
+# Dates that programs write where they know none: of their templates, and those from which they count.
+_NO_DATES = ("2013-12-23T23:15:00", "2013-01-27T09:14:16", "2013-01-27T09:15:58")
+_NO_DAYS = (
+    "1601-01-01",
+    "1899-12-30",
+    "1899-12-31",
+    "1900-01-01",
+    "1904-01-01",
+    "1970-01-01",
+    "1980-01-01",
+    "1980-00-00",
+)
 _MAX_STATE = 64 * 2**20  # bytes of the state file of `scrape`
 _MAX_PROPERTIES = 64 * 1024  # bytes of an Office file's properties
 _NAMESPACES = {
@@ -44,8 +73,8 @@ _NAMESPACES = {
 def make_provenance(
     *, url: object = None, date: object = None, author: object = None, tags: object = None
 ) -> Provenance:
-    """Make a Provenance from values of any type, keeping only valid ones within bounds."""
-    authors = list(islice(_names(author, r";"), MAX_AUTHORS))
+    """Make a Provenance from values of any type, keeping valid ones within bounds; a program is no author."""
+    authors = list(islice(filterfalse(_PROGRAM.fullmatch, _names(author, r";")), MAX_AUTHORS))
     words = dict.fromkeys(tag[:MAX_TAG].rstrip() for tag in _names(tags, r"[,;]"))
     return Provenance(_url(url), _date(date), ", ".join(authors)[:MAX_AUTHOR].rstrip(), tuple(islice(words, MAX_TAGS)))
 
@@ -111,6 +140,11 @@ def web_provenance(page: "BeautifulSoup") -> Provenance:
     )
 
 
+def is_real_date(written: str | None) -> bool:
+    """Return whether a date in a file's properties is one, not that of a template or the first day of a calendar."""
+    return written is not None and bool(written.strip()) and not written.strip().startswith((*_NO_DATES, *_NO_DAYS))
+
+
 def office_provenance(data: bytes) -> Provenance:
     """Read the properties of an Office file; return UNKNOWN if they are missing or invalid."""
     from xml.etree import ElementTree
@@ -125,7 +159,7 @@ def office_provenance(data: bytes) -> Provenance:
         def text(name: str) -> str | None:
             return tree.findtext(name, namespaces=_NAMESPACES)
 
-        made = text("dcterms:created") or text("dcterms:modified")
+        made = next(filter(is_real_date, (text("dcterms:created"), text("dcterms:modified"))), None)
         return make_provenance(date=made, author=text("dc:creator"), tags=text("cp:keywords"))
     return UNKNOWN
 

@@ -29,6 +29,7 @@ from local_rag.reading.provenance import (
 from local_rag.reading.read import parse
 from local_rag.reading.split import Splitting
 from local_rag.records import UNKNOWN, Provenance
+from tests.support.office_files import open_document, saved
 
 FRONT_MATTER = """---
 url: https://example.org/leave
@@ -96,6 +97,57 @@ def test_office() -> None:
         target = io.BytesIO()
         file.save(target)
         assert read(f"a.{suffix}", target.getvalue()) == Provenance("", "2022-01-02", "Ada", ("a", "b")), suffix
+
+
+@pytest.mark.parametrize(
+    "author",
+    [
+        *("(anonymous)", "<unknown>", "python-docx", "openpyxl", "Apache POI", "Microsoft Office User", "LibreOffice"),
+        *("Microsoft\u00ae Word 2019", "Acrobat PDFMaker 11", "wkhtmltopdf 0.12.5", "OpenOffice.org 3.1", "Writer"),
+        *("Unknown", "Administrator", "root", "user", "User1", "Windows User", "PDFCreator", "Mozilla/5.0 (X11)"),
+        *("SomeTool 4.2.1", "N/A", "-", "Adobe InDesign CS6", "https://tool.example", "LibreOffice 7.4", "docx4j"),
+    ],
+)
+def test_a_program_or_account_is_no_author(author: str) -> None:
+    assert make_provenance(author=author).author == ""
+    assert make_provenance(author=["Ada Byron", author]).author == "Ada Byron"
+
+
+@pytest.mark.parametrize(
+    "author",
+    [
+        *("Ada Byron", "The People Office", "Test Laboratory", "User Support Team", "Words Worth", "Adobe Systems"),
+        *("Apache Software Foundation", "Rooter, Ida", "Ada Byron <ada@example.org>", "Root Cause Group", "O. Writer"),
+    ],
+)
+def test_a_person_or_an_office_is_an_author(author: str) -> None:
+    assert make_provenance(author=author).author == author
+
+
+def test_the_author_and_the_date_of_a_template_are_not_those_of_the_document() -> None:
+    document, slides = Docx(), Presentation()
+    document.add_paragraph("Everybody has 30 days.")
+    slides.slides.add_slide(slides.slide_layouts[0]).shapes.title.text = "Leave"
+    assert read("a.docx", saved(document.save)) == UNKNOWN
+    assert read("a.pptx", saved(slides.save)) == UNKNOWN
+    for file, name in ((document, "a.docx"), (slides, "a.pptx")):
+        file.core_properties.modified = datetime(2024, 5, 6)
+        assert read(name, saved(file.save)).date == "2024-05-06", "edited since"
+
+
+def test_the_date_of_a_document_that_a_program_wrote_is_kept() -> None:
+    book = Workbook()
+    book.active["A1"] = "Leave"
+    book.properties.created = datetime(2024, 5, 6)
+    assert read("a.xlsx", saved(book.save)) == Provenance("", "2024-05-06")
+
+
+@pytest.mark.parametrize(
+    ("created", "date"), [("1970-01-01T00:00:00", "2024-05-06"), ("2023-04-05T06:07:08", "2023-04-05")]
+)
+def test_the_first_day_of_a_calendar_is_no_date(created: str, date: str) -> None:
+    meta = f"<meta:creation-date>{created}</meta:creation-date><dc:date>2024-05-06</dc:date>"
+    assert read("a.odt", open_document("text", "<text:p>30 days.</text:p>", meta=meta)).date == date
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from local_rag.reading.converters.sheets import sections_of_sheets
 from local_rag.reading.converters.tables import pipe_table
 from local_rag.reading.converters.xml_parts import parse_xml, text_of
 from local_rag.reading.decode import clean
-from local_rag.reading.provenance import make_provenance
+from local_rag.reading.provenance import is_real_date, make_provenance
 from local_rag.records import Provenance
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -101,7 +101,7 @@ class _Package:
         }
         text = {name: text_of(found) for name, found in named.items() if found is not None}
         return make_provenance(
-            date=text.get("creation-date") or text.get("date"),
+            date=next(filter(is_real_date, (text.get("creation-date"), text.get("date"))), None),
             author=text.get("initial-creator") or text.get("creator"),
             tags=[text_of(word) for word in self._meta.iterfind(".//{*}keyword")],
         )
