@@ -13,8 +13,9 @@ from typing import Literal
 
 from local_rag.evaluation.dataset import Question
 from local_rag.index.keyword_index import keyword_tokens
+from local_rag.verification.dates import find_dates
 from local_rag.verification.facts import find_facts
-from local_rag.verification.quantities import find_dates, find_numbers
+from local_rag.verification.quantities import find_numbers
 from local_rag.verification.sources import Source, normalize
 
 Mistake = Literal["incomplete", "other_value", "off_the_point"]
@@ -87,9 +88,9 @@ def _position_of_value(text: str, wanted: str) -> int | None:
                 if (one.year, one.month, one.day) == (date.year, date.month, date.day)
             )
             return next(same, None)
-    for number in find_numbers(wanted, words=True):
+    for number in find_numbers(wanted):
         if number.text == wanted:
-            for one in find_numbers(text, words=True):
+            for one in find_numbers(text):
                 if number.values & one.values and number.unit in (None, one.unit) and not _NO_COUNT.match(one.text):
                     return one.start
     return None

@@ -5,22 +5,26 @@ model again. It cannot tell whether a sentence with the right numbers and names 
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from operator import methodcaller
+from typing import TypeVar
 
 from local_rag.index.keyword_index import keyword_tokens
-from local_rag.verification.quantities import Date, find_dates, find_numbers, find_times
+from local_rag.verification.dates import Date, find_dates, find_times
+from local_rag.verification.quantities import Quantity, find_numbers
 from local_rag.verification.sentences import LIST_NUMBER
-from local_rag.verification.sources import Source, blank, find_codes, normalize
+from local_rag.verification.sources import Source, find_codes, normalize
+from local_rag.verification.words import blank
 
-_URL = re.compile(r"\]\([^)\s]*\)|\b(?:https?://|www\.)[^\s)\]]+")
+_URL = re.compile(r"\]\([^)\s\]]*\)|\b(?:https?://|www\.)[^\s)\]]+")
 _NAME = re.compile(r"[^\W\d_](?:[^\W\d_]|['&.](?=[^\W\d_])|\.(?=[A-Z]))*")
 # A capital letter says nothing here: at the start, or after a mark that begins a sentence or a list item.
 _START = re.compile(r"(?:^|[:;.!?\n#]|[\"(*\[|>\u2022]|(?:^|\s)-)[\s\"'(*_]*\Z")
 _START_CHARACTERS = 9
+_Found = TypeVar("_Found", Date, Quantity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +46,17 @@ def find_facts(text: str) -> list[Fact]:
     """Return the dates, codes, times, numbers and names of a plain text, in their order in the text."""
     facts, rest = list[Fact](), text
 
-    def take(start: int, end: int, occurs_in: Callable[[Source], bool]) -> None:
+    def take(found: Mapping[tuple[int, int], Callable[[Source], bool]]) -> None:
         nonlocal rest
-        facts.append(Fact(text[start:end].strip(), start, occurs_in))
-        rest = blank(rest, start, end)
+        facts.extend(Fact(text[start:end].strip(), start, occurs_in) for (start, end), occurs_in in found.items())
+        rest = blank(rest, found)
 
-    readings = dict[tuple[int, int], list[Date]]()
-    for date in find_dates(text):
-        readings.setdefault((date.start, date.end), []).append(date)
-    for (start, end), dates in readings.items():
-        take(start, end, partial(_has_date, dates))
-    for code in find_codes(rest):
-        take(*code.span(), methodcaller("has_code", code[0]))
-    for time in find_times(rest):
-        take(time.start, time.end, methodcaller("has_time", time))
-    for number in find_numbers(rest):
-        take(number.start, number.end, methodcaller("has_number", number))
-    for name in find_names(rest):
-        take(*name.span(), methodcaller("has_name", name[0].removesuffix("'s")))
+    take({span: partial(_has_date, dates) for span, dates in _by_span(find_dates(text)).items()})
+    take({code.span(): methodcaller("has_code", code[0]) for code in find_codes(rest)})
+    take({(time.start, time.end): methodcaller("has_time", time) for time in find_times(rest)})
+    numbers = (number for number in find_numbers(rest) if number.counts)
+    take({span: partial(_has_number, readings) for span, readings in _by_span(numbers).items()})
+    take({name.span(): methodcaller("has_name", name[0].removesuffix("'s")) for name in find_names(rest)})
     return sorted(facts, key=lambda fact: fact.start)
 
 
@@ -76,5 +73,17 @@ def find_names(text: str) -> Iterator[re.Match[str]]:
                 yield word
 
 
+def _by_span(found: Iterable[_Found]) -> dict[tuple[int, int], list[_Found]]:
+    """Return the readings of each place of a text."""
+    places = dict[int, list[_Found]]()
+    for one in found:
+        places.setdefault(one.start, []).append(one)
+    return {(start, max(one.end for one in readings)): readings for start, readings in places.items()}
+
+
 def _has_date(readings: Sequence[Date], source: Source) -> bool:
     return any(map(source.has_date, readings))
+
+
+def _has_number(readings: Sequence[Quantity], source: Source) -> bool:
+    return any(map(source.has_number, readings))

@@ -11,9 +11,12 @@ _ABBREVIATIONS = frozenset(
 )
 _CITATION = r"\s{0,99}[\[\u3010\uff3b][\d\s,;:&#\u2013\u2014-]{1,60}[\]\u3011\uff3d]"
 # Closing marks and citations may follow the full stop; they belong to the sentence that it ends.
-_END = re.compile(rf"(?:[.!?\u2026]+|[\u3002\uff01\uff1f])[\"'\u201d\u2019)*_`]{{0,4}}(?:{_CITATION})*\.?(\s+|$)|\n\s*")
+_END = re.compile(
+    rf"(?:(?<![.!?\u2026])[.!?\u2026]+|[\u3002\uff01\uff1f])[\"'\u201d\u2019)*_`]{{0,4}}(?:{_CITATION})*\.?(\s+|$)|\n\s*"
+)
 LIST_NUMBER = re.compile(r"\s*(?:(?:[-*\u2022]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+)?")
 _LAST_WORD = re.compile(r"[\w.]*\Z")
+_LONGEST_WORD = 60  # characters before a full stop that are looked at
 
 
 def split_sentences(text: str) -> list[str]:
@@ -36,8 +39,8 @@ def _ends(text: str, begun: int, match: re.Match[str]) -> bool:
     """Return whether a full stop within a text ends a sentence."""
     if "\n" in match[0]:
         return True
-    before = text[begun : match.start()]
-    if LIST_NUMBER.fullmatch(before + match[0].strip()[:1] + " "):
+    before = text[max(begun, match.start() - _LONGEST_WORD) : match.start()]
+    if match.start() - begun < _LONGEST_WORD and LIST_NUMBER.fullmatch(before + match[0].strip()[:1] + " "):
         return False
     following = text[match.end()]
     word = _LAST_WORD.search(before)

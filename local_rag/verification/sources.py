@@ -2,23 +2,30 @@
 
 import re
 import unicodedata
+from decimal import Decimal
 
-from local_rag.verification.quantities import MONTHS, Date, Quantity, find_dates, find_numbers, find_times, unit_of
-from local_rag.verification.words import WORD, fold, stem
+from local_rag.verification.dates import MONTHS, Date, find_dates, find_times
+from local_rag.verification.quantities import Quantity, find_numbers
+from local_rag.verification.units import SHARES, scale_of, scaled_unit_of
+from local_rag.verification.words import WORD, blank, fold, stem
 
 _WRITTEN_AS = {
     "-": "\u2010\u2011\u2012\u2013\u2014\u2212",
     "'": "\u2018\u2019\u02bc",
     " ": "\u00a0\u2007\u2009\u202f\t",
     '"': "\u201c\u201d\u201e\u00ab\u00bb",
+    "/": "\u2044",
     "": "\u00ad\u200b",
 }
 _PLAIN = str.maketrans({mark: plain for plain, marks in _WRITTEN_AS.items() for mark in marks})
 _DOTTED = re.compile(r"\b(?:[A-Za-z]\.){2,}(?:[A-Za-z]\b)?")
+_PART = re.compile(r"(\d?)([\u00bc-\u00be\u2150-\u215e])")
+_POWER = re.compile(r"(?<=\d)[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
+_MINUS = re.compile(r"\u2212\s(?=[\d.])")
 # A telephone number, or a word that contains digits, such as ST-4471, E04 or 1.2.3.
 _CODE = re.compile(
-    r"\(\d{2,5}\) ?\d+(?:[- ]\d+)+|(?<![\w.,])(?=[\w./-]*\d)"
-    r"(?:(?=[\w./-]*[^\W\d])[^\W_]+(?:[-_./][^\W_]+)*|\d+(?:\.\d+){2,}|\d+(?:-\d+){2,})"
+    r"\(\d{2,5}\) ?\d+(?:[- ]\d+)+|(?<![\w.,])(?=[\w./-]{0,60}\d)"
+    r"(?:(?=[\w./-]{0,60}[^\W\d])[^\W_]+(?:[-_./][^\W_]+)*|\d+(?:\.\d+){2,}|\d+(?:-\d+){2,})"
 )
 # Looks like a code, but is a number.
 _NOT_A_CODE = re.compile(
@@ -26,23 +33,31 @@ _NOT_A_CODE = re.compile(
     r"|(?:pre|mid|post|late|early|non|sub|under|over|top|approx|circa|and|or)[-/]\d+s?",
     re.IGNORECASE,
 )
-_NUMBER_AND_UNIT = re.compile(r"[\d.,]*\d-?([^\W\d_]+[23]?(?:/[^\W\d_]+)?)|(?:NOK|SEK|DKK|EUR|USD|GBP|CHF|kr)[\d.,]+")
+_NUMBER_AND_UNIT = re.compile(
+    r"[\d.,]*\d-?([^\W\d_]+[23]?(?:/[^\W\d_]+)?)|(?:NOK|SEK|DKK|EUR|USD|GBP|CHF|kr)-?[\d.,]+[km]?", re.I
+)
 _PIECE = re.compile(r"[^\W\d_]+|\d+")
 # A sequence of capitalised words, which an acronym may abbreviate.
 _RUN = re.compile(r"\b[^\W\d_a-z][^\W\d_]+(?:[ -](?:of |and |the |for )?[^\W\d_a-z][^\W\d_]+)+")
-_MONTH = re.compile(rf"\b(?:{'|'.join(MONTHS)})[a-z]*")
-_BEFORE_DATE, _AFTER_DATE = 30, 12  # characters around a date in which its day may stand
+_MONTH = re.compile(rf"\b(?!may\b)(?:{'|'.join(MONTHS)})", re.IGNORECASE)
+# The other days of "9, 10 and 12 May" and of "May 9 to 12".
+_MORE_DAYS = r"(?:st|nd|rd|th)?\.?\s?(?:,|-|/|and|or|to|through|until)\s?"
+_DAYS_BEFORE = re.compile(rf"(?:(?<![\d.,:])\d{{1,2}}{_MORE_DAYS})+\Z")
+_DAYS_AFTER = re.compile(rf"(?:{_MORE_DAYS}\d{{1,2}}(?![\d:]|[.,]\d))+")
+_NEAR = 30  # characters around a date in which its other days may stand
+_LONGEST_CODE = 100
+_FREE = re.compile(r"(?P<bracket>[(\[])?(?P<word>[^\W\d_]+[23]?(?:/[^\W\d_]+)?|[%‰€£¥₹$]\w{0,2})")
+_EACH = re.compile(r"(?:\b(?:per|each|every)\s|/\s?)\Z", re.IGNORECASE)
+_EACH_CHARACTERS = 7
 
 
 def normalize(text: str) -> str:
-    """Normalize dashes, quotation marks and spaces, and remove the full stops of abbreviations."""
-    text = unicodedata.normalize("NFC", text).translate(_PLAIN)
+    """Normalize letters, dashes, quotation marks, spaces and fractions, and remove the full stops of abbreviations."""
+    text = _MINUS.sub("-", text)
+    text = _PART.sub(lambda found: " ".join(filter(None, found.groups())), text)
+    text = _POWER.sub(lambda found: f"^{found[0]}", text)
+    text = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
     return _DOTTED.sub(lambda found: found[0].replace(".", "").ljust(len(found[0])), text)
-
-
-def blank(text: str, start: int, end: int) -> str:
-    """Overwrite a part of a text, so that nothing in it is found a second time."""
-    return f"{text[:start]}{chr(0) * (end - start)}{text[end:]}"
 
 
 def find_codes(text: str) -> list[re.Match[str]]:
@@ -54,40 +69,47 @@ def _is_number(code: str) -> bool:
     if _NOT_A_CODE.fullmatch(code):
         return True
     match = _NUMBER_AND_UNIT.fullmatch(code)
-    return bool(match and (match[1] is None or unit_of(match[1])))
+    return bool(match and (match[1] is None or scaled_unit_of(match[1])))
 
 
 class Source:
     """A text in which facts are looked up."""
 
     def __init__(self, text: str) -> None:
-        text = self._text = unicodedata.normalize("NFKC", normalize(text))
-        words = WORD.findall(text)
-        self._stems = frozenset(map(stem, words))
-        self._months = _MONTH.findall(text.lower())
+        text = self._text = normalize(text)
+        self._stems = frozenset(map(stem, WORD.findall(text)))
+        self._months = {month[:3].lower() for month in _MONTH.findall(text)}
         self._folded = fold(text)
         self._dates = find_dates(text)
-        rest = text
-        for start, end in [(date.start, date.end) for date in self._dates] + [code.span() for code in find_codes(text)]:
-            rest = blank(rest, start, end)
-        self.numbers = find_numbers(rest, words=True)
+        codes = find_codes(text)
+        self._codes = fold(" ".join(code[0] for code in codes))
+        rest = blank(text, [*((date.start, date.end) for date in self._dates), *(code.span() for code in codes)])
+        numbers = find_numbers(rest)
         self._times = find_times(text)
-        self._units = {*map(unit_of, words), *(number.unit for number in self.numbers)} - {None}
-        self._dated = {part for date in self._dates for part in (date.year, date.day) if part is not None}
+        self._numbers = dict[Decimal, list[Quantity]]()
+        for number in numbers:
+            for value in number.values:
+                self._numbers.setdefault(value, []).append(number)
+        self._scales = _free_units(blank(rest, ((number.start, number.end) for number in numbers)))
+        self._dated = {Decimal(part) for date in self._dates for part in (date.year, date.day) if part is not None}
         runs = (run.split() for run in _RUN.findall(text))
         self._initials = [fold("".join(word[0] for word in run if word[0].isupper())) for run in runs]
 
     def has_number(self, wanted: Quantity) -> bool:
-        """Return whether a number occurs with its unit, or without one if the unit occurs elsewhere in the text."""
-        if wanted.unit is None and (self._dated & wanted.values or self.has_code(wanted.text)):
+        """Return whether a number occurs with its sign and unit.
+
+        A number without a unit also does if its unit stands apart, as in the header of a table, and a number whose unit
+        is not wanted does with any, except a percentage.
+        """
+        if wanted.unit is None and (self._dated & wanted.values or _has_code(self._codes, wanted.text)):
             return True
+        scales = self._scales.get(wanted.unit, frozenset())
         return any(
-            wanted.values & number.values
-            and (
-                wanted.unit in (None, number.unit)
-                or (wanted.unit in self._units and (number.unit is None or number.borrowed))
-            )
-            for number in self.numbers
+            _agrees(wanted, number, is_free=scale in scales)
+            for scale in {1, *scales}
+            for value in wanted.values
+            for number in self._numbers.get(value / scale, ())
+            if scale == 1 or number.unit is None or number.borrowed
         )
 
     def has_time(self, wanted: Quantity) -> bool:
@@ -96,20 +118,23 @@ class Source:
 
     def has_date(self, wanted: Date) -> bool:
         """Return whether a date occurs; the year, or the day of a range, may be apart from the month."""
-        years = self._dated.union(*(number.values for number in self.numbers))
-        if wanted.year is not None and wanted.year not in years:
+        if wanted.year is not None and wanted.year not in self._dated and Decimal(wanted.year) not in self._numbers:
             return False
         for date in self._dates:
-            if date.month == wanted.month and (not wanted.year or date.year in (None, wanted.year)):
-                near = self._text[max(date.start - _BEFORE_DATE, 0) : date.end + _AFTER_DATE]
-                if wanted.day in (None, date.day) or re.search(rf"(?<![\d.,:])0?{wanted.day}(?![\d:])", near):
-                    return True
-        return wanted.day is None and any(word[:3] == MONTHS[wanted.month - 1] for word in self._months)
+            same = date.month == wanted.month and (not wanted.year or date.year in (None, wanted.year))
+            if same and (wanted.day in (None, date.day) or wanted.day in self._days_near(date)):
+                return True
+        return wanted.day is None and MONTHS[wanted.month - 1] in self._months
+
+    def _days_near(self, date: Date) -> set[int]:
+        """Return the other days that share the month of a date."""
+        before = _DAYS_BEFORE.search(self._text, max(date.start - _NEAR, 0), date.start)
+        after = _DAYS_AFTER.match(self._text, date.end, date.end + _NEAR)
+        return {int(day) for found in (before, after) if found for day in re.findall(r"\d+", found[0])}
 
     def has_code(self, code: str) -> bool:
         """Return whether a code occurs, however its parts are joined."""
-        pieces = r"[\W_]{0,2}".join(_PIECE.findall(fold(code)))
-        return bool(pieces and re.search(rf"(?<![^\W_]){pieces}(?![^\W_])", self._folded))
+        return _has_code(self._folded, code)
 
     def has_name(self, name: str) -> bool:
         """Return whether a name occurs in any of its forms, or spelled out if it is an acronym."""
@@ -117,3 +142,36 @@ class Source:
         if all(stem(piece) in self._stems for piece in pieces) or self.has_code(name):
             return True
         return name.isupper() and any(fold(name) in initials for initials in self._initials)
+
+
+def _has_code(folded: str, code: str) -> bool:
+    pieces = r"[\W_]{0,2}".join(_PIECE.findall(fold(code[:_LONGEST_CODE])))
+    return bool(pieces and re.search(rf"(?<![^\W_]){pieces}(?![^\W_])", folded))
+
+
+def _agrees(wanted: Quantity, number: Quantity, *, is_free: bool) -> bool:
+    """Return whether a number of the source supports one of the same value, by their units."""
+    if wanted.unit == number.unit:
+        return True
+    if wanted.unit is None:
+        return number.unit not in SHARES or number.borrowed
+    if number.unit is None:
+        return wanted.borrowed or (is_free and number.counts)
+    return number.borrowed and (is_free or wanted.borrowed)
+
+
+def _free_units(rest: str) -> dict[str | None, frozenset[int]]:
+    """Return the units that stand apart from the numbers of a text, with what numbers under them are multiplied by.
+
+    "(kEUR)", "in thousands of euro" and "EUR million" multiply. None stands for numbers without a unit.
+    """
+    found, words = dict[str | None, set[int]](), list(_FREE.finditer(rest))
+    scales = [scale_of(word["word"]) for word in words]
+    for index, word in enumerate(words):
+        is_short = len(word["word"]) == 1 and word["word"].isalpha() and not word["bracket"]
+        unit = None if is_short else scaled_unit_of(word["word"])
+        if unit and not _EACH.search(rest, max(0, word.start() - _EACH_CHARACTERS), word.start()):
+            near = {scale for scale in scales[max(index - 2, 0) : index + 2] if scale > 1}
+            found.setdefault(unit[0], set()).update({unit[1], *near})
+    found[None] = {*scales, *(scale for every in found.values() for scale in every)}
+    return {unit: frozenset(every) for unit, every in found.items()}
