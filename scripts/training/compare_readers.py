@@ -1,12 +1,12 @@
-"""Compare readers with the shipped reranker on evaluation sets that neither was trained on.
+"""Compare readers, each a folder or file, on evaluation sets that none was trained on.
 
     python -m scripts.training.compare_readers candidates DATASETS CACHE
     python -m scripts.training.compare_readers score CACHE MODEL SCORES.json     MODEL: model.onnx or model.pt
     python -m scripts.training.compare_readers report CACHE OLD.json NEW.json... --json docs/measurements/reader.json
-    python -m scripts.training.compare_readers uses CACHE --json docs/measurements/reader-uses.json
+    python -m scripts.training.compare_readers uses CACHE --old FOLDER --new FOLDER --json docs/measurements/uses.json
 
-`uses` compares what the program makes of the shipped reader with what it makes of a cross-encoder, and of words alone:
-which units of the first passages it shows, and which sentence of the first golden passage it marks.
+`uses` compares what the program makes of two readers, and of words alone: which units of the first passages it shows,
+and which sentence of the first golden passage it marks.
 
 `candidates` searches each dataset once as the program does and keeps the first fused candidates of each question, so
 that every model ranks the same ones. A question is of the parts `choose` and `report`; the locked part is never asked.
@@ -27,13 +27,14 @@ from local_rag.answering.selection import select_sources
 from local_rag.evaluation.metrics import confidence_interval, ndcg, paired_test
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.models.load import load_reader
-from local_rag.models.reader import Reader, RerankerReader
-from local_rag.models.registry import resolve
+from local_rag.models.onnx import ONNX_FILE
+from local_rag.models.reader import Reader
 from local_rag.models.reranker import reranked_text
-from local_rag.records import Passage
+from local_rag.records import InstalledModel, Passage
 from local_rag.retrieval.marking import best_sentence, closest_sentence, readable
-from scripts.training.mine_reader_examples import normalised, sentences, spans_of
-from scripts.training.reader_model import half_precision, load_teacher
+from scripts.training.mine_reader_examples import sentences, spans_of
+from scripts.training.reader_model import half_precision
+from scripts.training.sets import normalised
 from scripts.training.train_reader import area, sentence_scores
 
 CANDIDATES = 16
@@ -133,11 +134,10 @@ class TorchModel:
     def __init__(self, path: Path) -> None:
         import torch
 
-        from scripts.training.reader_model import load_start, load_tokenizer
+        from scripts.training.reader_model import load_tokenizer, load_trained
 
         torch.set_num_threads(1)
-        self._model = load_start().eval()
-        self._model.load_state_dict(torch.load(path, weights_only=True))
+        self._model = load_trained(path).eval()
         self.tokenizer = load_tokenizer()
         self.tokenizer.enable_truncation(LENGTH)
 
@@ -304,7 +304,8 @@ def candidates(datasets: tuple[Path, ...], cache: Path) -> None:
 @click.argument("model_path", type=click.Path(exists=True, path_type=Path))
 @click.argument("output", type=click.Path(path_type=Path))
 def score(cache: Path, model_path: Path, output: Path) -> None:
-    model = TorchModel(model_path) if model_path.suffix == ".pt" else Model(model_path)
+    path = model_path / ONNX_FILE if model_path.is_dir() else model_path
+    model = TorchModel(path) if path.suffix == ".pt" else Model(path)
     found = []
     for number, row in enumerate(read_rows(cache)):
         found.append(scores_of(model, row))
@@ -317,16 +318,17 @@ def score(cache: Path, model_path: Path, output: Path) -> None:
 @click.argument("cache", type=click.Path(exists=True, path_type=Path))
 @click.argument("old", type=click.Path(exists=True, path_type=Path))
 @click.argument("new", type=click.Path(exists=True, path_type=Path), nargs=-1)
-@click.option("--examples", type=click.Path(exists=True, path_type=Path), required=True, help="What was trained on.")
+@click.option("--examples", type=click.Path(exists=True, path_type=Path), help="What was trained on.")
 @click.option("--json", "report_path", type=click.Path(path_type=Path))
-def report(cache: Path, old: Path, new: tuple[Path, ...], examples: Path, report_path: Path | None) -> None:
+def report(cache: Path, old: Path, new: tuple[Path, ...], examples: Path | None, report_path: Path | None) -> None:
     rows = read_rows(cache)
-    seen = {normalised(one["text"]) for example in read_rows(examples) for one in example["passages"]}
+    trained = read_rows(examples) if examples else []
+    seen = {normalised(one["text"]) for example in trained for one in example["passages"]}
     found: dict[str, Any] = {}
     base: dict[str, dict[str, list[float]]] = {}
     for path in (old, *new):
         scores = json.loads(path.read_text())
-        for name in [*dict.fromkeys(row["set"] for row in rows), "nq, unseen passages"]:
+        for name in [*dict.fromkeys(row["set"] for row in rows), *(["nq, unseen passages"] if seen else [])]:
             of_set = [(row, one) for row, one in zip(rows, scores, strict=True) if row["set"] == name.split(",")[0]]
             if "," in name:
                 of_set = [without(row, one, seen) for row, one in of_set]
@@ -340,21 +342,23 @@ def report(cache: Path, old: Path, new: tuple[Path, ...], examples: Path, report
         report_path.write_text(text + "\n")
 
 
+def reader_of(folder: Path) -> Reader:
+    """Load the reader of a folder."""
+    return load_reader(InstalledModel(name=folder.name, role="rerank", path=folder, identity="", context_length=LENGTH))
+
+
 @main.command()
 @click.argument("cache", type=click.Path(exists=True, path_type=Path), nargs=-1)
+@click.option("--old", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True)
+@click.option("--new", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True)
 @click.option("--json", "report_path", type=click.Path(path_type=Path))
-def uses(cache: tuple[Path, ...], report_path: Path | None) -> None:
+def uses(cache: tuple[Path, ...], old: Path, new: Path, report_path: Path | None) -> None:
     rows = [row for path in cache for row in read_rows(path) if any(row["spans"][:PASSAGES])]
-    shipped = load_reader(resolve("minilm-l6-reader", "rerank"))
-    readers: dict[str, Reader | None] = {
-        "words": None,
-        "cross-encoder": RerankerReader(load_teacher()),
-        "reader": shipped,
-    }
+    readers: dict[str, Reader | None] = {"words": None, "reader before": reader_of(old), "reader": reader_of(new)}
     found: dict[str, Any] = {}
     for name in dict.fromkeys(row["set"] for row in rows):
         values = {way: [uses_of(row, reader) for row in rows if row["set"] == name] for way, reader in readers.items()}
-        before = values["cross-encoder"]
+        before = values["reader before"]
         found[name] = {
             way: {
                 figure: {

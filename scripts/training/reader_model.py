@@ -1,4 +1,4 @@
-"""The reader in torch: one encoder, three outputs, started from the weights of the reranker before it."""
+"""The reader in torch: one encoder with three outputs, started from the int8 weights of the shipped one."""
 
 from pathlib import Path
 from typing import Any
@@ -6,16 +6,13 @@ from typing import Any
 import numpy as np
 import torch
 from tokenizers import Tokenizer
-from transformers import AutoModel
+from transformers import BertConfig, BertModel
 
 from local_rag.models.onnx import ONNX_FILE
-from local_rag.models.registry import default_models_directory
-from local_rag.models.reranker import OnnxReranker
-from local_rag.records import InstalledModel
+from local_rag.models.registry import TOKENIZER_FILE
 
-LENGTH = 192  # tokens of question and passage together
-_RERANKER = "minilm-l6-reranker"  # where training starts, and the teacher; no profile uses it any more
-_EMBEDDER = "all-minilm-l6-v2"  # its embeddings are those of the reranker, which was trained with them frozen
+SHIPPED = Path(__file__).resolve().parents[2] / "models" / "minilm-l6-reader"
+LENGTH = 256  # tokens of question and passage together
 
 
 class TorchReader(torch.nn.Module):
@@ -46,30 +43,51 @@ class TorchReader(torch.nn.Module):
 
 
 def dequantized(path: Path) -> dict[str, torch.Tensor]:
-    """Return the weights and biases of the linear layers, and the layer norms, of the int8 reranker."""
+    """Return the weights of a reader that export_reader wrote, as float32, by their names in TorchReader."""
     import onnx
     from onnx import numpy_helper
 
     graph = onnx.load(path).graph
     stored = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
-    maker = {output: node for node in graph.node for output in node.output}
-    found = {name: value for name, value in stored.items() if "LayerNorm" in name}
-    for node in graph.node:
-        biases = [name for name in node.input if name.endswith(".bias")]
-        if node.op_type != "Add" or not biases:
-            continue
-        source = maker[next(name for name in node.input if name not in biases)]
-        while source.op_type in {"Mul", "Cast"}:
-            source = maker[source.input[0]]
-        name = source.input[1].removesuffix("_quantized").removesuffix("_Q8")
-        if source.op_type == "MatMulNBits":
+    maker = {output: number for number, node in enumerate(graph.node) for output in node.output}
+
+    def weight(name: str) -> Any:
+        """Return a matrix as it stands in the graph: inputs in rows, except of one in blocks."""
+        if f"{name}_Q8" in stored:
             blocks = (stored[f"{name}_Q8"].astype(np.float32) - 128) * stored[f"{name}_scales"][:, :, None]
-            weight = blocks.reshape(len(blocks), -1)
-        else:
-            weight = (stored[f"{name}_quantized"].astype(np.float32) * stored[f"{name}_scale"]).T
-        found[biases[0]] = stored[biases[0]]
-        found[biases[0].removesuffix("bias") + "weight"] = weight
-    return {name.removeprefix("model."): torch.tensor(value) for name, value in found.items()}
+            return blocks.reshape(len(blocks), -1)
+        zero = stored[f"{name}_zero_point"].astype(np.float32)
+        return (stored[f"{name}_quantized"] - zero) * stored[f"{name}_scale"]
+
+    found = {name: value for name, value in stored.items() if "LayerNorm" in name}
+    for name in stored:
+        if name.endswith("_embeddings.weight_quantized"):
+            found[name.removesuffix("_quantized")] = weight(name.removesuffix("_quantized"))
+    for node in graph.node:
+        bias = next((name for name in node.input if name.endswith(".bias")), "")
+        if node.op_type != "Add" or not bias or bias.endswith("tokens.bias"):
+            continue
+        source = graph.node[maker[next(name for name in node.input if name != bias)]]
+        while source.op_type in {"Mul", "Cast"}:
+            source = graph.node[maker[source.input[0]]]
+        matrix = source.input[1].removesuffix("_quantized").removesuffix("_Q8")
+        found[bias] = stored[bias]
+        found[f"{bias.removesuffix('bias')}weight"] = weight(matrix) if f"{matrix}_Q8" in stored else weight(matrix).T
+    # One head for each layer, of its hidden states; they come in the order in which these are made.
+    heads = [node for node in graph.node if node.op_type == "MatMulNBits" and len(stored[node.input[1]]) == 1]
+    heads.sort(key=lambda node: maker[node.input[0]])
+    matrix = np.concatenate([weight(node.input[1].removesuffix("_Q8")) for node in heads])
+    prefix = next(name for name in stored if name.endswith("tokens.bias")).removesuffix("tokens.bias")
+    found |= {f"{prefix}{name}": value for name, value in _of_heads(matrix).items()}
+    found[f"{prefix}tokens.bias"] = stored[f"{prefix}tokens.bias"]
+    return {name.removeprefix(prefix): torch.tensor(np.ascontiguousarray(value)) for name, value in found.items()}
+
+
+def _of_heads(matrix: np.ndarray) -> dict[str, np.ndarray]:
+    """Split the heads of the layers, shape (layers, width), into what they share and the share of each layer."""
+    shares = matrix @ np.linalg.svd(matrix, full_matrices=False)[2][0]
+    shares = shares / shares.sum()
+    return {"layers": np.log(shares), "tokens.weight": (shares @ matrix / (shares @ shares))[None]}
 
 
 def half_precision() -> bool:
@@ -77,39 +95,40 @@ def half_precision() -> bool:
     return torch.cpu._is_avx512_bf16_supported()
 
 
-def load_start(attention: str = "eager" if half_precision() else "sdpa") -> TorchReader:
-    """Load the reader with the weights of the reranker and two new outputs.
-
-    Of both kinds of attention the faster one on this CPU is the default.
-    """
-    torch.manual_seed(0)
-    bert = AutoModel.from_pretrained(
-        default_models_directory() / _EMBEDDER,
-        attn_implementation=attention,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    model = TorchReader(bert)
-    weights = dequantized(default_models_directory() / _RERANKER / ONNX_FILE)
-    _, unexpected = model.load_state_dict(weights, strict=False)
-    assert not unexpected, unexpected
-    with torch.no_grad():
-        for head in (model.answers, model.tokens):
-            head.weight.mul_(0.1)
-            head.bias.fill_(-2.0)  # most passages and tokens answer nothing
+def load_start(path: Path = SHIPPED / ONNX_FILE) -> TorchReader:
+    """Load a reader from its ONNX file, by default the shipped one."""
+    model = _new(fastest_attention())
+    model.load_state_dict(dequantized(path))
     return model
 
 
-def load_teacher() -> OnnxReranker:
-    """Load the reranker that teaches the order of passages and of sentences."""
-    folder = default_models_directory() / _RERANKER
-    model = InstalledModel(name=_RERANKER, role="rerank", path=folder, identity="", context_length=256)
-    return OnnxReranker(model, folder / ONNX_FILE)
+def load_trained(path: Path, attention: str | None = None) -> TorchReader:
+    """Load a reader from the weights that train_reader wrote."""
+    model = _new(attention or fastest_attention())
+    model.load_state_dict(torch.load(path, weights_only=True, map_location="cpu"))
+    return model
+
+
+def fastest_attention() -> str:
+    """Return which of both kinds of attention is faster on this machine."""
+    return "eager" if half_precision() and not torch.cuda.is_available() else "sdpa"
+
+
+def _new(attention: str) -> TorchReader:
+    config = BertConfig(
+        hidden_size=384,
+        num_hidden_layers=6,
+        intermediate_size=1536,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        attn_implementation=attention,
+    )
+    return TorchReader(BertModel(config))
 
 
 def load_tokenizer() -> Tokenizer:
     """Load the tokenizer, which cuts passages, never questions."""
-    tokenizer = Tokenizer.from_file(str(default_models_directory() / _EMBEDDER / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(SHIPPED / TOKENIZER_FILE))
     tokenizer.no_padding()
     tokenizer.enable_truncation(LENGTH, strategy="only_second")
     return tokenizer

@@ -1,10 +1,9 @@
-"""Train the reader from the reranker before it on the examples of mine_reader_examples.
+"""Train the reader, from the weights of the shipped one, on the examples of mine_reader_examples.
 
 One pass over question and passage gives three logits, each with its loss: relevance (softmax over the passages of a
 question), "answers the question" (each passage by itself), and "belongs to the answer" (each token, and softmax over
-the sentences of a passage that answers). That reranker can be the teacher of the order of passages and of
-sentences, each of which it reads by itself. The length of training is counted in tokens, so that the load of the
-machine changes nothing. After a kill, run it again to continue.
+the sentences of a passage that answers). It runs on a GPU if there is one, else on one core. The length of training is
+counted in tokens, so that the load of the machine changes nothing. After a kill, run it again to continue.
 """
 
 import json
@@ -20,27 +19,23 @@ import click
 import torch
 from tokenizers import Tokenizer
 
-from local_rag.models.reranker import Reranker
 from scripts.training.mine_reader_examples import sentences
 from scripts.training.reader_model import (
     TorchReader,
     half_precision,
     load_start,
-    load_teacher,
     load_tokenizer,
     token_labels,
 )
-from scripts.training.train_reranker import batches
 
-EXAMPLES = 8  # per step
-CHARACTERS = 720  # of a passage, so that it fits
+EXAMPLES = 16  # per step
+CHARACTERS = 900  # of a passage, so that it fits
 WARM_UP = 0.06
 CHECKPOINT_SECONDS = 150.0
 HELD_OUT, JUDGED = 320, 5  # examples, and passages of each
 LOOKS = 8  # at the held-out examples
 TITLED = 0.6
-WEIGHTS = {"nq": 3.0, "clapnq": 3.0, "xquad": 2.0, "pubmedqa": 0.5, "code": 0.5}  # how likely early in an epoch
-ANSWERS_WEIGHT, TOKENS_WEIGHT, SENTENCES_WEIGHT = 0.5, 1.0, 0.5
+WEIGHTS = {"relevance": 1.0, "answers": 0.5, "tokens": 1.0, "sentences": 0.5}  # of the losses
 
 Example = dict[str, Any]
 Span = list[int]
@@ -64,7 +59,7 @@ def draw(example: Example, negatives: int, chance: random.Random) -> list[Exampl
     right, others = example["passages"][0], example["passages"][1:]
     pool = others + others[:4]  # the first are the most likely to be retrieved
     drawn = {id(one): one for one in chance.sample(pool, min(len(pool), negatives + 2))}.values()
-    titled, found = chance.random() < TITLED, []
+    titled, found = example["titled"] or chance.random() < TITLED, []
     for one in (right, *list(drawn)[:negatives]):
         text, spans = crop(one["text"], one["spans"] or [], chance)
         found.append(as_pair(example, one | {"text": text, "spans": None if one["spans"] is None else spans}, titled))
@@ -78,13 +73,34 @@ def as_pair(example: Example, one: Example, titled: bool) -> Example:
     return one | {"question": example["question"], "prefix": prefix, "text": prefix + one["text"], "spans": spans}
 
 
-def run_pairs(model: TorchReader, pairs: Sequence[Example], tokenizer: Tokenizer, size: int = 12) -> list[Any]:
+def batches(encodings: Sequence[Any], size: int) -> list[tuple[list[int], dict[str, torch.Tensor]]]:
+    """Return batches of tokenized pairs of similar length, each with the positions of its pairs."""
+    order = sorted(range(len(encodings)), key=lambda index: len(encodings[index].ids))
+    found = []
+    for start in range(0, len(order), size):
+        rows = order[start : start + size]
+        longest = len(encodings[rows[-1]].ids)
+        inputs = torch.zeros((3, len(rows), longest), dtype=torch.long)
+        for row, index in enumerate(rows):
+            encoding = encodings[index]
+            inputs[:, row, : len(encoding.ids)] = torch.tensor(
+                [encoding.ids, encoding.attention_mask, encoding.type_ids]
+            )
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        found.append((rows, dict(zip(names, inputs, strict=True))))
+    return found
+
+
+def run_pairs(model: TorchReader, pairs: Sequence[Example], tokenizer: Tokenizer) -> list[Any]:
     """Return relevance, answers, logits of tokens, and encoding of each pair; run pairs of similar length together."""
     encodings = tokenizer.encode_batch([(one["question"], one["text"]) for one in pairs])
     found: list[Any] = [None] * len(pairs)
-    for rows, inputs in batches(encodings, size):
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half_precision()):
-            relevance, answers, tokens = (out.float() for out in model(**inputs))
+    device = model.classifier.weight.device.type
+    half = device == "cuda" or half_precision()
+    for rows, inputs in batches(encodings, 128 if device == "cuda" else 12):
+        given = {name: values.to(device) for name, values in inputs.items()}
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=half):
+            relevance, answers, tokens = (out.float().cpu() for out in model(**given))
         for row, index in enumerate(rows):
             found[index] = relevance[row], answers[row], tokens[row, : len(encodings[index])], encodings[index]
     return found
@@ -114,13 +130,8 @@ def sentence_scores(text: str, offsets: Sequence[tuple[int, int]], tokens: Seque
     return [fmean(tokens[at] for at in inside) if inside else float("-inf") for inside in held]
 
 
-def losses(
-    drawn: Sequence[Sequence[Example]], outputs: Sequence[Any], teacher: Reranker | None
-) -> dict[str, torch.Tensor]:
-    """Return the losses of a step: of passages, answers, tokens and sentences, and those that a teacher gives.
-
-    The teacher orders passages, and sentences that it reads one by one.
-    """
+def losses(drawn: Sequence[Sequence[Example]], outputs: Sequence[Any]) -> dict[str, torch.Tensor]:
+    """Return the losses of a step: of passages, answers, tokens and sentences."""
     found: dict[str, list[torch.Tensor]] = defaultdict(list)
     binary = torch.nn.functional.binary_cross_entropy_with_logits
     position = 0
@@ -130,9 +141,6 @@ def losses(
         scores = torch.stack([out[0] for out in outs])
         if passages[0]["relevant"] and len(passages) > 1:
             found["relevance"].append(torch.nn.functional.cross_entropy(scores[None], torch.zeros(1, dtype=torch.long)))
-            if teacher:
-                taught = teacher.score(passages[0]["question"], [one["text"] for one in passages])
-                found["taught"].append(distance(scores, torch.tensor(taught)))
         for one, (_, answers, tokens, encoding) in zip(passages, outs, strict=True):
             labels = torch.tensor(token_labels(encoding.offsets, encoding.sequence_ids, one["spans"] or []))
             cut = bool(one["spans"]) and not (labels == 1).any()
@@ -147,15 +155,7 @@ def losses(
             right = torch.tensor([any(start < b and a < end for a, b in one["spans"] or []) for start, end in places])
             if right.any() and not right.all():
                 found["sentences"].append(-logits.log_softmax(0)[right].logsumexp(0))
-            if teacher and len(places) > 1:
-                taught = teacher.score(one["question"], [one["prefix"] + one["text"][a:b] for a, b in places])
-                found["taught sentences"].append(distance(logits, torch.tensor(taught)))
     return {name: torch.stack(values).mean() for name, values in found.items()}
-
-
-def distance(scores: torch.Tensor, taught: torch.Tensor) -> torch.Tensor:
-    """Return how far an order is from that of the teacher (Kullback-Leibler)."""
-    return torch.nn.functional.kl_div(scores.log_softmax(0), taught.softmax(0), reduction="sum")
 
 
 def area(right: Sequence[float], wrong: Sequence[float]) -> float:
@@ -196,13 +196,6 @@ def evaluate(model: TorchReader, examples: Sequence[Example], tokenizer: Tokeniz
     }
 
 
-def order_of(examples: Sequence[Example], epoch: int) -> list[int]:
-    """Shuffle the examples of an epoch, sources with a high weight towards its beginning."""
-    chance = random.Random(epoch)
-    keys = [chance.random() ** (1 / WEIGHTS.get(example["source"], 1.0)) for example in examples]
-    return sorted(range(len(examples)), key=lambda index: -keys[index])
-
-
 def learning_rate(done: float, highest: float) -> float:
     """Return the learning rate: it warms up, then falls linearly to zero."""
     return highest * min(1.0, done / WARM_UP, max(0.02, (1 - done) / (1 - WARM_UP)))
@@ -220,47 +213,40 @@ def read_examples(path: Path) -> tuple[list[Example], list[Example]]:
     return [example for example in read if not example["held_out"]], held_out
 
 
-def step_losses(
-    model: TorchReader, teacher: Reranker | None, drawn: Sequence[Sequence[Example]], tokenizer: Tokenizer
-) -> tuple[dict[str, torch.Tensor], int]:
-    """Return the losses of some examples, and how many tokens they have."""
-    outputs = run_pairs(model, [pair for passages in drawn for pair in passages], tokenizer)
-    return losses(drawn, outputs, teacher), sum(len(out[3]) for out in outputs)
-
-
 def optimizer_of(model: TorchReader) -> torch.optim.Optimizer:
-    """Return an optimizer with two groups of weights: those of the reranker, and those of the new outputs."""
+    """Return an optimizer with two groups of weights: the outputs for answers and tokens learn faster than the rest."""
     heads = [*model.answers.parameters(), *model.tokens.parameters(), model.layers]
     new = {id(weight) for weight in heads}
     body = [weight for weight in model.parameters() if weight.requires_grad and id(weight) not in new]
     return torch.optim.AdamW([{"params": body}, {"params": heads}], weight_decay=0.01)
 
 
-@click.command()
-@click.option("--examples", "examples_path", type=click.Path(path_type=Path), required=True)
-@click.option("--output", type=click.Path(path_type=Path), required=True, help="Folder of checkpoint and model.")
-@click.option("--tokens", "budget", type=int, default=900_000, show_default=True)
-@click.option("--rate", type=float, default=6e-5, show_default=True)
-@click.option("--head-rate", type=float, default=1e-3, show_default=True, help="Learning rate of the two new outputs.")
-@click.option("--negatives", type=int, default=3, show_default=True)
-@click.option("--distil", type=float, default=0.0, show_default=True, help="Weight of what the old reranker teaches.")
-@click.option("--embeddings/--no-embeddings", default=False, help="Train the embeddings too.")
-def main(
-    examples_path: Path,
-    output: Path,
-    budget: int,
-    rate: float,
-    head_rate: float,
-    negatives: int,
-    distil: float,
-    embeddings: bool,
-) -> None:
+def take_step(
+    model: TorchReader, optimizer: torch.optim.Optimizer, drawn: Sequence[Sequence[Example]], tokenizer: Tokenizer
+) -> tuple[dict[str, float], int]:
+    """Train on some examples; return their losses, and how many tokens they have."""
+    outputs = run_pairs(model, [pair for passages in drawn for pair in passages], tokenizer)
+    parts = losses(drawn, outputs)
+    torch.stack([WEIGHTS[name] * part for name, part in parts.items()]).sum().backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+    return {name: part.item() for name, part in parts.items()}, sum(len(out[3]) for out in outputs)
+
+
+@click.command(help=__doc__)
+@click.argument("examples_path", metavar="EXAMPLES", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("output", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--tokens", "budget", type=int, default=27_700_000, show_default=True)
+@click.option("--rate", type=float, default=1e-4, show_default=True)
+@click.option("--head-rate", type=float, default=1e-3, show_default=True, help="Learning rate of answers and tokens.")
+@click.option("--negatives", type=int, default=4, show_default=True)
+def main(examples_path: Path, output: Path, budget: int, rate: float, head_rate: float, negatives: int) -> None:
     torch.set_num_threads(1)
     examples, held_out = read_examples(examples_path)
     click.echo(f"{len(examples)} examples, {len(held_out)} held out")
     tokenizer, model = load_tokenizer(), load_start()
-    teacher = load_teacher() if distil else None
-    model.bert.embeddings.requires_grad_(embeddings)
+    model.to("cuda" if torch.cuda.is_available() else "cpu").train()
     optimizer = optimizer_of(model)
     output.mkdir(parents=True, exist_ok=True)
     checkpoint = output / "checkpoint.pt"
@@ -274,26 +260,22 @@ def main(
     else:
         at["curve"].append({"tokens": 0, **evaluate(model, held_out, tokenizer)})
         click.echo(json.dumps(at["curve"][-1]))
-    weights = {"relevance": 1.0, "answers": ANSWERS_WEIGHT, "tokens": TOKENS_WEIGHT, "sentences": SENTENCES_WEIGHT}
-    weights |= {"taught": distil, "taught sentences": distil}
     seen: dict[str, list[float]] = defaultdict(list)
-    stored = time.monotonic()
+    stored, order = time.monotonic(), list[int]()
     while at["tokens"] < budget:
-        epoch, number = divmod(at["step"], len(examples) // EXAMPLES)
+        epoch, number = divmod(at["step"], max(1, len(examples) // EXAMPLES))
+        if not order or not number:
+            order = random.Random(epoch).sample(range(len(examples)), len(examples))
         chance = random.Random(at["step"])
-        rows = order_of(examples, epoch)[number * EXAMPLES : (number + 1) * EXAMPLES]
-        parts, read = step_losses(model, teacher, [draw(examples[row], negatives, chance) for row in rows], tokenizer)
-        torch.stack([weights[name] * part for name, part in parts.items()]).sum().backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        drawn = [draw(examples[row], negatives, chance) for row in order[number * EXAMPLES : (number + 1) * EXAMPLES]]
         for settings, highest in zip(optimizer.param_groups, (rate, head_rate), strict=True):
             settings["lr"] = learning_rate(at["tokens"] / budget, highest)
-        optimizer.step()
-        optimizer.zero_grad()
+        parts, read = take_step(model, optimizer, drawn, tokenizer)
         looked = at["tokens"] * LOOKS // budget
         at["step"] += 1
         at["tokens"] += read
         for name, part in parts.items():
-            seen[name].append(part.item())
+            seen[name].append(part)
         means = {name: round(fmean(values[-25:]), 3) for name, values in seen.items()}
         if at["step"] % 10 == 0:
             click.echo(f"step {at['step']}, {at['tokens']} tokens, {time.process_time():.0f} s, loss {means}")

@@ -1,12 +1,17 @@
-"""The logic of training a reader: where answers are, what is changed, how scores are compared. No model is loaded."""
+"""The logic of training a reader: where answers are, what is changed, how scores are compared, where it starts."""
 
 import random
 
+import numpy as np
 import pytest
+import torch
 
+from local_rag.models.onnx import ONNX_FILE, OnnxSession
+from scripts.training.changes import Values
 from scripts.training.compare_readers import gain, order_of, sentence_first, without
-from scripts.training.mine_reader_examples import Values, sentences, spans_of
-from scripts.training.reader_model import token_labels
+from scripts.training.mine_reader_examples import examples, sentences, spans_of
+from scripts.training.reader_model import SHIPPED, load_start, load_tokenizer, token_labels
+from scripts.training.sets import Entry, Text
 from scripts.training.train_reader import area, as_pair, crop, learning_rate, sentence_scores
 
 TEXT = "The dam was built in 1936. It holds 35 cubic kilometres. Twelve people a year drown in it."
@@ -133,3 +138,41 @@ def test_passages_that_were_trained_on_are_left_out_but_golden_ones_stay() -> No
     assert less["keys"] == ["b", "c"]
     assert fewer["relevance"] == [2.0, 3.0]
     assert fewer["asked"] == 0
+
+
+@pytest.mark.slow
+def test_training_starts_from_what_is_shipped() -> None:
+    torch.set_num_threads(1)
+    texts = [TEXT, "It opens at nine.", "Paris lies on the Seine. It has two million people.", "def f(): return 1"]
+    questions = ["When was the dam built?", "how much water does it hold", "Who wrote it?"]
+    model, session = load_start().eval(), OnnxSession(SHIPPED / ONNX_FILE, load_tokenizer())
+    pairs = [(question, text) for question in questions for text in texts]
+    differences, spread = list[float](), list[float]()
+    for encoding, outputs in session.run_all(pairs):
+        inputs = (torch.tensor([values]) for values in (encoding.ids, encoding.attention_mask, encoding.type_ids))
+        with torch.inference_mode():
+            found = model(*inputs)
+        for wanted, one in zip(outputs, found, strict=True):
+            differences += np.abs(wanted.ravel() - one.numpy().ravel()).tolist()
+            spread += wanted.ravel().tolist()
+    assert len({round(value) for value in spread}) > 5, "what differs little could be anything"
+    assert np.mean(differences) < 0.3, "the int8 activations of the shipped file make the rest"
+    assert max(differences) < 2
+
+
+def test_what_answers_comes_first_in_an_example_and_a_changed_question_has_no_answer() -> None:
+    entry = Entry("nq", "When was it built in 1936?", (Text("Dam", TEXT),), (Text("Lake", "No."),), ("1936",), "1936")
+    found = list(examples([entry]))
+    right, other = found[0]["passages"]
+    assert (right["relevant"], right["answers"], other["relevant"], other["answers"]) == (1, 1, 0, 0)
+    assert [TEXT[a:b].strip() for a, b in right["spans"]] == ["The dam was built in 1936."]
+    assert found[1]["source"] == "nq-changed"
+    assert found[1]["passages"][0]["answers"] == 0
+    assert found[0]["held_out"] == found[1]["held_out"]
+
+
+def test_passages_of_a_question_without_answer_answer_nothing() -> None:
+    near = Entry("squad2-near", "Who fell in?", others=(Text("Dam", TEXT), Text("Lake", "No.")))
+    (found,) = examples([near])
+    assert [one["answers"] for one in found["passages"]] == [0]
+    assert found["passages"][0]["relevant"] is None

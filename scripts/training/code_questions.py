@@ -1,15 +1,18 @@
-"""Turn documented source code into questions and passages to train the reranker."""
+"""Turn documented Python code into questions and passages to train the reader."""
 
 import ast
-import html
 import random
 import re
+import sysconfig
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
+from scripts.training.sets import Entry, Pool, Text
+
 CHARACTERS = 1100
+_DEFINITIONS = 700  # of the standard library, and of the installed packages
 _A_FILE = 12  # functions per file, so that large files do not dominate
-Found = tuple[str, str, str, tuple[str, ...]]  # document, title, text, questions
 
 _OF_A_FUNCTION = (
     "What does the {name} function do?",
@@ -35,6 +38,18 @@ _OF_A_TYPE = (
 )
 
 
+def code_entries() -> list[Entry]:
+    """Return questions about the standard library and the installed packages, with the definitions that answer them."""
+    chance, paths = random.Random(0), sysconfig.get_paths()
+    found = [
+        one
+        for name in ("stdlib", "purelib")
+        for one in islice(python_definitions(Path(paths[name]), chance), _DEFINITIONS)
+    ]
+    pool = Pool([text for _, text in found])
+    return [Entry("code", question, (text,), pool.near(question, own)) for own, (question, text) in enumerate(found)]
+
+
 def first_sentence(comment: str) -> str:
     """Return the first sentence of a docstring on one line, or nothing if it is too short or too long."""
     paragraph = " ".join(re.split(r"\n\s*\n", comment.strip())[0].split())
@@ -58,8 +73,8 @@ def questions(kind: str, name: str, owner: str, comment: str, chance: random.Ran
     return chance.choice([*forms_of_a_sentence, f"How does {name} {base}?"]), True
 
 
-def python_items(folder: Path, chance: random.Random) -> Iterator[Found]:
-    """Yield documented functions, methods and classes of the Python files under a folder."""
+def python_definitions(folder: Path, chance: random.Random) -> Iterator[tuple[str, Text]]:
+    """Yield questions, each with the documented function, method or class it is about, of the files in a folder."""
     files = [
         path
         for path in sorted(folder.rglob("*.py"))
@@ -90,7 +105,7 @@ def python_items(folder: Path, chance: random.Random) -> Iterator[Found]:
             text = _definition(source, node, with_docstring=not repeats)
             if text.count("\n") > 2:
                 of_package[relative.parts[0]] = of_package.get(relative.parts[0], 0) + 1
-                yield str(relative), str(relative), text, (question,)
+                yield question, Text(str(relative), text)
 
 
 def _definition(
@@ -104,46 +119,3 @@ def _definition(
     if not with_docstring:
         kept = lines[first : docstring.lineno - 1] + lines[docstring.end_lineno or docstring.lineno : last]
     return "\n".join(kept)[:CHARACTERS]
-
-
-_COMMENTED = re.compile(
-    r"(?P<comment>(?:^[ \t]*///[^\n]*\n)+)(?P<code>(?:^[ \t]*(?:#!?\[|template)[^\n]*\n)*^[ \t]*[^\s/#][^\n]*\n)",
-    re.MULTILINE,
-)
-_NAME = re.compile(r"\b(?:(?P<type>struct|enum|trait|class|union)\s+|fn\s+)(?P<name>\w+)|(?P<called>\w+)\s*\(")
-
-
-def doc_comment_items(folder: Path, chance: random.Random) -> Iterator[Found]:
-    """Yield definitions with `///` comments of C++ headers and of the source pages that rustdoc makes."""
-    files = sorted(path for path in folder.rglob("*") if path.name.endswith((".h", ".rs", ".rs.html")))
-    chance.shuffle(files)
-    for path in files:
-        source = path.read_text(encoding="utf-8", errors="replace")
-        if path.suffix == ".html":
-            code = source.partition('<pre class="rust"><code>')[2].partition("</code></pre>")[0]
-            source = html.unescape(
-                re.sub(r"<[^>]+>", "", re.sub(r"<a href=#\d+ id=\d+ data-nosnippet>\d+</a>", "", code))
-            )
-        found = list(_COMMENTED.finditer(source))
-        title = str(path.relative_to(folder)).removesuffix(".html")
-        for match in chance.sample(found, min(_A_FILE, len(found))):
-            name = _NAME.search(match["code"].splitlines()[-1])
-            comment = re.sub(r"^[ \t]*/// ?", "", match["comment"], flags=re.MULTILINE)
-            comment = re.sub(r"\\(brief|return|returns|p|c|note|param)\b ?|\[?`\]?(\([^)]*\))?", "", comment)
-            if name is None or len(comment) < 20:
-                continue
-            called = name["name"] or name["called"]
-            question, repeats = questions(name["type"] or "function", called, "", comment, chance)
-            text = _block(source[match.start("code") :])
-            if text.count("\n") > 1:
-                yield title, title, text if repeats else (match["comment"] + text)[:CHARACTERS], (question,)
-
-
-def _block(code: str) -> str:
-    """Cut code after its first definition, where its braces close, or at a semicolon before any brace."""
-    depth = 0
-    for offset, sign in enumerate(code[:CHARACTERS]):
-        depth += (sign == "{") - (sign == "}")
-        if (sign == "}" and depth == 0) or (sign == ";" and depth == 0):
-            return code[: offset + 1]
-    return code[:CHARACTERS]
