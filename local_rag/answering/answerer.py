@@ -179,11 +179,12 @@ class Answerer:
         part = Part(asked, new, "answered", likely, signals.odds, strict=asking.strict, checked=checked)
         if asking.anyway and new:
             return part
-        return replace(part, outcome=self._outcome(signals, close=close, given=bool(part.given)) or "refused")
+        given = part.answers(asked or reading.question)
+        return replace(part, outcome=self._outcome(signals, close=close, given=given) or "refused")
 
     def _lacks(self, whole: Part, asked: str) -> bool:
         """Return whether the answer to a compound question lacks one of its parts."""
-        return whole.outcome != "answered"
+        return whole.outcome != "answered" or not whole.answers(asked)
 
     def _write(
         self, reading: Reading, number: int, attributor: Attributor, listen: Listener

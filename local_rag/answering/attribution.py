@@ -8,11 +8,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePath
 
 from local_rag.answering.selection import Source
 from local_rag.answering.units import Unit, headings_of
 from local_rag.index.keyword_index import keyword_tokens
-from local_rag.verification.facts import missing_facts
+from local_rag.records import Passage
+from local_rag.verification.facts import Fact, missing_facts
+from local_rag.verification.questions import question_names
 from local_rag.verification.sources import Source as FactSource
 
 MOST_UNITS = 3  # that one sentence may stand on
@@ -26,7 +29,8 @@ class Attribution:
     """The units that a sentence stands on, best first, each with the index of its source.
 
     `coverage` is the share of the sentence's new words in them, weighted by how few of the units have each word.
-    `missing` are the numbers and names in neither the units nor the question.
+    `missing` are the numbers and names in neither the units nor the question, and those of the question that the
+    passage lacks while another one is about them by its title or headings: then the sentence is about something else.
     """
 
     sentence: str
@@ -44,6 +48,7 @@ class Attributor:
     """Attribute sentences to the units of sources; a follow-up is also about what the question `before` it is about."""
 
     def __init__(self, question: str, sources: Sequence[Source], before: str = "") -> None:
+        self._sources, self._names = sources, question_names(question)
         self._question, self._asked = question, frozenset(keyword_tokens(f"{before} {question}"))
         self._units = [(number, unit) for number, source in enumerate(sources) for unit in source.units]
         self._texts = [
@@ -83,10 +88,20 @@ class Attributor:
             left -= self._words[best]
         sources = [FactSource(self._texts[one]) for one in found]
         missing = missing_facts(self._question, sentence, sources)
+        elsewhere = self._elsewhere(self._units[found[0]][0]) if found else []
         coverage = 1 - self._weight(left) / total if total else 0.0
-        return Attribution(
-            sentence, tuple(self._units[one] for one in found), coverage, tuple(fact.text for fact in missing)
-        )
+        units = tuple(self._units[one] for one in found)
+        return Attribution(sentence, units, coverage, tuple(dict.fromkeys(fact.text for fact in missing + elsewhere)))
+
+    def _elsewhere(self, number: int) -> list[Fact]:
+        """Return the names of the question that a source lacks while another one is about them."""
+        if not self._names:
+            return []
+        passage = self._sources[number].passage
+        own = FactSource("\n".join([_about(passage), passage.terms, passage.table_header, passage.text]))
+        lacking = [name for name in self._names if not name.occurs_in(own)]
+        others = [FactSource(_about(one.passage)) for one in self._sources if one.passage is not passage]
+        return [name for name in lacking if any(map(name.occurs_in, others))]
 
     def _candidates(self, found: Sequence[int], said: frozenset[str]) -> Sequence[int]:
         """Return the units that a sentence may stand on: all of them, then those of the same passage.
@@ -112,3 +127,8 @@ class Attributor:
 
     def _weight(self, words: frozenset[str]) -> float:
         return sum(math.log(1 + len(self._units) / (1 + self._counts[word])) for word in words)
+
+
+def _about(passage: Passage) -> str:
+    """Return what says which thing a passage is about: its title, its headings and the name of its file."""
+    return f"{headings_of(passage)}\n{PurePath(passage.path).stem}"

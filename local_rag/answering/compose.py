@@ -8,6 +8,7 @@ from local_rag.answering.phrases import translated
 from local_rag.answering.quotes import is_list, quote_best, quote_support, unwrapped
 from local_rag.answering.selection import Source, shown_of
 from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
+from local_rag.verification.questions import asks_for, gives
 
 REFUSAL = "The documents do not answer this question."
 NOT_SURE = "Not sure. This is what the documents say:"
@@ -17,7 +18,7 @@ _CLOSEST = 3  # passages to name if there is no answer
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What came of a part of a question; `asked` is empty for all of it.
+    """What came of a question or a part of it; `asked` is empty for all of it.
 
     `rest` is the beginning of a sentence that is still being written. If it is `checked`, no sentence is given that
     stands on nothing or, if it is `strict`, has a number or name that what it stands on lacks.
@@ -35,6 +36,11 @@ class Part:
     def gives(self, sentence: Attribution) -> bool:
         """Return whether a sentence is given, and not what it stands on quoted instead."""
         return not self.checked or (sentence.is_supported and not (self.strict and sentence.missing))
+
+    def answers(self, question: str) -> bool:
+        """Return whether a sentence is given, and those that are say what kind of thing a question asks for."""
+        said = [one.sentence for one in self.given]
+        return bool(said) and (not self.checked or gives(asks_for(question), said, question))
 
     @property
     def given(self) -> list[Attribution]:

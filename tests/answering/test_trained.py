@@ -100,6 +100,24 @@ def test_a_sentence_that_fails_its_check_is_struck_and_its_quotation_takes_its_p
     assert "30 farms. [" in kept.text
 
 
+def test_an_answer_about_something_else_than_is_asked_becomes_a_quotation() -> None:
+    kessler = passage("The notice period is three months.", title="Contract with Kessler", path="k.md")
+    fjordan = passage("Payment is due at once.", key=2, title="Contract with Fjordan", path="f.md")
+    generator = TrainedGenerator(lambda _: "The notice period is three months.")
+    asked = "How long is the notice period with {}?"
+    assert ask(generator, kessler, fjordan, question=asked.format("Kessler"))[0].answered
+    answer, told = ask(generator, kessler, fjordan, question=asked.format("Fjordan"))
+    assert (answer.outcome, standing(told)) != ("answered", answer.text)
+    assert ask(generator, kessler, question=asked.format("Fjordan"))[0].answered, "no other source is about that"
+
+
+def test_an_answer_without_the_kind_of_thing_that_is_asked_for_becomes_a_quotation() -> None:
+    leave = "Employees get paid leave for the birth of a child. It lasts 12 weeks."
+    generator = TrainedGenerator(lambda _: "Employees get paid leave for the birth of a child.")
+    assert ask(generator, leave, question="What do employees get?")[0].outcome == "answered"
+    assert ask(generator, leave, question="How many weeks of leave do employees get?")[0].outcome == "quoted"
+
+
 def test_more_is_read_only_where_the_first_sources_do_not_answer() -> None:
     generator = TrainedGenerator(lambda prompt: "At seven." if "seven" in prompt else TRAINED.refusal)
     selected = list[str]()
