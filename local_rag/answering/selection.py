@@ -19,7 +19,7 @@ from local_rag.records import Passage, Shown
 
 SHOWN_TOKENS = 300  # a model that was not trained to refuse answers no more questions right from 600
 # What a model that was trained to refuse is shown first, and then where it says that this does not answer.
-FIRST_TOKENS, MORE_TOKENS = 120, (400, 900)
+FIRST_TOKENS, MORE_TOKENS = 120, (600,)
 MOST_ROWS = 20  # of a table that is shown whole
 _PASSAGES = 8
 _RANK_K = 10
