@@ -23,6 +23,7 @@ FIRST_TOKENS, MORE_TOKENS = 120, (600,)
 MOST_ROWS = 20  # of a table that is shown whole
 _PASSAGES = 8
 _RANK_K = 10
+_WHOLE = 0.5  # the share of the tokens that a whole document may take
 _LONGEST = 900  # tokens of the list or table with the best unit that is shown whole
 _LIST: frozenset[Kind] = frozenset({"item", "step", "row", "code"})
 _LEFT_OUT = "\n\u2026\n"
@@ -56,7 +57,8 @@ def select_sources(
     The best units of the first passages are shown, each with what belongs to it in the same text, until `tokens` are
     used. The best unit of the passage that the reader ranks first is always among them.
     """
-    passages = drop_copies(take_turns(lists))[:_PASSAGES]
+    found = drop_copies(take_turns(lists))
+    passages = found[:_PASSAGES] + [one for one in found[_PASSAGES:] if one.path == found[0].path]
     units, answers = _ranked(question, passages, reader)
     chosen = dict[int, None]()  # indexes of units
     room = tokens
@@ -76,6 +78,12 @@ def select_sources(
             break
         room -= needed
         chosen |= dict.fromkeys(fitting)
+        if len(chosen) == len(fitting):  # the first: its document is shown whole if that takes no more than half
+            path = passages[units[index].passage].path
+            whole = [one for one, unit in enumerate(units) if passages[unit.passage].path == path and one not in chosen]
+            if (needed := cost(whole)) <= min(room, tokens * _WHOLE):
+                room -= needed
+                chosen |= dict.fromkeys(whole)
     sources = list[Source]()
     for number in dict.fromkeys(units[one].passage for one in chosen):
         shown = [one for one in sorted(chosen) if units[one].passage == number]
