@@ -41,7 +41,7 @@ def passage(
     path: str = "a.md",
     title: str = "",
     headings: tuple[str, ...] = (),
-    line: int = 1,
+    line: int | None = 1,
     score: float = 0.5,
     **fields: Any,
 ) -> Passage:

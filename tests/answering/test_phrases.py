@@ -1,15 +1,24 @@
 """The sentences of the program are in the language of the question."""
 
+from string import Formatter
+
 import pytest
 
-from local_rag.answering.compose import NOT_SURE, REFUSAL
+from local_rag.answering.compose import NOT_SAID, NOT_SURE, REFUSAL
 from local_rag.answering.phrases import _TRANSLATIONS, translated
 
 
-def test_both_sentences_are_known_in_the_same_languages() -> None:
-    assert set(_TRANSLATIONS) == {REFUSAL, NOT_SURE}
-    assert set(_TRANSLATIONS[REFUSAL]) == set(_TRANSLATIONS[NOT_SURE])
-    assert all(len(set(texts.values())) == len(texts) for texts in _TRANSLATIONS.values())
+def test_all_sentences_are_known_in_the_same_languages_with_the_same_places_to_fill() -> None:
+    assert {REFUSAL, NOT_SURE, NOT_SAID} <= set(_TRANSLATIONS)
+    for sentence, texts in _TRANSLATIONS.items():
+        assert set(texts) == set(_TRANSLATIONS[REFUSAL]), sentence
+        for text in texts.values():
+            assert _filled(text) == _filled(sentence)
+            assert text != sentence
+
+
+def _filled(text: str) -> list[str]:
+    return sorted(name for _, name, _, _ in Formatter().parse(text) if name is not None)
 
 
 @pytest.mark.parametrize(
