@@ -323,6 +323,12 @@ class Library:
         with self.reading() as store:
             return locate(store, passages, self._files, filters)
 
+    def changed(self, answer: Answer) -> list[str]:
+        """Return the paths of the cited documents whose files have changed or gone since they were indexed."""
+        cited = {one.passage.path: one.passage for one in answer.citations}
+        states = [one.state for one in self.locate(list(cited.values()))]
+        return [path for path, state in zip(cited, states, strict=True) if state in {"changed", "missing"}]
+
     def contents(self, *, filters: Filters = EVERYTHING) -> Contents:
         """Return the paths of the documents that pass the filters with their ids, and the roots that hold any."""
         if self._has_store:

@@ -36,7 +36,7 @@ def answer(
 
         if not request.in_history:
             found = ask(request.question, request.options, earlier=request.earlier, on_text=on_text)
-            return ServedAnswer(found, ask.again)
+            return ServedAnswer(found, ask.again, changed=tuple(library.changed(found)))
         conversation = Conversation(ask, history)
         notice = ""
         if request.conversation is not None:
@@ -53,7 +53,8 @@ def answer(
             if ask.answer is None:
                 raise
             found = ask.answer  # the history could not keep it; the caller gets it all the same
-        return ServedAnswer(found, ask.again, conversation.id, conversation.notice or notice)
+        changed = tuple(library.changed(found))
+        return ServedAnswer(found, ask.again, conversation.id, conversation.notice or notice, changed)
 
 
 class _Cache:

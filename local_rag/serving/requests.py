@@ -90,13 +90,15 @@ class AskRequest:
 class ServedAnswer:
     """An answer; `again` says that it was given before, `conversation` is its id in the history.
 
-    `notice` says what became of a conversation that has been forgotten.
+    `notice` says what became of a conversation that has been forgotten. `changed` are the paths of cited documents
+    whose files have changed since they were indexed.
     """
 
     answer: Answer
     again: bool = field(default=False, compare=False)
     conversation: str | None = field(default=None, compare=False)
     notice: str = field(default="", compare=False)
+    changed: tuple[str, ...] = field(default=(), compare=False)
 
 
 def require_question(text: str) -> None:

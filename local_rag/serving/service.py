@@ -240,7 +240,9 @@ class LocalService(WorkerService):
 
         def forward(job: Job[ServedAnswer]) -> ServedAnswer | None:
             found = self._forward(job, "ask", request)
-            return found and ServedAnswer(from_plain(Answer, found["answer"]), found["again"])
+            return found and ServedAnswer(
+                from_plain(Answer, found["answer"]), found["again"], changed=tuple(found.get("changed", ()))
+            )
 
         job.forward = forward
         return job
