@@ -12,13 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from local_rag.display import Name, display_path, location_as_text, printable, printable_json
+from local_rag.answering.remarks import remarks, sources_of
+from local_rag.display import Name, display_path, printable, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.files import write_whole
 from local_rag.records import Answer
 
-COLUMNS = ("question", "outcome", "answer", "quotes", "sources", "probability", "seconds")
-_WIDTHS = (40, 12, 60, 60, 40, 12, 10)  # of the columns of XLSX, in characters
+COLUMNS = ("question", "outcome", "answer", "quotes", "sources", "probability", "seconds", "remarks")
+_OLDER = COLUMNS[:-1]  # of an earlier version, which may be followed by columns of the user's own
+_WIDTHS = (40, 12, 60, 60, 40, 12, 10, 60)  # of the columns of XLSX, in characters
 _MOST_CHARACTERS = 32_000  # of a cell of XLSX, which holds a few more
 # What begins so is a formula to a spreadsheet program, and documents are not trusted to write formulas.
 _FORMULA = re.compile(r"\A(?='*[=+\-@\t])")
@@ -139,7 +141,7 @@ class _JsonLines(_Lines):
             rows = [json.loads(line) for line in data.decode("utf-8-sig").split("\n") if line.strip()]
         except (ValueError, RecursionError):
             raise _OtherFileError from None
-        if not all(isinstance(row, dict) and tuple(row)[: len(COLUMNS)] == COLUMNS for row in rows):
+        if not all(isinstance(row, dict) and tuple(row)[: len(_OLDER)] == _OLDER for row in rows):
             raise _OtherFileError
         self.rows = [(str(row["question"]), str(row["outcome"])) for row in rows]
 
@@ -154,10 +156,11 @@ class _Csv(_Lines):
             rows = list(csv.reader(io.StringIO(self._data.decode("utf-8-sig"), newline=""), strict=True))
         except (UnicodeError, csv.Error):
             raise _OtherFileError from None
+        self._columns = _columns_of(rows)
         self.rows = [(_MARKED.sub("", question), outcome) for question, outcome in _outcomes(rows)]
 
     def add(self, answer: Answer) -> None:
-        self._data += csv_line(cells(answer, self._name)).encode()
+        self._data += csv_line(cells(answer, self._name)[: self._columns]).encode()
 
 
 class _Xlsx:
@@ -170,7 +173,7 @@ class _Xlsx:
             sheet = self._workbook.active
             sheet.append(COLUMNS)
             sheet.freeze_panes = "A2"
-            for letter, width in zip("ABCDEFG", _WIDTHS, strict=True):
+            for letter, width in zip("ABCDEFGH", _WIDTHS, strict=True):
                 sheet.column_dimensions[letter].width = width
         else:
             try:
@@ -179,6 +182,7 @@ class _Xlsx:
                 raise _OtherFileError from None
         self._sheet = self._workbook.worksheets[0]
         rows = [["" if cell is None else str(cell) for cell in row] for row in self._sheet.iter_rows(values_only=True)]
+        self._columns = _columns_of(rows)
         self.rows = _outcomes(rows)
         if len(self._workbook.worksheets) > 1:
             raise _OtherFileError
@@ -187,7 +191,7 @@ class _Xlsx:
         from openpyxl.styles import Alignment  # type: ignore[import-untyped]
 
         number = self._sheet.max_row + 1
-        for column, value in enumerate(_values(answer, self._name), start=1):
+        for column, value in enumerate(_values(answer, self._name)[: self._columns], start=1):
             cell = self._sheet.cell(number, column)
             cell.value = value[:_MOST_CHARACTERS] if isinstance(value, str) else value
             cell.alignment = Alignment(vertical="top", wrap_text=True)
@@ -203,11 +207,17 @@ class _Xlsx:
 _FORMS: Mapping[str, type[_JsonLines | _Csv | _Xlsx]] = {".csv": _Csv, ".xlsx": _Xlsx, ".jsonl": _JsonLines}
 
 
+def _columns_of(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many of our columns a table has, which others may follow; raise _OtherFileError if it is not ours."""
+    for columns in (COLUMNS, _OLDER) if rows else ():
+        width = len(columns)
+        if tuple(rows[0][:width]) == columns and not any(row and len(row) < width for row in rows):
+            return width
+    raise _OtherFileError
+
+
 def _outcomes(rows: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
-    """Return the questions and outcomes of a table, which may have further columns; raise _OtherFileError if others."""
-    width = len(COLUMNS)
-    if not rows or tuple(rows[0][:width]) != COLUMNS or any(row and len(row) < width for row in rows):
-        raise _OtherFileError
+    """Return the questions of a table of ours with their outcomes."""
     return [(row[0], row[1]) for row in rows[1:] if row]
 
 
@@ -218,8 +228,8 @@ def json_line(answer: Answer, name: Name = display_path) -> str:
         {"number": one.number, "location": name(one.passage.location), "title": one.passage.title}
         for one in answer.citations
     ]
-    probability, seconds = _numbers(answer)
-    values = (answer.question, answer.outcome, answer.text, quotes, sources, probability, seconds)
+    texts = (answer.question, answer.outcome, answer.text)
+    values = (*texts, quotes, sources, *_numbers(answer), remarks(answer, name))
     return f"{printable_json(dict(zip(COLUMNS, values, strict=True)))}\n"
 
 
@@ -238,9 +248,10 @@ def cells(answer: Answer, name: Name = display_path) -> list[object]:
 def _values(answer: Answer, name: Name) -> list[str | float | None]:
     """Return what the columns of a table say of an answer."""
     quotes = "\n".join(f"[{quote.citation}] {quote.text}" for quote in answer.quotes)
-    sources = "\n".join(f"[{one.number}] {location_as_text(one.passage, name)}" for one in answer.citations)
+    cited = sources_of(answer, name) if answer.citations else ()
+    sources = "\n".join(f"[{one.number}] {one.place}" for one in cited)
     texts = (answer.question, answer.outcome, answer.text, quotes, sources)
-    return [*map(printable, texts), *_numbers(answer)]
+    return [*map(printable, texts), *_numbers(answer), "\n".join(remarks(answer, name))]
 
 
 def _numbers(answer: Answer) -> tuple[float | None, float]:

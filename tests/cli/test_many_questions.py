@@ -1,6 +1,7 @@
 """`ask --questions`: every question of a file is answered once, whatever ends a run, and no other file is touched."""
 
 import csv
+import io
 import json
 import re
 import zipfile
@@ -13,7 +14,8 @@ import pytest
 
 from local_rag.errors import QuestionError
 from local_rag.library import Parts
-from local_rag.serving.answer_files import COLUMNS
+from local_rag.records import Answer
+from local_rag.serving.answer_files import COLUMNS, answers_in_form, csv_line
 from local_rag.serving.question_files import read_questions
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating
@@ -145,6 +147,7 @@ def test_all_questions_are_answered(written: str, indexed: Path, run: Run) -> No
     assert float(answered["seconds"]) >= 0
     assert not refused["quotes"]
     assert not refused["sources"]
+    assert not answered["remarks"]
 
 
 def test_answers_are_printed_without_an_output(indexed: Path, run: Run) -> None:
@@ -200,6 +203,48 @@ def test_an_edited_file_of_answers_keeps_what_the_user_wrote(indexed: Path, run:
     assert Path("answers.csv").read_text().startswith(f"{edited}\n{ZEBRAS},refused,")
 
 
+@pytest.mark.parametrize("written", ["answers.csv", "answers.xlsx", "answers.jsonl"])
+def test_warnings_are_a_column(written: str, indexed: Path, run: Run) -> None:
+    questions = write_questions(Path("questions.txt"), [BOAT])
+    parts = replies(lambda _prompt: "The boat leaves at seven with 99 people.")[0]
+    run("ask", "--questions", str(questions), "--output", written, "--anyway", parts=parts)
+    assert "Not in what it cites: 99, in" in str(read_answers(Path(written))[0]["remarks"])
+
+
+@pytest.mark.parametrize("own", [(), ("checked by",), ("remarks",)])
+@pytest.mark.parametrize("written", ["answers.csv", "answers.xlsx"])
+def test_a_file_of_before_there_were_remarks_goes_on_in_its_own_columns(
+    written: str, own: tuple[str, ...], indexed: Path, run: Run
+) -> None:
+    rows = [[*COLUMNS[:7], *own], [ZEBRAS, "refused", "No.", "", "", "0.1", "2.5"]]
+    if written.endswith(".csv"):
+        Path(written).write_text("".join(map(csv_line, rows)))
+    else:
+        workbook = openpyxl.Workbook()
+        for row in rows:
+            workbook.active.append(row)
+        workbook.save(written)
+    before = read_answers(Path(written))
+    parts = replies(lambda _prompt: "The boat leaves at seven with 99 people.")[0]
+    questions = write_questions(Path("questions.txt"), [ZEBRAS, BOAT])
+    ran = run("ask", "--questions", str(questions), "--output", written, "--anyway", parts=parts)
+    assert ran.exit_code == 0, ran.output
+    kept, added = read_answers(Path(written))
+    assert [kept] == before
+    assert (added["question"], added["outcome"]) == (BOAT, "answered")
+    assert not any("99" in str(added.get(column) or "") for column in own if column != "remarks")
+
+
+def test_probability_and_seconds_are_numbers_of_a_sheet() -> None:
+    answer = Answer(BOAT, "At seven. [1]", "answered", probability=0.684, seconds=1.25)
+    sheet = openpyxl.load_workbook(io.BytesIO(answers_in_form(".xlsx", [answer]))).active
+    cells = {sheet.cell(1, column).value: sheet.cell(2, column) for column in range(1, len(COLUMNS) + 1)}
+    assert [(cells[name].data_type, cells[name].value) for name in ("probability", "seconds")] == [
+        ("n", 0.684),
+        ("n", 1.25),
+    ]
+
+
 def test_answers_saved_again_with_a_byte_order_mark_are_continued(indexed: Path, run: Run) -> None:
     questions, answers = write_questions(Path("1.txt"), [BOAT]), Path("answers.jsonl")
     run("ask", "--questions", str(questions), "--output", str(answers), parts=replies()[0])
@@ -211,7 +256,7 @@ def test_answers_saved_again_with_a_byte_order_mark_are_continued(indexed: Path,
 def test_a_question_whose_outcome_was_cleared_is_asked_again(indexed: Path, run: Run) -> None:
     questions = write_questions(Path("1.txt"), [BOAT])
     run("ask", "--questions", str(questions), "--output", "answers.csv", parts=replies()[0])
-    cleared = f"{Path('answers.csv').read_text().splitlines()[0]}\n{BOAT},,,,,,\n"
+    cleared = f"{Path('answers.csv').read_text().splitlines()[0]}\n{BOAT},,,,,,,\n"
     Path("answers.csv").write_text(cleared)
     run("ask", "--questions", str(questions), "--output", "answers.csv", parts=replies()[0])
     assert Path("answers.csv").read_text().startswith(f"{cleared}{BOAT},answered,")
