@@ -226,7 +226,8 @@ class Answered(BaseModel):
     question: str
     outcome: Literal["answered", "quoted", "refused"]
     answered: bool
-    text: str
+    text: str = Field(description="The answer as Markdown, with remarks, sources and quotations below it.")
+    remarks: list[str] = Field(description="What a reader must know of this answer; the text has them too.")
     probability: float | None = Field(description="How probable it is that the answer is right; null if unknown.")
     quotes: list[Quotation]
     citations: list[CitedPassage]

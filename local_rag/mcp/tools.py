@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from local_rag.answering.remarks import remarks
 from local_rag.display import one_line, printable
 from local_rag.errors import MissingError, ModelError, QuestionError
 from local_rag.maintenance.contents import Location, WholeDocument
@@ -37,6 +38,7 @@ from local_rag.mcp.shapes import (
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_documents, fit_passages, fit_text
 from local_rag.records import AskOptions, Filters, Passage
 from local_rag.retrieval.search import Trace
+from local_rag.serving.answer_markdown import answer_as_markdown
 from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, FindRequest, SearchRequest
 from local_rag.serving.service import LibraryService
@@ -247,12 +249,14 @@ async def status(service: LibraryService, _asked: StatusArguments, caller: Calle
 
 async def ask(service: LibraryService, asked: AskArguments, caller: Caller) -> Answered:
     """Answer a question with the library's own model."""
-    answer = (await service.ask(AskRequest(question=asked.question), caller).outcome()).answer
+    found = await service.ask(AskRequest(question=asked.question), caller).outcome()
+    answer = found.answer
     return Answered(
         question=printable(answer.question),
         outcome=answer.outcome,
         answered=answer.answered,
-        text=printable(answer.text),
+        text=await service.aside(lambda: answer_as_markdown(answer, changed=found.changed)),
+        remarks=remarks(answer, str, found.changed),
         probability=answer.probability,
         quotes=[Quotation(text=printable(quote.text), citation=quote.citation) for quote in answer.quotes],
         citations=[_cited(citation.passage, citation.number) for citation in answer.citations],

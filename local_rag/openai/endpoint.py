@@ -14,11 +14,11 @@ from local_rag.conversation import reply_to_greeting
 from local_rag.display import Name, one_line, passage_as_dict, printable_json
 from local_rag.errors import LocalRagError, MissingError, QuestionError
 from local_rag.openai.client_tasks import reply_to_client_task
-from local_rag.openai.markdown import answer_as_markdown
 from local_rag.openai.requests import ChatRequest, read_request
-from local_rag.records import EVERYTHING, Answer, AskOptions, Filters
+from local_rag.records import EVERYTHING, Answer, AskOptions, Filters, Written
+from local_rag.serving.answer_markdown import AnswerPieces, answer_as_markdown
 from local_rag.serving.http import EventStream, caller_of, status_of, unless_gone
-from local_rag.serving.job import Failure, Job, Ping, Result, failure
+from local_rag.serving.job import Failure, Job, Ping, Result, TextWritten, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import LibraryService
 
@@ -110,30 +110,38 @@ class Completion:
 
     async def whole(self, receive: Callable[[], Any]) -> dict[str, Any]:
         """Return the completion; once `receive` tells that the client has gone, the answer is stopped."""
-        answer = self._own_reply() or (await unless_gone(receive, self._ask().outcome())).answer
-        message = {"role": "assistant", "content": answer_as_markdown(answer, self._name)}
+        if reply := self._own_reply():
+            answer, content = reply, reply.text
+        else:
+            found = await unless_gone(receive, self._ask().outcome())
+            answer, content = found.answer, answer_as_markdown(found.answer, self._name, found.changed)
+        message = {"role": "assistant", "content": content}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return self._object("chat.completion", [choice], usage=_usage(answer), citations=self._citations(answer))
 
     def stream(self, headers: Mapping[str, str]) -> Response:
         """Return the completion piece by piece; raise what refuses the question before anything is sent."""
         if reply := self._own_reply():
-            whole = [self._chunk({"role": "assistant", "content": ""}), *self._end(reply), _DONE]
+            whole = [self._begin(), *self._end(reply, reply.text), _DONE]
             return Response(b"".join(whole), headers=dict(headers), media_type="text/event-stream")
         job = self._ask()
         return EventStream(job, self._events(job), headers)
 
     async def _events(self, job: Job[ServedAnswer]) -> AsyncGenerator[bytes]:
         """Yield the completion of a job; a client that stops reading stops the answer."""
-        yield self._chunk({"role": "assistant", "content": ""})
+        yield self._begin()
+        pieces = AnswerPieces(self._name)
         try:
             async with aclosing(job.events(_PING_SECONDS)) as events:
                 async for happened in events:
                     match happened:
                         case Ping():
                             yield b": still at work\n\n"
+                        case TextWritten(text, replaces):
+                            if piece := pieces.add(Written(text, replaces)):
+                                yield self._chunk({"content": piece})
                         case Result(served):
-                            for event in self._end(served.answer):
+                            for event in self._end(served.answer, pieces.end(served.answer, served.changed)):
                                 yield event
                         case Failure():
                             yield _event(_error_object(happened.message))
@@ -141,9 +149,12 @@ class Completion:
             yield _event(_error_object(failure(error).message))
         yield _DONE
 
-    def _end(self, answer: Answer) -> Iterator[bytes]:
-        """Yield an answer with its sources, citations and usage: its text is known only once it is checked."""
-        yield self._chunk({"content": answer_as_markdown(answer, self._name)})
+    def _begin(self) -> bytes:
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def _end(self, answer: Answer, rest: str) -> Iterator[bytes]:
+        """Yield the rest of the text of an answer, its citations and usage."""
+        yield self._chunk({"content": rest})
         yield self._chunk({}, finish_reason="stop", citations=self._citations(answer))
         if self._asked.with_usage:
             yield _event(self._object("chat.completion.chunk", [], usage=_usage(answer)))

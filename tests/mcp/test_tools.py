@@ -321,7 +321,9 @@ def test_status_says_what_is_stale(folder: Path, documents: Path) -> None:
 def test_ask_is_there_only_where_it_is_asked_for(folder: Path, era: str) -> None:
     said = call(local_service(folder), "ask", {"question": served.QUESTION}, era=era, with_ask=True)
     assert (said["outcome"], said["answered"], said["probability"]) == ("answered", True, None)
-    assert "seven" in said["text"]
+    assert said["text"].startswith("The boat leaves the harbour at seven. [1]")
+    assert 'boat.txt:1\n\n  > "The boat leaves the harbour at seven."' in said["text"]
+    assert said["remarks"] == []
     assert said["quotes"][0] == {"text": "The boat leaves the harbour at seven.", "citation": 1}
     assert said["citations"][0]["location"].endswith("boat.txt:1")
 

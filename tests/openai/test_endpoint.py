@@ -26,6 +26,7 @@ from local_rag.serving.service import WorkerService
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web.access import Access
 from local_rag.web.app import make_app
+from local_rag.web.serve import allowed_hosts
 from tests.fakes import FakeEmbedder, FakeGenerator, generating
 from tests.openai.conftest import INTERFACES
 from tests.support import served
@@ -63,7 +64,7 @@ def test_the_client_of_openai_gets_answers(folder: Path) -> None:
     assert models == ["lib"]
     text = whole.choices[0].message.content or ""
     assert text.startswith(ANSWER)
-    assert "Sources:\n\n- [1] Boat, " in text
+    assert 'Sources:\n\n- [1] documents/boat.txt:1\n\n  > "The boat leaves the harbour at seven."' in text
     assert whole.choices[0].finish_reason == "stop"
     said = whole.model_extra or {}
     assert said["citations"][0]["number"] == 1
@@ -71,7 +72,7 @@ def test_the_client_of_openai_gets_answers(folder: Path) -> None:
     assert whole.usage
     assert whole.usage.prompt_tokens > 50
     # A token of the fake's is a character: the text that the model wrote, without the list of sources.
-    assert whole.usage.completion_tokens == len(text.split("\n\nSources:")[0])
+    assert whole.usage.completion_tokens == len(text.split("\n\nSources:")[0].replace("\\", ""))
     assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == text
     assert chunks[0].choices[0].delta.role == "assistant"
@@ -80,6 +81,22 @@ def test_the_client_of_openai_gets_answers(folder: Path) -> None:
     assert (last.model_extra or {})["citations"] == said["citations"]
     assert usage.usage == whole.usage
     assert {chunk.id for chunk in chunks} == {chunks[0].id}
+
+
+def test_words_are_sent_as_they_come_and_struck_ones_corrected(folder: Path) -> None:
+    held = LibraryWorker(lambda: served.Streaming(folder, parts=served.parts()))
+    app = make_app(held, hosts=allowed_hosts("127.0.0.1", served.PORT, ()), interfaces=INTERFACES)
+    with TestClient(app, base_url=served.ADDRESS) as client:
+        served.wait_until(lambda: client.get("/healthz").json()["ready"])
+        streamed = ask(client, USER, stream=True).text
+        whole = ask(client, USER).json()["choices"][0]["message"]["content"]
+    lines = [line.removeprefix("data: ") for line in streamed.splitlines() if line.startswith("data: {")]
+    deltas = [json.loads(line)["choices"][0]["delta"].get("content", "") for line in lines]
+    *words, last = filter(None, deltas)
+    assert len(words) > 5
+    assert "".join(words) == "The boat leaves the harbour at seven. [1] It carries 99 people"
+    assert last.startswith("\n\nCorrection: the text above did not pass the check")
+    assert last.endswith(f"This stands:\n\n{whole}")
 
 
 def test_it_is_off_unless_it_is_asked_for(folder: Path) -> None:
@@ -241,7 +258,7 @@ def test_a_doubtful_answer_is_a_quotation_that_is_no_markup(documents: Path) -> 
         streamed = ask(client, USER, stream=True).text
     text = replied["choices"][0]["message"]["content"]
     assert text.startswith("Not sure. This is what the documents say:\n\n> The boat ")
-    assert "Sources:\n\n- [1] Boat, " in text
+    assert "Sources:\n\n- [1] documents/boat.txt:1" in text
     assert "eight" not in text
     assert replied["citations"][0]["text"] == hostile
     assert json.dumps(text, ensure_ascii=False) in streamed
@@ -257,7 +274,7 @@ def test_without_an_answer_the_closest_passages_are_named(folder: Path) -> None:
     with served.client(folder, served.parts(holds=lambda _prompt: False), interfaces=INTERFACES) as client:
         replied = ask(client, [{"role": "user", "content": "Do zebras sleep?"}]).json()
     text = replied["choices"][0]["message"]["content"]
-    assert text.startswith("The documents do not answer this question.\n\nClosest passages:\n\n- ")
+    assert text.startswith("The documents do not answer this question.\n\nClosest:\n\n- documents/")
     assert replied["citations"] == []
     assert replied["usage"]["completion_tokens"] > 0
 

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from local_rag.errors import StoppedError
 from local_rag.library import Library, Parts
 from local_rag.llama.generator import Request, Token
+from local_rag.records import Answer, Written
 from local_rag.serving.http import Interface
 from local_rag.serving.question_vectors import open_library
 from local_rag.serving.tasks import COMMAND
@@ -62,6 +63,31 @@ class Talker(FakeGenerator):
                     self.may_end.wait(60)
                 time.sleep(self.pause)
                 yield token
+
+
+class Streaming(Library):
+    """A library that tells an answer word by word, with a sentence too many that the end of the text replaces.
+
+    Before that it waits until `may_strike` is set.
+    """
+
+    STRUCK = " It carries 99 people."
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.may_strike = threading.Event()
+        self.may_strike.set()
+
+    def ask(self, *given: Any, on_text: Callable[[Written], None] = lambda _written: None, **more: Any) -> Answer:
+        """Answer, and tell the words of the answer."""
+        answer = super().ask(*given, **more)
+        first, *rest = answer.text.partition(" It ")
+        for number, word in enumerate((first + self.STRUCK).split(" ")):
+            on_text(Written(f" {word}" if number else word))
+        self.may_strike.wait(60)
+        on_text(Written(first, replaces=True))
+        on_text(Written("".join(rest)))
+        return answer
 
 
 def parts(answer: Callable[[str], str] = reply, holds: Callable[[str], bool] = lambda _prompt: True) -> Parts:

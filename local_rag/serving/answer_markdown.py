@@ -1,0 +1,159 @@
+"""Write an answer with all that belongs to it as Markdown, whole or in pieces; nothing in it acts as Markdown but ours.
+
+Text of documents, models and names is escaped where Markdown would take it for markup, and shows as it is.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from local_rag.answering.phrases import translated
+from local_rag.answering.remarks import SourceLines, remarks, sources_of, sources_title
+from local_rag.display import Name, found_headline, one_line, printable, times
+from local_rag.records import Answer, Found, Written
+
+_LONGEST = 300  # characters of a title
+_STRUCK = "Correction: the text above did not pass the check against the documents and is struck. This stands:"
+_NO_BREAK = "\u00a0"
+# Markup by where it stands. An emphasis that nothing closes is none, so what could only open one stays. The characters
+# up to the next letter decide, or up to the `;` of an entity: see _settled.
+_MARKUP = re.compile(
+    r"""
+    (?P<dropped> (?<![ \t])[ \t]++(?=\n|\Z) )                      # blanks at the end of a line
+  | (?P<indent> ^[ \t]++ )                                        # of code
+  | (?P<first> ^[-=:|_*](?=[-=:|_*\ \t]*(?:\n|\Z)) | ^> | ^~(?=~) # rules, heads of tables, quotations, code
+             | (?<=[^ \n\t])[*~] | ` | \](?=[(:])                 # the ends of an emphasis, code, links
+             | <(?=[A-Za-z/!?]) | &(?=[#]?\w{1,31};)              # HTML
+             | \\(?=[!-/:-@\[-`{-~]|[ \t]*(?:\n|\Z)) )             # escapes
+  | (?P<mark> ^(?:[#]{1,6}|[-+*]|\d{1,9}[.)])(?=[ \t\n]|\Z) ) (?P<blank> [ \t]? )  # headings and items
+  | (?P<low> _+ )                                                 # an emphasis, unless within a word
+  | (?P<line> (?<!\n)\n(?!\n) )
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_ENTITY = re.compile(r"&#?\w{0,31}\Z")
+_LONGEST_ENTITY = 34  # characters
+
+
+def escaped(text: str) -> str:
+    """Return Markdown that shows a text as it is, each of its lines in one of its own."""
+    return _MARKUP.sub(_as_text, printable(text))
+
+
+def _as_text(found: re.Match[str]) -> str:
+    whole = found[0]
+    match found.lastgroup:
+        case "dropped":
+            return ""
+        case "indent":
+            return _NO_BREAK * len(whole.expandtabs(4))
+        case "first":
+            return f"\\{whole}"
+        case "blank":
+            mark = found["mark"]
+            return f"{mark}{_NO_BREAK}" if found["blank"] else f"{mark[:-1]}\\{mark[-1]}"
+        case "low":
+            before, after = (
+                found.string[max(0, found.start() - 1) : found.start()],
+                found.string[found.end() : found.end() + 1],
+            )
+            within_word = before.isalnum() and after.isalnum()
+            return whole if within_word else "\\_" * len(whole)
+    return "  \n"
+
+
+class AnswerPieces:
+    """Tell an answer in pieces of Markdown as it is written; what was told cannot be taken back, only corrected.
+
+    Places are named by `name`.
+    """
+
+    def __init__(self, name: Name) -> None:
+        self._name, self._text, self._told, self._begun = name, "", "", False
+
+    def add(self, written: Written) -> str:
+        """Return what can be told now, often nothing."""
+        self._text = written.text if written.replaces else self._text + written.text
+        if not self._begun:
+            self._begun = True  # the first piece may be all there is, which has a form of its own
+            return ""
+        settled = escaped(_settled(printable(self._text)))
+        if not settled.startswith(self._told):
+            return ""  # what is struck is told at the end, together with what stands then
+        new, self._told = settled[len(self._told) :], settled
+        return new
+
+    def end(self, answer: Answer, changed: Sequence[str]) -> str:
+        """Return the rest of the answer and what belongs to it, behind a correction if told text does not stand."""
+        text = escaped(answer.text)
+        if self._told and text.startswith(self._told):
+            return text[len(self._told) :] + _below(answer, self._name, changed)
+        whole = answer_as_markdown(answer, self._name, changed)
+        return f"\n\n{escaped(translated(_STRUCK, answer.question))}\n\n{whole}" if self._told else whole
+
+
+def _settled(text: str) -> str:
+    """Return the beginning of a text that is escaped in the same way whatever follows it."""
+    end = len(text)
+    while True:
+        while end and not text[end - 1].isalpha():
+            end -= 1
+        entity = text.rfind("&", max(0, end - _LONGEST_ENTITY), end)
+        if entity < 0 or not _ENTITY.match(text, entity, end):
+            return text[:end]
+        end = entity
+
+
+def answer_as_markdown(answer: Answer, name: Name = str, changed: Sequence[str] = ()) -> str:
+    """Return an answer, below it remarks, and its sources or the closest passages with the text that matters.
+
+    Places are named by `name`; `changed` are the paths of cited documents whose files have changed.
+    """
+    if answer.outcome == "quoted":
+        quoted = [_quotation(f"{quote.text} [{quote.citation}]".splitlines()) for quote in answer.quotes]
+        text = "\n\n".join([escaped(answer.text.partition("\n")[0]), *quoted, *_versions(answer)])
+    else:
+        text = _listed(answer.found) if answer.found else escaped(answer.text)
+    return text + _below(answer, name, changed)
+
+
+def _quotation(lines: Iterable[str]) -> str:
+    return "\n".join(f"> {line}" for line in escaped("\n".join(lines)).split("\n"))
+
+
+def _versions(answer: Answer) -> list[str]:
+    """Return what the versions of a quoted document say."""
+    lines = [
+        f"- {one.date} ({_inline(one.path.rpartition('/')[2])}): \u201c{_inline(one.text)}\u201d [{one.citation}]"
+        for one in answer.versions
+    ]
+    return ["\n".join(["The versions of this document differ, newest first:", "", *lines])] if lines else []
+
+
+def _listed(found: Found) -> str:
+    """Return what was found in all documents."""
+    lines = [f"{_inline(found_headline(found))}{':' if found.places else '.'}", ""]
+    for number, place in enumerate(found.places, start=1):
+        often = times(place.occurrences)
+        said = f"{_inline(place.passage.title[:_LONGEST])}{f' ({often})' if often else ''}"
+        lines.append(f"- {said}: \u201c{_inline(place.passage.text)}\u201d [{number}]")
+    return "\n".join([*lines, *(f"\n{_inline(note)}" for note in found.notes)])
+
+
+def _below(answer: Answer, name: Name, changed: Sequence[str]) -> str:
+    """Return what stands below the text of an answer."""
+    blocks = [_inline(remark) for remark in remarks(answer, name, changed)]
+    if sources := [_source(one) for one in sources_of(answer, name)]:
+        blocks += [_inline(sources_title(answer)), "\n".join(sources)]
+    return "".join(f"\n\n{block}" for block in blocks)
+
+
+def _source(source: SourceLines) -> str:
+    """Return a source as an item of a list, with its quotations below it."""
+    number = "" if source.number is None else f"[{source.number}] "
+    quotes = ["\n" + re.sub("^", "  ", _quotation(lines), flags=re.MULTILINE) for lines in source.quotes]
+    return "\n".join([f"- {number}{_inline(source.place)}", *quotes])
+
+
+def _inline(text: str) -> str:
+    """Escape a text within a line of ours, in front of which anything may stand."""
+    return escaped(f"x{one_line(text)}")[1:]
