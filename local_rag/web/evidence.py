@@ -1,13 +1,13 @@
 """What the pages show of an answer and of passages, in records with every field that a template needs."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from markupsafe import Markup
 
-from local_rag.display import confidence, display_path, found_headline, one_line
+from local_rag.answering.remarks import is_doubtful, place_of, remarks
+from local_rag.display import display_path, found_headline, one_line
 from local_rag.maintenance.file_states import SeenState
 from local_rag.models.choice import chosen
 from local_rag.records import Answer, Found, Outcome, Passage, VersionValue, heading_path
@@ -25,7 +25,6 @@ STATES: dict[SeenState, str] = {
     "unknown": "whether it has changed is not known yet",
 }
 _TERMS = {"rerank": "reranked"}
-_CITATIONS = re.compile(r" \[\d+(?:, \d+)*\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +61,21 @@ class QuoteView:
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """An answer as it is shown; `notice` says what became of its conversation, `chunk` is the passage cited first."""
+    """An answer as it is shown; `headline` is its first line, and `chunk` the passage cited first.
+
+    `notice` says what became of its conversation.
+    """
 
     text: Markup
+    headline: str
     outcome: Outcome
     anyway: bool
     again: bool
     read: int
     found: int
     quotes: tuple[QuoteView, ...] = ()
-    sure: str = ""
+    remarks: tuple[str, ...] = ()
     tokens: int | None = None
-    about: str = ""
-    look_alikes: tuple[str, ...] = ()
     notice: str = ""
     listed: "ListView | None" = None
     versions: tuple[VersionValue, ...] = ()
@@ -123,22 +124,25 @@ def view_answer(
     anchor: str = "source",
     found: int = 0,
     notice: str = "",
+    changed: Sequence[str] = (),
     library: VisibleLibrary | None = None,
 ) -> AnswerView:
     """Gather what the page shows of an answer; new fields of `Answer` reach the page only here.
 
     Citations lead to the cards whose ids begin with `anchor`, and what is listed leads to documents of the `library`.
+    The files of the cited documents at the paths `changed` have changed.
     """
     last = max((len(answer.read), *(one.number for one in answer.citations)))
     sources = range(1, last + 1) if answer.answered and not answer.found else ()
     cited = {one.number: one.passage for one in answer.citations}
     return AnswerView(
         # Text of documents is shown as it is, not as Markdown.
-        text=show_answer(answer.text, sources, anchor=anchor, notes=_notes(answer))
+        text=show_answer(answer.text, sources, anchor=anchor)
         if answer.answered
         else Markup("<p>{}</p>").format(Markup("<br>").join(answer.text.splitlines())),
+        headline=one_line(answer.text.partition("\n")[0]),
         outcome=answer.outcome,
-        anyway=answer.answered and _is_doubtful(answer),
+        anyway=answer.answered and is_doubtful(answer),
         again=again,
         read=len(answer.read),
         found=max(len(answer.passages), len(answer.read), found),
@@ -146,42 +150,18 @@ def view_answer(
             QuoteView(
                 show_quote(cited[one.citation], one.text, one.start),
                 one.citation,
-                one_line(display_path(cited[one.citation].location)),
+                place_of(cited[one.citation], start=one.start),
                 f"{anchor}-{one.citation}",
             )
             for one in answer.quotes
         ),
-        sure=confidence(answer),
+        remarks=tuple(remarks(answer, changed=changed)),
         tokens=answer.tokens or None,
-        about=one_line(answer.citations[0].passage.title) if answer.citations else "",
-        look_alikes=tuple(one_line(f"{one.title}, {display_path(one.location)}") for one in answer.look_alikes),
         notice=notice,
         listed=view_list(answer.found, library.contents().documents if library else {}) if answer.found else None,
         versions=answer.versions,
         chunk=answer.citations[0].passage.chunk_id if answer.citations else None,
     )
-
-
-def _is_doubtful(answer: Answer) -> bool:
-    """Return whether an answer is less probable than those that are given; without a calibration, the model decides."""
-    if answer.probability is not None and answer.threshold is not None:
-        return answer.probability < answer.threshold
-    return answer.log_odds is not None and answer.log_odds < 0
-
-
-def _notes(answer: Answer) -> list[tuple[int, Markup]]:
-    """Return what the sources of each sentence lack, by the offset of the end of its citations."""
-    notes, end = list[tuple[int, Markup]](), 0
-    for one in answer.support if answer.answered else ():
-        start = answer.text.find(one.sentence, end)
-        if start >= 0:
-            end = start + len(one.sentence)
-            cited = _CITATIONS.match(answer.text, end)
-            end = cited.end() if cited else end
-            if not one.supported:
-                words = Markup(", ").join(Markup("&ldquo;{}&rdquo;").format(one_line(word)) for word in one.missing)
-                notes.append((end, Markup("Not in what it cites: {}.").format(words or "the sentence")))
-    return notes
 
 
 def cards(

@@ -1,7 +1,7 @@
 """Render an answer of a model: its Markdown becomes HTML, everything else stays text.
 
-The result contains paragraphs, lists, tables, headings, quotations, code and emphasis, links to the sources that the
-answer may cite, and notes. No address, attribute or element is ever taken from the text.
+The result contains paragraphs, lists, tables, headings, quotations, code and emphasis, and links to the sources that
+the answer may cite. No address, attribute or element is ever taken from the text.
 """
 
 import re
@@ -19,34 +19,13 @@ _CITATION = re.compile(r"\[(\d{1,3}(?:(?:, ?| ?[-\u2013] ?)\d{1,3}){0,20})\]")  
 _LENTICULAR = re.compile(r"\u3010(\d{1,3})\u3011")  # as some models write a citation
 _MOST_CITED = 50
 _HEADING = "h4"  # of any level: the page itself has those above
-_NOTE = Markup('<span class="note">{}</span>')
-# They mark the position of a note until the text is rendered: private-use characters, which are removed from the text.
-_OPEN, _CLOSE = "\ue000", "\ue001"
-_PRIVATE = str.maketrans({_OPEN: "\ufffd", _CLOSE: "\ufffd"})
 
 
-def show_answer(
-    text: str, sources: Collection[int] = (), *, anchor: str = "source", notes: Sequence[tuple[int, Markup]] = ()
-) -> Markup:
-    """Return an answer as markup; `[n]` of one of the `sources` leads to the card of that number.
-
-    Each of the `notes` has the offset in the text after which it stands; they are in order.
-    """
-    text, done, parts = text.translate(_PRIVATE), 0, list[str]()
-    for number, (end, _) in enumerate(notes):
-        # Behind a blank, or emphasis would not end before it.
-        parts += [_bracketed(text[done:end]), f" {_OPEN}{number}{_CLOSE}"]
-        done = end
+def show_answer(text: str, sources: Collection[int] = (), *, anchor: str = "source") -> Markup:
+    """Return an answer as markup; `[n]` of one of the `sources` leads to the card of that number."""
     environment = {"sources": frozenset(sources), "anchor": anchor}
-    shown = _MARKDOWN.render("".join([*parts, _bracketed(text[done:])]), environment).rstrip("\n")
-    for number, (_, note) in enumerate(notes):
-        mark, whole = f"{_OPEN}{number}{_CLOSE}", _NOTE.format(note.translate(_PRIVATE))
-        shown = shown.replace(mark, whole) if mark in shown else f"{shown}\n<p>{whole}</p>"
-    return Markup(shown)  # noqa: S704  elements of the rules above and notes, with all text escaped
-
-
-def _bracketed(text: str) -> str:
-    return _LENTICULAR.sub(r"[\1]", text)
+    shown = _MARKDOWN.render(_LENTICULAR.sub(r"[\1]", text), environment).rstrip("\n")
+    return Markup(shown)  # noqa: S704  elements of the rules above, with all text escaped
 
 
 def _cite(state: StateInline, silent: bool) -> bool:

@@ -1,9 +1,9 @@
 """An answer as a stream of server-sent events: first the passages, then the text as it is written.
 
 The events, each with JSON as data: `earlier` (`html`, `after`) in a conversation, `queue` (`ahead`), `passages`
-(`count`, `passages`, `html`), `token` (`text`), `done` (`answer`, `again`, `conversation`, `notice`, `html`, `cards`),
-`error` (`message`), and `ping` while nothing else happens. Everything in `html` was rendered here, and text from
-documents and models was escaped.
+(`count`, `passages`, `html`), `token` (`text`, and `replaces` if that is all that stands from now on), `done`
+(`answer`, `again`, `conversation`, `notice`, `html`, `cards`), `error` (`message`), and `ping` while nothing else
+happens. Everything in `html` was rendered here, and text from documents and models was escaped.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -89,7 +89,7 @@ def _passages(request: Request, asked: AskRequest, found: Sequence[Passage]) -> 
 def _done(request: Request, asked: AskRequest, found: ServedAnswer) -> dict[str, object]:
     site, library = site_of(request), library_of(request)
     shown = cards(library, asked.question, found.answer.passages, answer=found.answer)
-    view = view_answer(found.answer, again=found.again, notice=found.notice, library=library)
+    view = view_answer(found.answer, again=found.again, notice=found.notice, changed=found.changed, library=library)
     filters = as_fields(asked.options.filters)
     said: dict[str, Any] = {"question": asked.question, "filters": filters, "conversation": found.conversation}
     said["may_record"] = may_record(request)

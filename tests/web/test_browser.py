@@ -16,6 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from local_rag.records import PLAIN_FORM
+from local_rag.serving.worker import LibraryWorker
 from local_rag.store.lock import library_lock
 from local_rag.web.app import make_app
 from tests.fakes import QUICK, generating
@@ -120,6 +121,29 @@ def test_an_answer_is_streamed_and_its_citation_leads_to_the_evidence(browser: C
     assert "The boat leaves the harbour at seven." in marked
     assert focused.find_element(By.CSS_SELECTOR, ".tag").text == "cited"
     assert browser.title != "taken"
+
+
+def test_struck_words_go_and_what_was_not_read_is_folded_away(browser: Chrome, tmp_path: Path) -> None:
+    for number in range(12):
+        (tmp_path / f"{number}.md").write_text(f"# Note {number}\n\nBoat {number} leaves the harbour at seven.\n")
+    index(tmp_path, tmp_path / "lib")
+    library = served.Streaming(tmp_path / "lib", parts=served.parts(holds=lambda prompt: DOUBTED not in prompt))
+    library.may_strike.clear()
+    allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}
+    with server(make_app(LibraryWorker(lambda: library), hosts=allowed)) as address:
+        browser.get(address)
+        browser.find_element(By.ID, "question").send_keys(QUESTION, Keys.ENTER)
+        wait_until(lambda: browser.find_element(By.CSS_SELECTOR, ".growing").text.endswith(library.STRUCK))
+        library.may_strike.set()
+        wait_until(lambda: "complete" in status(browser))
+        assert "99" not in browser.find_element(By.CSS_SELECTOR, "#answer-body .prose").text
+        folded = browser.find_element(By.CSS_SELECTOR, "#cards details.more")
+        assert re.fullmatch(r"\d+ more passages? found", folded.text)
+        browser.find_element(By.ID, "question").clear()
+        browser.find_element(By.ID, "question").send_keys(DOUBTED, Keys.ENTER)
+        wait_until(lambda: "quoted" in status(browser))
+        quote, button = (browser.find_element(By.CSS_SELECTOR, one).rect for one in (".quote", ".anyway"))
+        assert 0 <= button["y"] - (quote["y"] + quote["height"]) < 30
 
 
 def test_three_messages_are_read_out_and_what_grows_is_not(browser: Chrome, site: Site) -> None:

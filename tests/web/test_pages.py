@@ -17,8 +17,10 @@ from starlette.testclient import TestClient
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.library import Library
 from local_rag.maintenance.checks import CheckResult
+from local_rag.serving.worker import LibraryWorker
 from local_rag.web.app import make_app
 from local_rag.web.checkup import check_as_served
+from local_rag.web.serve import allowed_hosts
 from tests.support import served
 from tests.support.served import QUESTION, client, index, parts
 
@@ -100,10 +102,25 @@ def test_passages_come_before_the_answer_and_its_whole_text(client: TestClient) 
     assert done["answer"]["citations"][0]["location"].endswith("boat.txt:1")
     assert '<a class="cite" href="#source-1"' in done["html"]
     assert "<strong>twelve</strong>" in done["html"]
-    assert 'class="note"' not in done["html"]
+    assert 'class="notice"' not in done["html"]
     assert re.fullmatch("[0-9a-f]{16}", done["conversation"])
     assert 'id="source-1"' in done["cards"]
     assert '<mark class="best' in done["cards"]
+
+
+def test_pieces_are_sent_as_they_come_with_what_replaces_them(folder: Path) -> None:
+    held = LibraryWorker(lambda: served.Streaming(folder, parts=parts()))
+    app = make_app(held, hosts=allowed_hosts("127.0.0.1", served.PORT, ()))
+    with TestClient(app, base_url=served.ADDRESS) as opened:
+        served.wait_until(lambda: opened.get("/healthz").json()["ready"])
+        streamed = opened.post("/ask", data={"question": QUESTION}, headers={"accept": "text/event-stream"})
+    shown, replaced = "", 0
+    for name, told in events(streamed.text):
+        if name == "token":
+            shown, replaced = ("" if told["replaces"] else shown) + told["text"], replaced + told["replaces"]
+        if name == "done":
+            assert shown == told["answer"]["answer"]
+    assert replaced == 1
 
 
 def test_the_form_answers_without_javascript(client: TestClient) -> None:
@@ -434,13 +451,11 @@ def test_the_library_shows_state_skipped_files_models_and_what_to_do(client: Tes
     assert client.get("/library/progress").status_code == 200
 
 
-def test_unsupported_numbers_are_said_where_they_stand(folder: Path) -> None:
+def test_unsupported_numbers_are_said_below_the_answer(folder: Path) -> None:
     answer = "The boat leaves at seven with 99 people."
     with client(folder, parts(lambda _prompt: answer)) as opened:
-        page = opened.post("/ask", data={"question": QUESTION}).text
-        noted = r'99 people\. <a[^>]*>\[1\]</a> <span class="note">Not in what it cites: &ldquo;99[^&]*&rdquo;.</span>'
-        assert re.search(noted, page)
-        assert page.count('class="note"') == 1
+        page = opened.post("/ask", data={"question": QUESTION, "anyway": "1"}).text
+        assert f'<p class="notice">Not in what it cites: 99, in \u201c{answer}\u201d</p>' in page
 
 
 @pytest.mark.parametrize("on", [True, False])

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markupsafe import Markup
 
 from local_rag.retrieval.marking import marks
 from local_rag.web.markup import show_answer
@@ -67,11 +66,6 @@ def test_the_markdown_that_models_write_is_shown(text: str, shown: str | None) -
     table = show_answer("| country | weeks |\n| --- | ---: |\n| Ireland | 26 [1] |", [1])
     assert "<th>weeks</th>" in table
     assert f"<td>26 {cite(1)}</td>" in table
-
-
-def test_notes_stand_behind_what_they_are_about() -> None:
-    shown = show_answer("One. *Two.* Three.", notes=[(4, Markup("a")), (11, Markup("<b>b</b>"))])
-    assert shown == ('<p>One. <span class="note">a</span> <em>Two.</em> <span class="note"><b>b</b></span> Three.</p>')
 
 
 OURS = re.compile(

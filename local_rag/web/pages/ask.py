@@ -77,7 +77,7 @@ async def ask(request: Request) -> Response:
     def shown() -> Response:
         library, thread = library_of(request), Thread()
         said = cards(library, asked.question, found.answer.passages, answer=found.answer)
-        view = view_answer(found.answer, again=found.again, notice=found.notice, library=library)
+        view = view_answer(found.answer, again=found.again, notice=found.notice, changed=found.changed, library=library)
         if found.conversation is not None:
             thread = _thread(request, found.conversation, asked.question)
         return _page(request, asked.question, asked.options.filters, thread, view=view, cards=said)
