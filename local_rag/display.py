@@ -17,7 +17,6 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u2
 _BREAKS = re.compile("[\n\t\u2028\u2029]")
 Name = Callable[[Path | str], str]
 _SNIPPET_CHARACTERS = 320
-_CONFIDENCE = ((0.85, "Very likely right"), (0.65, "Probably right"), (0.4, "Uncertain"), (0.0, "Doubtful"))
 
 
 def printable(text: str) -> str:
@@ -183,22 +182,6 @@ def found_as_lines(found: Found) -> Iterator[str]:
         often = times(place.occurrences)
         where = display_path(place.passage.location) + (f" ({often})" if often else "")
         yield one_line(f"  {where}: {' '.join(place.passage.text.split())}")
-
-
-def confidence(answer: Answer) -> str:
-    """Say in words how probable it is that an answer is right; empty if it is not known."""
-    if answer.probability is None or answer.outcome == "refused":
-        return ""
-    words = next(words for least, words in _CONFIDENCE if answer.probability >= least)
-    return f"{words}: right in about {round(10 * answer.probability)} of 10 such cases"
-
-
-def location_as_text(passage: Passage, name: Name = display_path) -> str:
-    """Return the location of a passage, the origin of its document, and the locations of copies as one line."""
-    origin = provenance_as_text(passage.provenance)
-    location = name(passage.location) + (f" ({origin})" if origin else "")
-    copies = [f"also in {', '.join(map(name, passage.also_in))}"] if passage.also_in else []
-    return one_line("; ".join([location, *copies]))
 
 
 def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ import pytest
 
 from local_rag.display import (
     answer_as_dict,
-    confidence,
     describe_contexts,
     display_path,
     one_line,
@@ -115,19 +114,6 @@ def test_an_answer_for_json_names_its_citations_and_how_each_passage_was_found()
     said = {name: citation[name] for name in ("context", "context_by", "terms")}
     assert said == {"context": PASSAGE.sentence, "context_by": "model", "terms": "Boats, 2024"}
     assert citation["ranks"] == {"dense": {"rank": 2, "score": 0.123456}, "fused": {"rank": 1, "score": 0.5}}
-
-
-@pytest.mark.parametrize(
-    ("probability", "said"),
-    [
-        (0.86, "Very likely right: right in about 9 of 10 such cases"),
-        (0.1, "Doubtful: right in about 1 of 10 such cases"),
-    ],
-)
-def test_a_probability_is_said_in_words(probability: float, said: str) -> None:
-    assert confidence(Answer("?", "!", "answered", probability=probability)) == said
-    assert confidence(Answer("?", "!", "refused", probability=probability)) == ""
-    assert confidence(Answer("?", "!", "answered")) == ""
 
 
 def test_a_passage_for_people_is_a_line_each_for_place_headings_beginning_and_reasons() -> None:

@@ -1,11 +1,13 @@
 """`local-rag ask`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from local_rag.answering.phrases import is_answered_in_english
+from local_rag.cli.answers import AnswerText, print_below
 from local_rag.cli.options import (
     Command,
     ask_options,
@@ -16,16 +18,8 @@ from local_rag.cli.options import (
     require_question,
 )
 from local_rag.cli.progress import IndexProgress
-from local_rag.cli.search import NO_MATCHING_DOCUMENT, passage_as_text
-from local_rag.display import (
-    answer_as_dict,
-    confidence,
-    display_path,
-    location_as_text,
-    one_line,
-    printable,
-    printable_json,
-)
+from local_rag.cli.search import passage_as_text
+from local_rag.display import answer_as_dict, printable_json
 from local_rag.records import Answer, AskOptions, Passage, Written
 from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server
@@ -83,9 +77,11 @@ def command(
                 click.echo(passage_as_text(number, passage))
             click.echo()
 
+    text = None if as_json else AnswerText()
+
     def write(written: Written) -> None:
-        if not as_json:
-            click.echo(printable(written.text), nl=False)
+        if text:
+            text(written)
 
     def on_event(event: str, value: Any) -> None:
         if event == "passages":
@@ -94,7 +90,7 @@ def command(
             write(from_plain(Written, value))
 
     if served := ask_server(library, settings, {"do": "ask", "question": question, "options": options}, on_event):
-        answer = from_plain(Answer, served["found"]["answer"])
+        answer, changed = from_plain(Answer, served["found"]["answer"]), served["found"].get("changed", ())
         if verbose:
             again = " The answer was given before." if served["found"]["again"] else ""
             click.echo(f"Answered by the running server of this library.{again}", err=True)
@@ -106,40 +102,11 @@ def command(
                 show(found)
 
             answer = opened.ask(question, options, on_passages=show_found, on_text=write, progress=progress)
-    if as_json:
+            changed = opened.changed(answer)
+    if text is None:
         click.echo(printable_json(answer_as_dict(answer)))
     else:
-        _print_sources(answer, options)
-
-
-def _print_sources(answer: Answer, options: AskOptions) -> None:
-    """Print what comes below the text of an answer."""
-    click.echo()
-    if options.filters and not answer.passages:
-        click.echo(NO_MATCHING_DOCUMENT, err=True)
-    if answer.citations:
-        click.echo("\nSources:")
-    for citation in answer.citations:
-        click.echo(f"  [{citation.number}] {location_as_text(citation.passage)}")
-    if answer.closest:
-        click.echo("\nClosest passages:")
-    for passage in answer.closest:
-        click.echo(f"  {location_as_text(passage)}")
-    for remark in remarks(answer):
-        click.echo(one_line(remark), err=True)
-    if answer.outcome == "quoted":
-        click.echo("For the answer of the model, which is doubtful, add --anyway.", err=True)
-
-
-def remarks(answer: Answer) -> Iterator[str]:
-    """Yield remarks on an answer, one line each: how sure it is, similar documents, unsupported sentences."""
-    if answer.answered and (sure := confidence(answer)):
-        yield f"{sure}."
-    if answer.look_alikes:
-        about = answer.citations[0].passage
-        others = "; ".join(f"{one.title} ({display_path(one.location)})" for one in answer.look_alikes)
-        yield f"This answer is about: {about.title}. Similar passages are in: {others}."
-    for support in answer.support:
-        if not support.supported:
-            lacking = ", ".join(support.missing) or "This"
-            yield f"{lacking} does not occur in the sources of: {support.sentence}"
+        text.end(answer)
+        print_below(answer, options, changed)
+        if answer.outcome == "quoted" and is_answered_in_english(question):
+            click.echo("For the answer of the model, which is doubtful, add --anyway.", err=True)

@@ -2,20 +2,21 @@
 
 import contextlib
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from local_rag.cli.ask import remarks
+from local_rag.cli.answers import AnswerText, print_below
 from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option, open_library
-from local_rag.cli.search import NO_MATCHING_DOCUMENT, passage_as_text
+from local_rag.cli.search import passage_as_text
 from local_rag.conversation import Conversation
-from local_rag.display import answer_as_dict, display_path, location_as_text, one_line, printable, printable_json
+from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError, MissingError
 from local_rag.files import write_whole
-from local_rag.records import Answer, AskOptions, Written
+from local_rag.records import Answer, AskOptions
 from local_rag.store.history import KeptConversation
 
 _HELP = """\
@@ -61,7 +62,7 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
                     if not _obey(line, conversation, listed):
                         break
                 elif line:
-                    _ask(line, conversation, as_json=as_json)
+                    _ask(line, conversation, opened.changed, as_json=as_json)
             except LocalRagError as error:
                 click.echo(f"Error: {one_line(str(error))}", err=True)
             except KeyboardInterrupt:
@@ -91,29 +92,21 @@ def _load_line_history(conversation: Conversation) -> None:
             readline.add_history(printable(question))
 
 
-def _ask(question: str, conversation: Conversation, *, as_json: bool) -> None:
+def _ask(
+    question: str, conversation: Conversation, changed: Callable[[Answer], Sequence[str]], *, as_json: bool
+) -> None:
     if len(conversation.turns) == 1 and not as_json:
         click.echo("(A follow-up is searched together with earlier questions; /new starts a new subject.)", err=True)
 
-    def write(written: Written) -> None:
-        if not as_json:
-            click.echo(printable(written.text), nl=False)
-
-    answer = conversation.ask(question, on_text=write)
-    if as_json:
+    text = None if as_json else AnswerText()
+    answer = conversation.ask(question, on_text=text or (lambda _written: None))
+    if text is None:
         click.echo(printable_json(answer_as_dict(answer)))
         return
-    click.echo()
-    _show_citations(answer)
-    for remark in (*remarks(answer), *filter(None, [conversation.notice])):
-        click.echo(one_line(remark), err=True)
-    if conversation.options.filters and answer is conversation.last and not answer.passages:
-        click.echo(NO_MATCHING_DOCUMENT, err=True)
-
-
-def _show_citations(answer: Answer) -> None:
-    for citation in answer.citations:
-        click.echo(f"  [{citation.number}] {location_as_text(citation.passage)}")
+    text.end(answer)
+    print_below(answer, conversation.options, changed(answer))
+    if conversation.notice:
+        click.echo(one_line(conversation.notice), err=True)
 
 
 Listed = dict[int, KeptConversation]  # the conversations by their numbers, as they were last listed

@@ -75,7 +75,7 @@ def test_mistakes_are_told_and_the_conversation_goes_on(indexed: Path, generator
     assert "There is no conversation 9" in result.stderr
     assert "/nowhere/at/all.md cannot be written" in result.stderr
     assert "/switch NUMBER" in result.stdout
-    assert "At seven. [3]\n  [3] documents/boat.txt:1\n" in result.stdout
+    assert "At seven. [3]\n\nSources:\n  [3] documents/boat.txt:1\n" in result.stdout
 
 
 def test_what_is_erased_is_in_no_conversation(indexed: Path, generator: FakeGenerator, run: Run) -> None:
