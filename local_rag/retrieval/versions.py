@@ -109,8 +109,7 @@ class Versions:
         last, found, in_families = day.isoformat(), set[int](), set[int]()
         for family in self.families():
             in_families.update(version.id for version in family)
-            visible = self.within(family[0].path, limits)
-            valid = next((version for version in visible if version.date <= last), None)
+            valid = valid_on(day, self.within(family[0].path, limits))
             found.update(version.id for version in family if version != valid)
         later = (facts.id for facts in self._store.facts() if facts.date > last and facts.id not in in_families)
         return found | set(later)
@@ -137,6 +136,16 @@ class Versions:
 
     def _below(self, path: str) -> str:
         return next((path.removeprefix(folder) for folder in self._folders if path.startswith(folder)), path)
+
+
+def valid_on(day: date, family: Sequence[Version]) -> Version | None:
+    """Return the version of a family, newest first, that was valid on a day; None if all say that they are later.
+
+    A version is valid until the next one. The oldest, if it states no date, is taken to be older than any day: the date
+    of its file only says when it was copied.
+    """
+    valid = next((one for one in family if one.date <= day.isoformat()), None)
+    return valid or (family[-1] if family and not family[-1].stated else None)
 
 
 def _agree(one: Collection[str], other: Collection[str]) -> bool:
