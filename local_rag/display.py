@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from local_rag.records import Answer, Found, Passage, Provenance, heading_path
+from local_rag.records import Answer, Found, Passage, Provenance, VersionValue, heading_path
 
 # C0 (except tab and newline), DEL and C1 can move the cursor or change colours; bidirectional controls reorder text;
 # lone surrogates, from file names that are not UTF-8, cannot be printed.
@@ -168,6 +168,15 @@ def found_headline(found: Found) -> str:
             rule = one + rule.removeprefix(several) if rule.startswith(several) else rule
     named = f"{documents:,} {'document' if documents == 1 else 'documents'} that {rule}"
     return named if found.by_document else f"{found.count:,} {'place' if found.count == 1 else 'places'} in {named}"
+
+
+def version_lines(versions: Iterable[VersionValue], escape: Callable[[str], str] = str) -> list[str]:
+    """Say in one line each what other versions of a quoted document say; `escape` makes their texts safe to show."""
+    return [
+        f"{'Later' if one.newer else 'Earlier'}: \u201c{escape(one_line(one.text))}\u201d "
+        f"({one.date}, {escape(one_line(one.path.rpartition('/')[2]))}) [{one.citation}]"
+        for one in versions
+    ]
 
 
 def times(count: int) -> str:

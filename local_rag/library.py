@@ -534,7 +534,14 @@ class Library:
         def search(part: str, share: int, *, alone: bool = False) -> Trace:
             follows = () if alone else asked
             return self.trace(
-                part, top=top, rerank=options.rerank, filters=options.filters, earlier=follows, share=share, check=check
+                part,
+                top=top,
+                rerank=options.rerank,
+                filters=options.filters,
+                of_asked_versions=True,
+                earlier=follows,
+                share=share,
+                check=check,
             )
 
         with storage_errors(self.folder):

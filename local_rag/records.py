@@ -415,12 +415,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class VersionValue:
-    """What one version of a document says: its date, the file, the line, and the number of its citation."""
+    """What another version of a quoted document says: its date, the file, the line, and the number of its citation.
+
+    A long line is cut. `newer` is true if the version is newer than the quoted one.
+    """
 
     date: str
     path: str
     text: str
     citation: int
+    newer: bool = False
 
 
 Outcome = Literal["answered", "quoted", "refused"]
@@ -439,8 +443,8 @@ class Answer:
     answer that is given. `log_odds` is the model's own confidence that the answer is right, None if it was not asked
     for it. `support` has one record per sentence of an answer. `look_alikes` are passages much like the cited ones from
     other documents that the question may have meant. `found` is what code found in all documents if the question counts
-    or lists; no model takes part in such an answer. `versions` is what the versions of a document say, newest first, if
-    they say different things.
+    or lists; no model takes part in such an answer. `versions` is what other versions of a quoted document say
+    instead, newest first; `text` ends with it.
     """
 
     question: str

@@ -21,6 +21,7 @@ from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up
 from local_rag.retrieval.found_passage import found_passage
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.retrieval.marking import best_sentence
+from local_rag.retrieval.version_choice import AskedVersions
 from local_rag.retrieval.versions import Versions
 from local_rag.retrieval.whole_documents import asks_for_documents
 from local_rag.settings import Settings
@@ -110,6 +111,7 @@ class Searcher:
         filters: Filters = EVERYTHING,
         every: bool = False,
         min_score: float | None = None,
+        of_asked_versions: bool = False,
         earlier: Sequence[str] = (),
         share: int = 1,
         check: Callable[[], None] = lambda: None,
@@ -118,9 +120,10 @@ class Searcher:
 
         With `min_score`, keep only the passages that the reranker gives at least this score. With `every`, consider
         many more candidates and keep all that are not weak, or that have `min_score`. Both raise QuestionError without
-        a reranker. `earlier` questions, oldest first, get some weight in the search. If a question takes `share`
-        searches, each reranks that fraction of the candidates, so together they cost as much as one. `check` is called
-        between the stages, and may raise StoppedError.
+        a reranker. With `of_asked_versions`, the version of a document that the question asks for, which mostly is the
+        newest, stands in the place of the others. `earlier` questions, oldest first, get some weight in the search. If
+        a question takes `share` searches, each reranks that fraction of the candidates, so together they cost as much
+        as one. `check` is called between the stages, and may raise StoppedError.
         """
         if not is_utf8(question):
             raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
@@ -159,6 +162,8 @@ class Searcher:
             passages = mark_weak(passages, self._weak_below, least)
         found = passages[:top]
         if self.versions:
+            asked = AskedVersions(question, self.versions, filters)
+            found = asked.only(passages, top) if of_asked_versions else asked.first(found)
             found = [self.versions.marked(passage, filters) for passage in found]
         return Trace(found, rankings, watch.seconds, follows=weights_of_terms is not None)
 

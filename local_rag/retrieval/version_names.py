@@ -7,6 +7,7 @@ estimates the share that the texts have in common (Broder, 1997).
 import re
 import unicodedata
 import zlib
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -15,8 +16,8 @@ _SKETCH = 256  # hashes
 _MOST_WORDS = 200_000  # of a text
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS_AND_DIGITS = re.compile(r"[^\W\d_]+|\d+")
-_OLDER_WORDS = frozenset({"old", "previous", "archive", "archived", "superseded", "obsolete", "backup", "bak", "draft"})
-_VERSION_WORDS = _OLDER_WORDS | frozenset(
+OLDER_WORDS = frozenset({"old", "previous", "archive", "archived", "superseded", "obsolete", "backup", "bak", "draft"})
+_VERSION_WORDS = OLDER_WORDS | frozenset(
     """v ver version versions rev revision revised r final copy new latest updated update current issue edition release
     valid effective as of from jan january feb february mar march apr april may jun june jul july aug august sep sept
     september oct october nov november dec december""".split()  # noqa: SIM905  so many quoted words are hard to read
@@ -39,23 +40,37 @@ def key_words(name: str) -> str:
     return " ".join(word for word in words if word not in _VERSION_WORDS)
 
 
+def dates_in(name: str) -> Iterator[str]:
+    """Yield the dates in a name as YYYY, YYYY-MM or YYYY-MM-DD."""
+    for found in _DATE.finditer(name):
+        if solid := found["solid"]:
+            yield f"{solid[:4]}-{solid[4:6]}-{solid[6:]}"
+        else:
+            yield "-".join(part for part in (found["year"], found["month"], found["day"]) if part)
+
+
 def date_of_name(name: str) -> str:
     """Return the last date in a name as YYYY, YYYY-MM or YYYY-MM-DD; empty if there is none."""
-    found = None
-    for found in _DATE.finditer(name):  # noqa: B007  the last one counts
-        pass
-    if found is None:
-        return ""
-    if solid := found["solid"]:
-        return f"{solid[:4]}-{solid[4:6]}-{solid[6:]}"
-    return "-".join(part for part in (found["year"], found["month"], found["day"]) if part)
+    return ([*dates_in(name)] or [""])[-1]
 
 
 def version_of_name(name: str) -> tuple[bool, tuple[int, ...]]:
     """Return what orders the versions of a name: whether no word says that it is an old one, and its number."""
     number = max((found[1] or found[2] for found in _NUMBERED.finditer(name)), key=len, default="")
-    is_current = not _OLDER_WORDS.intersection(_WORD.findall(name.lower()))
+    is_current = not OLDER_WORDS.intersection(_WORD.findall(name.lower()))
     return is_current, tuple(int(part) for part in re.findall(r"\d{1,9}", number))
+
+
+def version_numbers(text: str) -> set[tuple[int, ...]]:
+    """Return the numbers of versions that a text names; v1.0 is v1."""
+    return {_without_zeros(re.findall(r"\d{1,9}", named[1])) for named in _NUMBERED.finditer(text) if named[1]}
+
+
+def _without_zeros(parts: Sequence[str]) -> tuple[int, ...]:
+    numbers = [*map(int, parts)]
+    while len(numbers) > 1 and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
 
 
 def sketch(text: str) -> bytes:

@@ -15,12 +15,12 @@ from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.found_passage import found_passage
 from local_rag.retrieval.version_names import key_words, likeness, version_of_name
 from local_rag.store.database import Store
-from local_rag.store.finding import chunk_at
 from local_rag.store.versions import StoredVersion, sharing_versions, version_at, versions_named
 
 _MOST_NAMED = 500  # documents with the same words in their names that are compared with one
 _ALIKE, _ALIKE_BY_NAME, _ALIKE_BY_TITLE = 0.3, 0.4, 0.7  # the share of pairs of words that versions have in common
 _REMEMBERED = 4096  # families of documents that are kept in memory
+_PART, _REMEMBERED_PARTS = 200, 8  # passages of a long version that are read at a time, and such parts kept in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class Versions:
         self._matches = document_filter(Filters(within=tuple(apart)), self._roots) if apart else None
         self._folders = [f"{root}/" for root in self._roots]
         self.family = lru_cache(_REMEMBERED)(self._family)
+        self._read = lru_cache(_REMEMBERED_PARTS)(self._passages)
 
     def _is_apart(self, one: StoredVersion) -> bool:
         """Return whether a document has no versions by the user's will."""
@@ -74,10 +75,20 @@ class Versions:
         """Return the text of a version."""
         return self._store.document_text(version.id)
 
-    def passage_at(self, version: Version, offset: int) -> Passage | None:
-        """Return the passage of a version in which an offset of its text lies; None if it has no passages."""
-        stored = chunk_at(self._store, version.id, offset)
-        return found_passage(stored, 0.0, (), "none") if stored else None
+    def passages(self, version: Version, passage: Passage, own: Version) -> Sequence[Passage]:
+        """Return the passages of a version that stand about where a passage stands in its `own` version."""
+        before = self._chunks(own)
+        near = before.index(passage.chunk_id) / len(before) if passage.chunk_id in before else 0.0
+        ids = self._chunks(version)
+        part = int(near * len(ids) / _PART)
+        return self._read(tuple(ids[max(0, part - 1) * _PART : (part + 2) * _PART]))
+
+    def _chunks(self, version: Version) -> list[int]:
+        return [one for one, position in self._store.positions(version.id) if position >= 0]
+
+    def _passages(self, ids: Sequence[int]) -> list[Passage]:
+        stored = self._store.chunks_by_id(ids)
+        return [found_passage(stored[one], 0.0, (), "none") for one in ids if one in stored]
 
     def newest(self, path: str, limits: Filters = EVERYTHING) -> str:
         """Return the path of the newest version of a document; empty if it is the newest or has no versions.

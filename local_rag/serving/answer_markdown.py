@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from local_rag.answering.phrases import translated
 from local_rag.answering.remarks import SourceLines, remarks, sources_of, sources_title
-from local_rag.display import Name, found_headline, one_line, printable, times
+from local_rag.display import Name, found_headline, one_line, printable, times, version_lines
 from local_rag.records import Answer, Found, Written
 
 _LONGEST = 300  # characters of a title
@@ -110,7 +110,7 @@ def answer_as_markdown(answer: Answer, name: Name = str, changed: Sequence[str] 
     """
     if answer.outcome == "quoted":
         quoted = [_quotation(f"{quote.text} [{quote.citation}]".splitlines()) for quote in answer.quotes]
-        text = "\n\n".join([escaped(answer.text.partition("\n")[0]), *quoted, *_versions(answer)])
+        text = "\n\n".join([escaped(answer.text.partition("\n")[0]), *quoted, *version_lines(answer.versions, _inline)])
     else:
         text = _listed(answer.found) if answer.found else escaped(answer.text)
     return text + _below(answer, name, changed)
@@ -118,15 +118,6 @@ def answer_as_markdown(answer: Answer, name: Name = str, changed: Sequence[str] 
 
 def _quotation(lines: Iterable[str]) -> str:
     return "\n".join(f"> {line}" for line in escaped("\n".join(lines)).split("\n"))
-
-
-def _versions(answer: Answer) -> list[str]:
-    """Return what the versions of a quoted document say."""
-    lines = [
-        f"- {one.date} ({_inline(one.path.rpartition('/')[2])}): \u201c{_inline(one.text)}\u201d [{one.citation}]"
-        for one in answer.versions
-    ]
-    return ["\n".join(["The versions of this document differ, newest first:", "", *lines])] if lines else []
 
 
 def _listed(found: Found) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 from markupsafe import Markup
 
 from local_rag.answering.remarks import is_doubtful, place_of, remarks
-from local_rag.display import display_path, found_headline, one_line
+from local_rag.display import display_path, found_headline, one_line, version_lines
 from local_rag.maintenance.file_states import SeenState
 from local_rag.models.choice import chosen
-from local_rag.records import Answer, Found, Outcome, Passage, VersionValue, heading_path
+from local_rag.records import Answer, Found, Outcome, Passage, heading_path
 from local_rag.retrieval.marking import marks, readable
 from local_rag.serving.visible import VisibleLibrary
 from local_rag.web.document import address_of
@@ -78,7 +78,7 @@ class AnswerView:
     tokens: int | None = None
     notice: str = ""
     listed: "ListView | None" = None
-    versions: tuple[VersionValue, ...] = ()
+    versions: tuple[str, ...] = ()
     chunk: int | None = None
 
 
@@ -159,7 +159,7 @@ def view_answer(
         tokens=answer.tokens or None,
         notice=notice,
         listed=view_list(answer.found, library.contents().documents if library else {}) if answer.found else None,
-        versions=answer.versions,
+        versions=tuple(version_lines(answer.versions)),
         chunk=answer.citations[0].passage.chunk_id if answer.citations else None,
     )
 

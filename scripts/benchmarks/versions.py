@@ -4,8 +4,9 @@
 
 Each pair differs in its name by a year, a version number or a word such as "final", or only in its folder, and in one
 value and a few sentences. For each pair there is also a look-alike: nearly the same text about another place, which is
-no version. In each FOLDER all families are listed: a person says which are false. With --ask, a model is asked for the
-value of that many pairs; an answer is right if it names both values, newest first.
+no version. For each pair `search` looks for the value: the newest version should come first. In each FOLDER all
+families are listed: a person says which are false. With --ask, a model is asked for the value of that many pairs; an
+answer is right if it names both values, newest first.
 """
 
 import argparse
@@ -106,6 +107,10 @@ def main() -> None:
             report["found"] = sum(set(family) in wanted for family in found)
             report["false"] = sum(set(family) not in wanted for family in found)
             report["newest_first"] = sum(pair["paths"] in found for pair in pairs)
+            found_first = [library.search(pair["question"], top=1)[0].path for pair in pairs]
+            report["searched_newest_first"] = sum(
+                path == str(folder / pair["paths"][0]) for path, pair in zip(found_first, pairs, strict=True)
+            )
             named = 0
             for pair in pairs[: arguments.ask]:
                 text = library.ask(pair["question"]).text

@@ -1,6 +1,7 @@
-"""Versions of a document form a family; look-alikes do not. Search marks older ones, and ask names both values."""
+"""Versions of a document form a family; look-alikes do not. The newest answers, and older ones are marked or named."""
 
 import json
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import date
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from local_rag.library import Library, Parts
-from local_rag.records import Answer, AskOptions, Filters
+from local_rag.records import Answer, AskOptions, Filters, Written
+from local_rag.retrieval.version_choice import AskedVersions
+from local_rag.retrieval.versions import Versions
 from local_rag.store.history import History
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating, passage
@@ -119,21 +122,36 @@ def saying(amount: int) -> Parts:
     return replace(EMBEDS_QUICKLY, open_engine=generating(engine))
 
 
-@pytest.mark.parametrize("amount", [740, 520])
-def test_ask_names_the_values_of_all_versions_newest_first(folder: Path, amount: int) -> None:
-    written = list[str]()
-    with Library(folder / ".local-rag", parts=saying(amount)) as library:
-        answer = library.ask("What is the daily allowance for meals?", on_text=written.append)
-    assert [(one.date, Path(one.path).name) for one in answer.versions] == [
-        ("2025-03-01", "travel-policy-2025.md"),
-        ("2022-05-01", "travel-policy-2022.md"),
-    ]
-    assert answer.text.index("740") < answer.text.index("520")
-    assert "2025-03-01" in answer.text
-    assert "2022-05-01" in answer.text
-    cited = {one.number: one.passage.path for one in answer.citations}
-    assert [cited[one.citation] for one in answer.versions] == [one.path for one in answer.versions]
-    assert written == [answer.text]
+@pytest.mark.parametrize(
+    ("question", "quoted", "remark"),
+    [
+        (
+            "What is the daily allowance for meals?",
+            740,
+            "Earlier: \u201c...520...\u201d (2022-05-01, travel-policy-2022.md)",
+        ),
+        (
+            "What was the allowance for meals in 2022?",
+            520,
+            "Later: \u201c...740...\u201d (2025-03-01, travel-policy-2025.md)",
+        ),
+    ],
+)
+def test_ask_answers_from_the_version_asked_for_and_adds_what_another_one_says(
+    folder: Path, question: str, quoted: int, remark: str
+) -> None:
+    written = list[Written]()
+    with Library(folder / ".local-rag", parts=saying(quoted)) as library:
+        answer = library.ask(question, on_text=written.append)
+    body, _, line = answer.text.partition("\n\n")
+    other = 740 + 520 - quoted
+    said = "The daily allowance for meals is {} kroner in all countries."
+    assert body == f"{said.format(quoted)} [1]"
+    assert line == f"{remark.replace(f'...{other}...', said.format(other))} [{answer.versions[0].citation}]"
+    named = Path(answer.versions[0].path)
+    assert {Path(one.path).name for one in answer.read if "travel-policy" in one.path}.isdisjoint({named.name})
+    assert {one.number: one.passage.path for one in answer.citations}[answer.versions[0].citation] == str(named)
+    assert written[-1].text == answer.text
 
 
 def test_ask_as_of_a_day_names_one_value(folder: Path) -> None:
@@ -150,6 +168,159 @@ def test_versions_that_agree_are_not_named(folder: Path) -> None:
         answer = library.ask("Which class is the rule on trains?")
     assert answer.answered
     assert answer.versions == ()
+
+
+NOTICE = """# Service agreement
+
+## Term
+
+Either party may terminate it with {months} months written notice to the end of a quarter.
+
+## Payment
+
+The fee is due within thirty days of the invoice, and late payments bear interest.
+"""
+PRICES = """# Price list {year}
+
+| Product | Price per month (EUR) | Users |
+|---|---|---|
+| Planner Basic | 5 | 3 |
+| Planner Plus | {plus} | 20 |
+| Planner Max | {most} | 100 |
+
+## Discounts
+
+| Group | Discount |
+|---|---|
+| Charities | 25 % |
+| Schools | {schools} % |
+"""
+
+
+def indexed(folder: Path, texts: Mapping[str, str], run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(folder)
+    index_texts(folder, texts, run)
+    return folder / ".local-rag"
+
+
+def replying(text: str) -> Parts:
+    return replace(EMBEDS_QUICKLY, open_engine=generating(FakeGenerator(lambda _prompt: text)))
+
+
+def test_numbers_in_words_of_two_versions_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    texts = {
+        "agreement v1 (2023).md": NOTICE.format(months="three"),
+        "agreement v2 (2025).md": NOTICE.format(months="six"),
+    }
+    said = "Either party may terminate it with six months written notice to the end of a quarter."
+    with Library(indexed(tmp_path, texts, run, monkeypatch), parts=replying(said)) as library:
+        answer = library.ask("With what notice may the service agreement be terminated?")
+    body, _, remark = answer.text.partition("\n\n")
+    assert body == f"{said} [1]"
+    assert remark.startswith(f"Earlier: \u201c{said.replace('six', 'three')}\u201d (2023, agreement v1 (2023).md)")
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "remark"),
+    [
+        ("Which discount do charities get?", "Charities get 25 %.", ""),
+        ("Which discount do schools get?", "Schools get 15 %.", "Group: Schools; Discount: 10 %"),
+        (
+            "What does Planner Plus cost in 2025?",
+            "Planner Plus costs 12 EUR per month.",
+            "Product: Planner Plus; Price per month (EUR): 10",
+        ),
+        ("How many users does Planner Plus allow?", "Planner Plus allows 20 users.", ""),
+    ],
+)
+def test_of_a_table_only_the_row_that_answers_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, question: str, said: str, remark: str
+) -> None:
+    texts = {
+        "Price list 2024.md": PRICES.format(year=2024, plus=10, most=80, schools=10),
+        "Price list 2025.md": PRICES.format(year=2025, plus=12, most=90, schools=15),
+    }
+    with Library(indexed(tmp_path, texts, run, monkeypatch), parts=replying(said)) as library:
+        answer = library.ask(question)
+    assert answer.text.startswith(said)
+    assert {Path(one.path).name for one in answer.read} == {"Price list 2025.md"}
+    assert [one.text for one in answer.versions] == ([remark] if remark else [])
+
+
+def test_a_row_of_another_thing_is_no_line_of_an_older_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    texts = {
+        "Price list 2024.md": PRICES.format(year=2024, plus=10, most=80, schools=10).replace(
+            "| Planner Max | 80 | 100 |\n", ""
+        ),
+        "Price list 2025.md": PRICES.format(year=2025, plus=12, most=90, schools=15),
+    }
+    with Library(indexed(tmp_path, texts, run, monkeypatch), parts=replying("Planner Max costs 90 EUR.")) as library:
+        answer = library.ask("Which product costs most per month?")
+    assert answer.text.startswith("Planner Max costs 90 EUR. [")
+    assert answer.versions == ()
+
+
+def test_a_long_line_of_another_version_is_cut_around_what_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    long = "When a journey, which every head of a station signs beforehand, takes place by train or by night ferry and "
+    line = f"{long * 3} the allowance per day is {{}} kroner, which the office pays {long * 2} all year."
+    texts = {f"rules-{year}.md": f"# Rules\n\n{line.format(amount)}\n" for year, amount in ((2022, 520), (2025, 740))}
+    with Library(indexed(tmp_path, texts, run, monkeypatch), parts=replying("The allowance is 740 kroner.")) as library:
+        (said,) = library.ask("What is the allowance per day by the rules?").versions
+    assert "allowance per day is 520 kroner" in said.text
+    assert len(said.text) <= 160
+    assert said.text[0] == said.text[-1] == "\u2026"
+
+
+def test_what_only_an_older_version_has_is_answered_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    rule = "Umbrellas of the cooperative are lent at the counter against a deposit."
+    texts = {
+        **FACTS,
+        "policies/travel-policy-2022.md": f"{FACTS['policies/travel-policy-2022.md']}\n## Umbrellas\n\n{rule}\n",
+    }
+    with Library(indexed(tmp_path, texts, run, monkeypatch), parts=replying(rule)) as library:
+        answer = library.ask("Where are umbrellas lent against a deposit?")
+    assert Path(answer.citations[0].passage.path).name == "travel-policy-2022.md"
+    assert Path(answer.citations[0].passage.newest).name == "travel-policy-2025.md"
+
+
+def test_the_newest_version_stands_for_an_older_one_that_alone_was_found(folder: Path) -> None:
+    question = "What is the daily allowance for meals?"
+    with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library, library.reading() as store:
+        older = [one for one in library.search(question) if one.path.endswith("2022.md")]
+        asked = AskedVersions(question, Versions(store), Filters())
+        newer = asked.only(older, len(older))
+        assert older
+        assert {Path(one.path).name for one in newer} == {"travel-policy-2025.md"}
+        assert "740 kroner" in newer[0].text
+        assert newer[0].score == older[0].score
+        assert AskedVersions(question, Versions(store), Filters(as_of=date(2023, 1, 1))).only(older, 9) == older
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [("daily allowance for meals", "travel-policy-2025.md"), ("allowance for meals 2022", "travel-policy-2022.md")],
+)
+def test_search_ranks_the_version_asked_for_before_the_others(folder: Path, question: str, first: str) -> None:
+    with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library:
+        found = library.search(question, filters=Filters(within=("policies",)))
+    assert Path(found[0].path).name == first
+    assert len({one.path for one in found}) == 2
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+def test_of_versions_that_state_no_date_the_oldest_was_valid_before_their_files(folder: Path) -> None:
+    with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library:
+        for day, left in ((date(2000, 1, 1), "manual_v1.md"), (date(2100, 1, 1), "manual_v2.md")):
+            filters = Filters(within=("manual*",), as_of=day)
+            assert {Path(one.path).name for one in library.search("the green button", filters=filters)} == {left}
 
 
 def test_an_answer_that_names_the_newest_version_is_forgotten_with_it(tmp_path: Path) -> None:
