@@ -1,6 +1,7 @@
 """Export a trained reader to int8 ONNX with three outputs: relevance, answers, and a logit for each token.
 
-`compare_readers` measures what the quantization changes: give it both files.
+`compare_readers` measures what the quantization changes: give it both files. The export of PyTorch needs the
+package onnxscript, which no extra of this project has: `pip install onnxscript`.
 """
 
 import os

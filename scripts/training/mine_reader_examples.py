@@ -63,7 +63,7 @@ def examples(entries: Sequence[Entry]) -> Iterator[Example]:
     for entry in (one for one in entries for _ in range(_TIMES if one.topic else 1)):
         if entry.source in _UNUSED or entry.source.endswith("-sentence"):
             continue
-        if not entry.gold:
+        if not entry.gold and entry.others:
             shown = entry.others[: 1 if entry.source in _ONE else NEGATIVES]
             yield _example(entry, entry.source, entry.question, [passage(text, None, 0, []) for text in shown])
         others = [passage(text, 0, None if entry.source in _UNSURE else 0, []) for text in entry.others[:NEGATIVES]]
