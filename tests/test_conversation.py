@@ -59,9 +59,9 @@ def earlier(ask: FakeAsk) -> list[str]:
 
 @pytest.mark.parametrize("text", ["hi", "Hello!", "  Good morning. ", "Thanks a lot!!", "Bye", "OK, thanks"])
 def test_greetings_are_answered_without_searching(text: str, conversation: Conversation, ask: FakeAsk) -> None:
-    written: list[str] = []
+    written = list[Written]()
     answer = conversation.ask(text, on_text=written.append)
-    assert answer.text == "".join(written)
+    assert written == [Written(answer.text)]
     assert answer.answered
     assert not ask.calls
     assert conversation.turns == []

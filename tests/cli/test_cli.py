@@ -199,7 +199,8 @@ def test_ask_with_the_tiny_model_answers_or_refuses(indexed: Path, run: Run) -> 
 
 def test_ask_json_tells_the_support_of_each_sentence(indexed: Path, run: Run) -> None:
     parts = replies("The boat leaves at seven with 99 people.")
-    answer = json.loads(run("ask", "When does the boat leave?", "--json", "--passages", "2", parts=parts).stdout)
+    asked = ("ask", "When does the boat leave?", "--json", "--passages", "2")
+    answer = json.loads(run(*asked, "--no-strict", parts=parts).stdout)
     assert answer["answer"] == "The boat leaves at seven with 99 people. [1]"
     assert len(answer["passages"]) == 2
     assert [citation["number"] for citation in answer["citations"]] == [1]
@@ -216,11 +217,11 @@ def test_ask_can_show_the_passages_that_it_read(indexed: Path, run: Run) -> None
     assert shown.stdout.startswith("[1] documents/boat.txt:1")
 
 
-def test_ask_strict_quotes_where_a_number_is_in_no_source(indexed: Path, run: Run) -> None:
-    parts = replies("The boat leaves at seven. It carries 99 people.")
-    answer = json.loads(run("ask", "When does the boat leave?", "--strict", "--json", parts=parts).stdout)
-    assert answer["outcome"] == "quoted"
-    assert "99" not in answer["answer"]
+def test_ask_quotes_where_a_number_is_in_no_source(indexed: Path, run: Run) -> None:
+    for said, outcome in (("The boat leaves with 99 people.", "quoted"), ("It leaves at seven. 99 ride.", "answered")):
+        answer = json.loads(run("ask", "When does the boat leave?", "--json", parts=replies(said)).stdout)
+        assert answer["outcome"] == outcome
+        assert "99" not in answer["answer"]
 
 
 def test_ask_anyway_gives_a_doubtful_answer(indexed: Path, run: Run) -> None:
@@ -231,8 +232,6 @@ def test_ask_anyway_gives_a_doubtful_answer(indexed: Path, run: Run) -> None:
     answered = run("ask", "When does the boat leave?", "--anyway", parts=parts)
     assert answered.stdout.startswith("The boat leaves at seven. [1]\n")
     assert "--anyway" not in answered.stderr
-    both = run("ask", "When?", "--strict", "--anyway", parts=parts)
-    assert (both.exit_code, "exclude each other" in both.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("models", ["quick", "real"])
