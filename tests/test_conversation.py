@@ -11,7 +11,7 @@ import pytest
 
 from local_rag.conversation import FORGOTTEN, NOT_KEPT, Conversation, reply_to_greeting
 from local_rag.errors import LibraryError, MissingError
-from local_rag.records import Answer, AskOptions, Citation, Filters, Provenance
+from local_rag.records import Answer, AskOptions, Citation, Filters, Provenance, Written
 from local_rag.store.history import History
 from local_rag.store.history_file import HISTORY_FILE
 from tests.fakes import passage
