@@ -365,6 +365,9 @@ class FakeIndex:
     ) -> list[tuple[int, float]]:
         return self._ranked(self._keywords, top, allowed)
 
+    def vocabulary(self) -> Collection[str]:
+        return ()
+
     def damage(self, *, hash_all: bool = True) -> list[str]:
         return []
 

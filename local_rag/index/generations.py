@@ -144,6 +144,13 @@ class Generation:
         except _CHANGED as error:
             raise self._damaged(error) from error
 
+    def vocabulary(self) -> set[str]:
+        """Return the words of the segments, in lower case."""
+        try:
+            return self._keywords.spellings()
+        except _CHANGED as error:
+            raise self._damaged(error) from error
+
     def _named(self, found: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
         return [(int(self._ids[row]), score) for row, score in found]
 

@@ -3,7 +3,7 @@
 import functools
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -26,8 +26,9 @@ from local_rag.index.scoring import (
 )
 
 # Part of the key of every index: raise it when the code below makes other tokens of the same text.
-TOKENS_VERSION = 5
+TOKENS_VERSION = 6
 _SHORT = 40  # the length of a word whose tokens are remembered
+_FEWEST_LETTERS = 3  # of a word that is kept as it is spelt
 
 # `getUserName` -> get User Name, `HTTPServer2` -> HTTP Server 2, `snake_case` -> snake case
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
@@ -35,7 +36,7 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
-_STOP_WORDS = frozenset(
+STOP_WORDS = frozenset(
     """a an and are as at be but by do does for from had has have he her his how i if in into is it its me my no not of
     on or our s she so such that the their then there these they this to was we were what when where which who will
     with would you your""".split()  # noqa: SIM905  a list of that many quoted words is no easier to read
@@ -50,39 +51,90 @@ def _stemmer(language: str) -> Any:
 
 
 def keyword_tokens(text: str, language: str = ENGLISH) -> list[str]:
-    """Return the tokens of a text: stems, identifiers and their parts, and bigrams of scripts without spaces."""
+    """Return the tokens by which texts are compared: stems, identifiers and their parts, and bigrams without spaces.
+
+    An index also holds the English stems of other languages; see `document_tokens`.
+    """
     # The stems of short words are kept, because they occur again and again.
-    stems = [(_remembered if len(word) <= _SHORT else _stems_of)(word, language) for word in _words(text)]
+    stems = [(_remembered if len(word) <= _SHORT else _stems_of)(word, language, language) for word in _words(text)]
     return list(chain.from_iterable(stems))
 
 
-def _stems_of(word: str, language: str) -> tuple[str, ...]:
-    stop_words = _STOP_WORDS if language == ENGLISH else FUNCTION_WORDS.get(language, frozenset())
-    return tuple(_stemmer(language).stemWords([part for part in _parts(word) if part not in stop_words]))
+def _stems_of(word: str, language: str, stemmer: str) -> tuple[str, ...]:
+    """Return the stems of a word of a language, by the stemmer of the same or another, without its stop words."""
+    stop_words = STOP_WORDS if language == ENGLISH else FUNCTION_WORDS.get(language, frozenset())
+    parts = [part for part in _parts(word) if part not in stop_words]
+    return tuple(_stemmer(stemmer).stemWords([folded(part) for part in parts] if stemmer == ENGLISH else parts))
 
 
 _remembered = functools.lru_cache(maxsize=1 << 16)(_stems_of)
 
 
-def document_tokens(texts: Sequence[str]) -> list[list[str]]:
-    """Return the tokens of each text of a document, stemmed in the language of all of them."""
+def folded(word: str) -> str:
+    """Return a word in lower case with its Latin letters as they are typed without accents: Schließfach, schliessfach.
+
+    An accent tells words apart in some languages. Those have stemmers, which are given the word as it is.
+    """
+    return word.lower() if word.isascii() else word.lower().translate(_plain_letters())
+
+
+@functools.cache
+def _plain_letters() -> dict[int, str]:
+    """Return what to write for each Latin letter with a mark, and nothing for a mark that follows a letter."""
+    letters = [chr(code) for code in (*range(0x80, 0x250), *range(0x1E00, 0x1F00)) if chr(code).isalpha()]
+    plain = {ord(one): unicodedata.normalize("NFKD", one.casefold()) for one in letters}
+    plain |= dict(zip(map(ord, "øłđæœðþı"), ("o", "l", "d", "ae", "oe", "d", "th", "i"), strict=True))
+    marks = dict.fromkeys(range(0x300, 0x370), "")
+    return {code: text.translate(marks) for code, text in plain.items()} | marks
+
+
+def document_tokens(texts: Sequence[str], words: dict[str, set[str]] | None = None) -> list[list[str]]:
+    """Return the tokens of each text of a document, stemmed in the language of all of them and in English.
+
+    Questions are stemmed in English too, so in whatever language one is asked, it finds the words that it names. The
+    words are added to those of their language in `words`, if given.
+    """
     language = language_of("\n".join(texts))
-    return [keyword_tokens(text, language) for text in texts]
+    found = [_words(text) for text in texts]
+    if words is not None:
+        words.setdefault(language, set()).update(*found)
+    return [list(chain.from_iterable(_terms_of(word, language) for word in some)) for some in found]
 
 
-def question_terms(question: str) -> list[str]:
+def _terms_of(word: str, language: str) -> tuple[str, ...]:
+    """Return the stems of a word in its language, then those in English that differ."""
+    stems_of = _remembered if len(word) <= _SHORT else _stems_of
+    own = stems_of(word, language, language)
+    if language == ENGLISH:
+        return own
+    return own + tuple(term for term in stems_of(word, language, ENGLISH) if term not in own)
+
+
+def spellings(words: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
+    """Return for each token the words in lower case that it stands for, from the words of each language.
+
+    They are the words that a person may type: no identifiers, no numbers, and nothing of a script without spaces.
+    """
+    found: dict[str, set[str]] = {}
+    for language, some in words.items():
+        for word in some:
+            form, *parts = [""] if len(word) > _SHORT or is_unspaced(word) else _parts(word)
+            if not parts and form.isalpha() and len(form) >= _FEWEST_LETTERS:
+                for token in _terms_of(word, language):
+                    found.setdefault(token, set()).add(form)
+    return found
+
+
+def question_terms(question: str, language: str = "") -> list[str]:
     """Return the tokens of a question; one in another language than English is also stemmed as English.
 
-    So it finds documents of its language, and names in all others.
+    So it finds documents of its language, and names in all others. Without a `language`, the question tells it.
     """
-    language = language_of(question)
+    language = language or language_of(question)
     terms = keyword_tokens(question, language)
     if language == ENGLISH:
         return terms
-    # The stop words are those of its own language.
-    stop_words = FUNCTION_WORDS.get(language, frozenset())
-    words = [part for word in _words(question) for part in _parts(word) if part not in stop_words]
-    also = dict.fromkeys(_stemmer(ENGLISH).stemWords(words))
+    also = dict.fromkeys(term for word in _words(question) for term in _stems_of(word, language, ENGLISH))
     return terms + [term for term in also if term not in set(terms)]
 
 
@@ -155,6 +207,10 @@ class KeywordIndex:
             blocks = None if alive is None else postings.alive_blocks(alive)
             self._parts.append(_Part(_Side(postings.own, alive), _Side(postings.around, blocks), postings))
             self._statistics += postings.statistics(alive)
+
+    def spellings(self) -> set[str]:
+        """Return the words that stand in any part, in lower case."""
+        return {form for part in self._parts for forms in part.postings.spellings() for form in forms.split()}
 
     def search(
         self,

@@ -1,9 +1,10 @@
 """The postings of some chunks: the chunks that contain each token and how often; the same for surroundings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import compress, groupby, pairwise
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -49,16 +50,24 @@ _PARTS = ("starts", "texts", "counts", "lengths")
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The postings of chunks and of their surroundings; `words` are the numbers of their tokens, ascending."""
+    """The postings of chunks and of their surroundings; `words` are the numbers of their tokens, ascending.
+
+    `spelled` is text in UTF-8, with a line for each token: the words that it stands for, in lower case.
+    """
 
     words: np.ndarray
     own: Inverted
     around: Inverted
     block_of: np.ndarray
+    spelled: np.ndarray
 
     @classmethod
     def build(
-        cls, tokens: Sequence[Sequence[str]], documents: Sequence[int], tuning: KeywordTuning = KEYWORDS
+        cls,
+        tokens: Sequence[Sequence[str]],
+        documents: Sequence[int],
+        tuning: KeywordTuning = KEYWORDS,
+        spellings: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> "Postings":
         """Make the postings of chunks from their tokens; chunks of one document are consecutive."""
         numbers = {token: token_number(token) for token in {token for part in tokens for token in part}}
@@ -67,13 +76,17 @@ class Postings:
         position_of = dict(zip(numbers, positions.tolist(), strict=True))
         own = _invert([[position_of[token] for token in part] for part in tokens], len(words))
         block_of = _blocks(documents, tuning.block_texts)
-        return cls(words, own, _surroundings(own, block_of), block_of)
+        forms = [""] * len(words)
+        for token, some in spellings.items():
+            forms[position_of[token]] = " ".join(sorted(some))
+        return cls(words, own, _surroundings(own, block_of), block_of, _as_lines(forms))
 
     def write(self, folder: Path) -> None:
         """Write the postings to a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         write_array(folder / "words.npy", self.words)
         write_array(folder / "blocks.npy", self.block_of)
+        write_array(folder / "spelled.npy", self.spelled)
         self.own.write(folder, "own")
         self.around.write(folder, "around")
 
@@ -84,7 +97,14 @@ class Postings:
         words, block_of = open_array(folder / "words.npy"), open_array(folder / "blocks.npy")
         if len(block_of) != len(own.lengths) or not len(words) + 1 == len(own.starts) == len(around.starts):
             raise DamagedLibraryError(f"{folder / 'words.npy'} is damaged", REMEDY)
-        return cls(words, own, around, block_of)
+        # An earlier version of local-rag wrote no spellings; it can be searched until it is published again.
+        written = folder / "spelled.npy"
+        spelled = open_array(written) if written.exists() else _as_lines([""] * len(words))
+        return cls(words, own, around, block_of, spelled)
+
+    def spellings(self) -> list[str]:
+        """Return for each token, in the order of `words`, the words that it stands for, between spaces."""
+        return self.spelled.tobytes().decode().split("\n")[: len(self.words)]
 
     def position(self, word: int) -> int | None:
         """Return the position of a token's number among `words`, None if no chunk contains it."""
@@ -101,6 +121,10 @@ class Postings:
         """Return the statistics of the chunks that are `alive` (None: all)."""
         blocks = None if alive is None else self.alive_blocks(alive)
         return Statistics(self.own.collection(alive), self.around.collection(blocks))
+
+
+def _as_lines(forms: Sequence[str]) -> np.ndarray:
+    return np.frombuffer("\n".join(forms).encode(errors="replace"), dtype=np.uint8)
 
 
 def _invert(texts: Sequence[Sequence[int]], words: int) -> Inverted:
@@ -179,6 +203,20 @@ def merge_postings(sources: Sequence[tuple[Postings, np.ndarray]], folder: Path)
                     counts.append(often)
                     if name == "own":
                         kept_words.append(words[first:last][kept])
+    kept_postings = [postings for postings, _ in sources]
+    write_array(folder / "spelled.npy", _merge_spellings(open_array(folder / "words.npy"), kept_postings))
+
+
+def _merge_spellings(words: np.ndarray, sources: Sequence[Postings]) -> np.ndarray:
+    """Return the spellings of some tokens in any of the sources."""
+    forms = [""] * len(words)
+    for postings in sources:
+        places = np.searchsorted(words, postings.words)
+        held = places < len(words)
+        held[held] = words[places[held]] == postings.words[held]
+        for place, some in zip(places[held].tolist(), compress(postings.spellings(), held.tolist()), strict=True):
+            forms[place] = " ".join(sorted({*forms[place].split(), *some.split()}))
+    return _as_lines(forms)
 
 
 def _renumber(masks: Sequence[np.ndarray]) -> list[np.ndarray]:

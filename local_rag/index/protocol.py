@@ -139,6 +139,9 @@ class Index(Protocol):
         for whole documents are found too.
         """
 
+    def vocabulary(self) -> Collection[str]:
+        """Return the words of the documents in lower case, and perhaps of removed ones; none if they are not kept."""
+
     def damage(self, *, hash_all: bool = True) -> list[str]:
         """Describe what differs from what was published; without `hash_all`, only what is quick to find."""
 

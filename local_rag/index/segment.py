@@ -20,7 +20,7 @@ import numpy as np
 from local_rag.errors import DamagedLibraryError
 from local_rag.files import file_sha256, flush
 from local_rag.index.arrays import REMEDY, give_back, open_array, write_array, write_pieces
-from local_rag.index.keyword_index import document_tokens
+from local_rag.index.keyword_index import document_tokens, spellings
 from local_rag.index.postings import Postings, merge_postings
 from local_rag.index.protocol import DocumentRows
 from local_rag.index.vector_index import VectorPart, blend_neighbours, open_near, write_near
@@ -95,8 +95,9 @@ def write_segment(folder: Path, documents: Sequence[DocumentRows], versions: Seq
     vectors = blend_neighbours(np.concatenate([one.vectors for one in documents]), part_of)
     write_array(folder / "vectors.npy", vectors.astype(np.float32))
     write_near(vectors, folder / _CODES)
-    tokens = [tokens for one in documents for tokens in document_tokens(one.texts)]
-    Postings.build(tokens, part_of).write(folder / "keywords")
+    words: dict[str, set[str]] = {}
+    tokens = [tokens for one in documents for tokens in document_tokens(one.texts, words)]
+    Postings.build(tokens, part_of, spellings=spellings(words)).write(folder / "keywords")
     finish(folder, {})
 
 

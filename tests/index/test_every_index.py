@@ -231,10 +231,22 @@ def test_rows_that_stand_for_documents_are_found_if_asked_for(engine: Engine) ->
     assert live.dense(VECTORS[0], 9, some) == live.dense(VECTORS[0], 9, AllowedDocuments(np.zeros(0, np.int64))) == []
 
 
+def test_the_vocabulary_is_the_words_that_can_be_searched(engine: Engine) -> None:
+    texts = ["Policies of getUserName, ST-4471", "the Boats' policy", "東京 a boat"]
+    engine.publish(IDS[:3], OWNERS[:3], texts, VECTORS[:3])
+    engine.publish(IDS[1:3], OWNERS[1:3], texts[1:], VECTORS[1:3])
+    engine.indexes.expunge()
+    live = engine.live()
+    words = set(live.vocabulary())
+    assert words in (set(), {"policy", "boats", "boat"}), "an engine may keep none, but none of what was removed"
+    assert all(live.keywords(keyword_tokens(word), 1) for word in words)
+
+
 def test_an_index_of_nothing_finds_nothing(engine: Engine) -> None:
     engine.publish([], [], [], np.zeros((0, 1), dtype=np.float32))
     empty = engine.live()
     assert list(empty.chunk_ids()) == []
+    assert not empty.vocabulary()
     assert empty.documents()[0].tolist() == []
     assert empty.dense(np.ones(1), 3) == empty.keywords(["tide"], 3) == []
     assert empty.damage() == []

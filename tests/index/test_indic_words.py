@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 def tokens_of_before(text: str) -> list[str]:
-    """Make tokens as version 3 did, to whose words no mark belonged."""
+    """Make tokens as version 3 did, to whose words no mark belonged, but of Latin letters without accents."""
 
     def words() -> Iterator[str]:
         for match in re.finditer(r"\w+(?:['\u2019]\w+)?", unicodedata.normalize("NFKC", text)):
@@ -35,8 +35,8 @@ def tokens_of_before(text: str) -> list[str]:
             if parts != [word] and word.isascii() and "'" not in word:
                 yield from (part.lower() for part in parts)
 
-    kept = [word for word in words() if word not in keyword_index._STOP_WORDS]
-    stems: list[str] = keyword_index._stemmer("english").stemWords(kept)
+    kept = [word for word in words() if word not in keyword_index.STOP_WORDS]
+    stems: list[str] = keyword_index._stemmer("english").stemWords(list(map(keyword_index.folded, kept)))
     return stems
 
 
@@ -57,7 +57,7 @@ def has_marks(text: str) -> bool:
         ("می\u200cخواهم", ["میخواهم"]),
         ("ภาษาไทย", ["ภา", "าษ", "ษา", "าไ", "ไท", "ทย"]),
         ("น้ำ", ["น้", "้ํ", "ํา"]),
-        ("l'été d'x\u0304's", ["l'été", "d'x\u0304"]),
+        ("l'été d'x\u0304's", ["l'ete", "d'x"]),
         ("I \u2764\ufe0f 1\ufe0f\u20e3", ["1"]),
         ("葛\U000e0100飾", ["葛", "飾"]),
     ],

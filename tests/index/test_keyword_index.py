@@ -25,7 +25,7 @@ def found(index: KeywordIndex, question: str, top: int = 5) -> list[int]:
         ("ST-4471", ["st", "4471"]),
         ("The policies of the company's boats", ["polici", "compani", "boat"]),
         ("don\u2019t", ["don't"]),
-        ("Sørhamn", ["sørhamn"]),
+        ("Sørhamn, Łódź, Cafe\u0301", ["sorhamn", "lodz", "cafe"]),
         ("東京都", ["東京", "京都"]),
         ("京", ["京"]),
         ("東京 station", ["東京", "station"]),

@@ -79,6 +79,27 @@ def test_other_forms_of_a_german_word_are_found_and_names_in_english_documents(t
     assert best("When are keepers baking?") == 3
 
 
+@pytest.mark.parametrize("word", ["Dienstanweisung", "Schließfach", "schliessfach", "SCHLIESSFACH", "Ersatzschlüssel"])
+def test_a_word_of_a_german_document_is_found_from_a_question_in_any_language(word: str) -> None:
+    german = ["Die Dienstanweisung gilt für das Schließfach und den Ersatzschlüssel, und sie ist nicht von mir."]
+    tokens = [*document_tokens(["Working time is not in this document"]), *document_tokens(german)]
+    index = KeywordIndex([(Postings.build(tokens, [0, 1]), None)])
+    for question in (
+        f"What is the working time in the {word}?",
+        f"Was ist das für eine {word}?",
+        f"¿Qué es {word}?",
+    ):
+        found = [row for row, _ in index.search(question_terms(question), 2)]
+        assert 1 in found, question
+    assert index.search(question_terms(f"What is the {word}?"), 2)[0][0] == 1
+
+
+def test_a_word_that_is_its_own_stem_counts_once() -> None:
+    (tokens,) = document_tokens(["Das ist der Anker, und die Dienstanweisung ist nicht von mir."])
+    assert tokens.count("anker") == 1
+    assert tokens.count("dienstanweis") == tokens.count("dienstanweisung") == 1
+
+
 def test_an_english_question_has_the_terms_that_it_always_had() -> None:
     for one in questions(""):
         assert question_terms(one["question"]) == keyword_tokens(one["question"])

@@ -144,6 +144,10 @@ class QdrantIndex:
             limit *= 2
         return [(chunk_of(point.id), float(point.score)) for point in found if point.score > 0]
 
+    def vocabulary(self) -> Collection[str]:
+        """Return nothing: the engine holds numbers of tokens alone."""
+        return ()
+
     def _look_up(self, tokens: Collection[int]) -> None:
         """Fetch how many chunks hold these tokens, unless that is already known."""
         if len(self._holding) > _KNOWN_TOKENS:
