@@ -145,4 +145,4 @@ def test_keys_are_made_of_these_values(tmp_path: Path) -> None:
     assert index_recipe(KeywordTuning(), VectorTuning()) == sha256("rows", 3, TOKENS_VERSION, 8, 0.35)
     (tmp_path / "tokenizer.json").write_text("one")
     key = Indexer.split_key(Splitting(tmp_path / "tokenizer.json", 145))
-    assert key == f'["auto", 145, 0, "7692c3ad3540bb80", {READING_VERSION}]'
+    assert key == f'["auto", 145, 0, 0, "7692c3ad3540bb80", {READING_VERSION}]'

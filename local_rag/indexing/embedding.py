@@ -12,7 +12,7 @@ import numpy as np
 from local_rag.index.protocol import DocumentRows, index_recipe
 from local_rag.index.scoring import KEYWORDS
 from local_rag.index.vector_index import VECTORS
-from local_rag.indexing.vectors import chunk_tokens, embedded_text, embedder_identity, vector_keys
+from local_rag.indexing.vectors import embedded_text, embedder_identity, table_tokens, vector_keys
 from local_rag.indexing.work import EmbeddingJob, OnNote, Workers
 from local_rag.keys import key_of
 from local_rag.records import BY_MODEL, SITUATED, ContextMode, InstalledModel, StoredChunk, heading_path
@@ -38,7 +38,7 @@ class Embedding:
         embed_model: InstalledModel,
     ) -> None:
         self._store, self._workers, self._settings, self._model = store, workers, settings, embed_model
-        self._chunk_tokens = chunk_tokens(settings, embed_model)  # no chunk has more
+        self._chunk_tokens = table_tokens(settings, embed_model)  # no chunk has more
         shaped = index_recipe(KEYWORDS, VECTORS)
         self.plan = key_of(embedder_identity(embed_model), embed_model.int8, settings.context, shaped)
         self._lacking: dict[int, set[str]] = {}  # keys of vectors that are being made, by document

@@ -26,7 +26,7 @@ from local_rag.indexing.compare import APART_PLAN, compare, situate
 from local_rag.indexing.embedding import Embedding, index_rows
 from local_rag.indexing.fingerprint import make_fingerprint
 from local_rag.indexing.summaries import document_rows
-from local_rag.indexing.vectors import chunk_tokens, embedder_identity
+from local_rag.indexing.vectors import chunk_tokens, embedder_identity, table_tokens
 from local_rag.indexing.version_keys import version_keys
 from local_rag.indexing.work import Workers
 from local_rag.indexing.writing import OpenVocabulary, SentenceWriter
@@ -285,13 +285,21 @@ class Indexer:
             )
         tokenizer = self._embed_model.path / TOKENIZER_FILE
         folder = ocr_folder(self._store.folder) if self._ocr_engine() else None
-        return Splitting(tokenizer, most_tokens, self._settings.overlap, self._settings.chunker, folder)
+        return Splitting(
+            tokenizer,
+            most_tokens,
+            self._settings.overlap,
+            self._settings.chunker,
+            folder,
+            table_tokens(self._settings, self._embed_model),
+        )
 
     @staticmethod
     def split_key(splitting: Splitting) -> str:
         """Return everything that shapes the chunks, as one string."""
         tokenizer = file_sha256(splitting.tokenizer)[:16]
-        return json.dumps([splitting.chunker, splitting.max_tokens, splitting.overlap, tokenizer, READING_VERSION])
+        sizes = splitting.max_tokens, splitting.table_tokens, splitting.overlap
+        return json.dumps([splitting.chunker, *sizes, tokenizer, READING_VERSION])
 
     def _machines(self) -> str:
         """Return how many machines are working, empty if only this one is."""

@@ -40,6 +40,14 @@ def chunk_tokens(settings: Settings, model: InstalledModel) -> int:
     return settings.chunk_tokens or default_chunk_tokens(model)
 
 
+def table_tokens(settings: Settings, model: InstalledModel) -> int:
+    """Return the largest size of a table that stays whole: what the embedder takes beside title and headings.
+
+    A size of chunks that the user has set is the limit for tables too.
+    """
+    return settings.chunk_tokens or max(chunk_tokens(settings, model), input_tokens(model) - TUNING.headings_tokens)
+
+
 def embedded_text(
     headings: str,
     text: str,

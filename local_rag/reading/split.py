@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from local_rag.reading.ruler import (
 )
 from local_rag.reading.source_code import find_boundaries, line_starts
 from local_rag.reading.split_tables import pieces_of, split_table, table_at, table_header
+from local_rag.reading.whole_blocks import keep_whole, whole_blocks
 from local_rag.records import Chunk, Chunker, Document, Heading
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _HEADING_ALONE = re.compile(r".+|(?:([!-/:-@\[-`{-~])\1+\n)?.+\n[ ]{0,3}([!-/:-@
 
 
 # Increase it whenever the reader or the splitter would return another document or other chunks for the same file.
-READING_VERSION = 13
+READING_VERSION = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +57,36 @@ class Splitting:
     overlap: int = 0
     chunker: Chunker = "auto"
     ocr_folder: Path | None = None
+    table_tokens: int = 0
 
     def split(self, document: Document) -> tuple[Chunk, ...]:
         """Split a document."""
         tokenizer = load_tokenizer(self.tokenizer)
         return split(
-            document, tokenizer=tokenizer, max_tokens=self.max_tokens, overlap=self.overlap, chunker=self.chunker
+            document,
+            tokenizer=tokenizer,
+            max_tokens=self.max_tokens,
+            overlap=self.overlap,
+            chunker=self.chunker,
+            table_tokens=self.table_tokens,
         )
 
 
 def split(
-    document: Document, *, tokenizer: "Tokenizer", max_tokens: int, overlap: int = 0, chunker: Chunker = "auto"
+    document: Document,
+    *,
+    tokenizer: "Tokenizer",
+    max_tokens: int,
+    overlap: int = 0,
+    chunker: Chunker = "auto",
+    table_tokens: int = 0,
 ) -> tuple[Chunk, ...]:
     """Split a document into chunks of at most `max_tokens` tokens without special tokens.
 
     The chunks are in order, cover all text except white space, and do not cross pages. Each may start with up to
     `overlap` tokens of the previous one, unless it starts with a heading. `auto` chooses by the document's kind. Only a
-    single character of more than `max_tokens` tokens exceeds the limit. A long table is cut between its rows, so that
-    each chunk has room for the header that it repeats.
+    single character of more than `max_tokens` tokens exceeds the limit, and a table that fits into `table_tokens`,
+    which stays whole. A longer one is cut between its rows, so that each chunk has room for the header that it repeats.
     """
     if max_tokens < 1 or not 0 <= overlap < max_tokens:
         raise LocalRagError(f"Chunks of {max_tokens} tokens cannot overlap by {overlap}; choose a smaller overlap.")
@@ -84,7 +97,7 @@ def split(
     outline = _outline(document.headings)
     chunks: list[Chunk] = []
     for page_start, page_end in pairwise(sorted({0, *document.pages, len(document.text)})):
-        spans = _split_page(document, ruler, chunker, page_start, page_end)
+        spans = _split_page(document, ruler, chunker, page_start, page_end, max(max_tokens, table_tokens) - overlap)
         starts = _starts_with_overlap(document, ruler, spans, overlap, max_tokens)
         for (core, end), start in zip(spans, starts, strict=True):
             header = _header_above(document, ruler, start)
@@ -107,8 +120,10 @@ def split(
     return tuple(chunks)
 
 
-def _split_page(document: Document, ruler: Ruler, chunker: Chunker, start: int, end: int) -> list[Span]:
-    """Split one page, or a document without pages, into spans within the limit."""
+def _split_page(
+    document: Document, ruler: Ruler, chunker: Chunker, start: int, end: int, table_tokens: int
+) -> list[Span]:
+    """Split one page, or a document without pages, into spans within the limit, and tables within theirs."""
     if chunker == "fixed":
         return list(_cut_to_limit(ruler, start, end))
     if chunker == "code":
@@ -120,6 +135,9 @@ def _split_page(document: Document, ruler: Ruler, chunker: Chunker, start: int, 
         fitting = _keep_headings_with_text(
             document.headings, ruler, _cut_at_headings(document.headings, ruler, fitting)
         )
+        above = partial(_trailing_headings, document.headings, document.text)
+        blocks = whole_blocks(document.tables, ruler, table_tokens, above, start, end)
+        fitting = list(keep_whole(ruler, fitting, blocks))
     return _join_tiny(document, ruler, fitting)
 
 

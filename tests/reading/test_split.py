@@ -176,6 +176,17 @@ def test_lists_and_sentences_stay_whole_where_they_fit() -> None:
     assert all(chunk.text.startswith("- item") for chunk in split(make(items), tokenizer=WORDS, max_tokens=25))
 
 
+@pytest.mark.parametrize("size", range(30, 80, 5))
+@pytest.mark.parametrize("item", ["- call extension 4477", "2. call extension 4477", "* call\n  extension 4477"])
+def test_a_list_stays_with_the_line_that_introduces_it(size: int, item: str) -> None:
+    text = (
+        f"{'Some words of a sentence. ' * 9}\n\nDo the following:\n\n{item}\n{item}\n\n{item}\n\n{'And so on. ' * 30}"
+    )
+    chunks = split(make(text), tokenizer=WORDS, max_tokens=size)
+    (chunk,) = [one for one in chunks if "following:" in one.text]
+    assert chunk.text.count("4477") == 3
+
+
 CODE = '''import a
 import b
 

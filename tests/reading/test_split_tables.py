@@ -61,6 +61,52 @@ def test_a_short_table_stays_with_the_text_around_it() -> None:
     assert [chunk.table_header for chunk in chunks] == [""]
 
 
+SMALL = st.lists(st.lists(st.sampled_from(["1", "20", "EUR", "a b c", ""]), min_size=2, max_size=2), max_size=9)
+
+
+@settings(deadline=None, max_examples=60)
+@given(tables=st.lists(SMALL, min_size=1, max_size=5), words=st.integers(0, 60), size=st.integers(20, 70))
+def test_a_table_that_fits_is_never_split(tables: list[list[list[str]]], words: int, size: int) -> None:
+    between = "\n\n" + "some words. " * words + "\n\n"
+    bodies = ["".join(f"| {one} | {other} |\n" for one, other in rows) for rows in tables]
+    text = "# Prices\n" + between.join(f"| x | y |\n|---|---|\n{body}" for body in bodies)
+    document = as_document(Path("a.md"), text)
+    chunks = split(document, tokenizer=WORDS, max_tokens=size, table_tokens=90)
+    assert "".join(document.text.split()) == "".join("".join(chunk.text.split()) for chunk in chunks)
+    assert all(before.end <= after.start for before, after in pairwise(chunks))
+    for table in document.tables:
+        rows = document.text[table.start : table.end].strip()
+        if count(rows) + count("# Prices") <= 90:
+            assert any(one.start <= table.start and table.start + len(rows) <= one.end for one in chunks), rows
+    for chunk in chunks:
+        holds_table = any(chunk.start <= table.start and table.end <= chunk.end + 1 for table in document.tables)
+        assert count(chunk.full_text) <= (90 if holds_table else size)
+
+
+@pytest.mark.parametrize("size", range(40, 90, 5))
+def test_the_heading_and_the_line_above_a_table_stay_with_it(size: int) -> None:
+    text = (
+        f"{'Some words of a sentence. ' * 11}\n\n## Rates\n\nPer night, in EUR:\n\n| a | b |\n|---|---|\n| Oslo | 9 |\n"
+    )
+    chunks = split(as_document(Path("a.md"), text), tokenizer=WORDS, max_tokens=size)
+    (chunk,) = [one for one in chunks if "Oslo" in one.text]
+    assert "## Rates\n\nPer night, in EUR:\n\n| a |" in chunk.text
+
+
+def test_a_sheet_of_few_rows_is_one_chunk() -> None:
+    head = "Article,Product,Price 2024,Price 2025,Currency"
+    rows = "".join(f"BW-{row},Planner {row},{row}.50,{row + 2}.50,EUR\n" for row in range(12))
+    document = make_document(Path("prices.csv"), convert_csv(f"{head}\n{rows}".encode()))
+    whole = split(document, tokenizer=WORDS, max_tokens=145, table_tokens=600)
+    assert [sum("Planner" in line for line in chunk.text.split("\n")) for chunk in whole] == [12]
+    assert len(split(document, tokenizer=WORDS, max_tokens=145)) > 1
+
+
+def test_many_small_tables_take_a_time_that_grows_with_the_text() -> None:
+    text = "# Prices\n\n" + "| x | y |\n|---|---|\n| 1 | 2 |\n\nSome words:\n\n- a:\n" * 4000
+    assert len(split(as_document(Path("a.md"), text), tokenizer=WORDS, max_tokens=40)) > 1000
+
+
 def test_a_row_of_a_wide_table_is_cut_between_its_cells() -> None:
     names = [f"Column {number}" for number in range(60)]
     rows = [[f"Row{row}", *(f"value {row} {number}" for number in range(1, 60))] for row in range(3)]
