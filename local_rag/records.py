@@ -474,6 +474,18 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Correction:
+    """A word of a question that stands in no document, and what was searched instead."""
+
+    typed: str
+    searched: str
+
+    def __str__(self) -> str:
+        """Return it as one sentence."""
+        return f'Searched for "{self.searched}" instead of "{self.typed}".'
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """Text of an answer that is being written: the next piece, or with `replaces` all that stands from now on."""
 

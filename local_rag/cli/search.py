@@ -1,5 +1,6 @@
 """`local-rag search`."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from local_rag.cli.options import (
 from local_rag.display import (
     passage_as_dict,
     passage_as_lines,
+    printable,
     printable_json,
 )
-from local_rag.records import AskOptions, Passage
+from local_rag.records import AskOptions, Correction, Passage
 from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server
 
@@ -59,20 +61,28 @@ def command(
     request = {"do": "search", "question": question, "top": top, "every": every, "min_score": min_score}
     if served := ask_server(library, settings, {**request, "options": options}):
         passages = from_plain(list[Passage], served["found"]["passages"])
+        corrections = from_plain(list[Correction], served["found"]["corrections"])
         reranks, profile = served["reranks"], served["profile"]
         if explain:
             click.echo("Answered by the running server of this library.", err=True)
     else:
         with open_library(library, **settings) as opened:
-            passages = opened.search(
-                question, top=top, rerank=options.rerank, filters=options.filters, every=every, min_score=min_score
-            )
+            most = top or opened.settings.all_candidates
+            how = {"rerank": options.rerank, "filters": options.filters, "every": every, "min_score": min_score}
+            found = opened.trace(question, top=most, **how)
+            passages, corrections = found.passages, found.corrections
             reranks, profile = opened.reranks, opened.settings.profile
     if as_json:
-        found = [passage_as_dict(passage) for passage in passages]
-        report = {"question": question, "reranked": reranks and options.rerank, "passages": found}
+        report = {
+            "question": question,
+            "corrections": [asdict(one) for one in corrections],
+            "reranked": reranks and options.rerank,
+            "passages": [passage_as_dict(passage) for passage in passages],
+        }
         click.echo(printable_json(report))
         return
+    for one in corrections:
+        click.echo(printable(str(one)), err=True)
     for number, passage in enumerate(passages, start=1):
         click.echo(passage_as_text(number, passage, explain=explain))
     if not passages and options.filters:

@@ -16,6 +16,8 @@ from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.ruler import load_tokenizer, read_tokenizer
 from local_rag.records import InstalledModel
 
+_WORD_BEGINS = "\u2581\u0120"  # what SentencePiece and byte-level BPE put before the first token of a word
+
 
 class Embedder(Protocol):
     """The interface of an embedder."""
@@ -30,6 +32,13 @@ class Embedder(Protocol):
 def tokenizer_of(model: InstalledModel) -> Any:
     """Load only a model's tokenizer, which takes milliseconds."""
     return load_tokenizer(model.path / TOKENIZER_FILE)
+
+
+def is_frequent_word(model: InstalledModel, word: str) -> bool:
+    """Return whether a word in lower case, or with a capital, is one token of a model: a frequent word, spelt right."""
+    encode = tokenizer_of(model).encode
+    found = (encode(form, add_special_tokens=False).tokens for form in (word, word.capitalize()))
+    return any(len(tokens) == 1 and tokens[0].lstrip(_WORD_BEGINS).lower() == word for tokens in found)
 
 
 def truncating_tokenizer(model: InstalledModel) -> Any:

@@ -11,7 +11,7 @@ from local_rag.errors import ClusterError, DamagedLibraryError, LibraryError
 from local_rag.files import index_command, no_library
 from local_rag.index.protocol import Index, Indexes, PassageStore
 from local_rag.models.choice import chosen, find
-from local_rag.models.embedder import Embedder
+from local_rag.models.embedder import Embedder, is_frequent_word
 from local_rag.models.reader import Reader
 from local_rag.records import InstalledModel
 from local_rag.retrieval.follow_ups import FollowUpTuning
@@ -136,6 +136,7 @@ def open_searcher(
             FollowUpTuning(new_subject_below=embed_model.new_subject_below),
             versions,
             embed_model.about_from,
+            partial(is_frequent_word, embed_model),
         )
         return OpenSearcher(searcher, stack.pop_all().close, is_overtaken)
 

@@ -15,12 +15,13 @@ from local_rag.index.protocol import Allowed, Index, PassageStore
 from local_rag.models.embedder import Embedder
 from local_rag.models.reader import Reader, Reading
 from local_rag.models.reranker import reranked_text
-from local_rag.records import EVERYTHING, ContextMode, Filters, Hit, Passage
+from local_rag.records import EVERYTHING, ContextMode, Correction, Filters, Hit, Passage
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query
 from local_rag.retrieval.found_passage import found_passage
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.retrieval.marking import best_sentence
+from local_rag.retrieval.spelling import Spelling
 from local_rag.retrieval.version_choice import AskedVersions
 from local_rag.retrieval.versions import Versions
 from local_rag.retrieval.whole_documents import asks_for_documents
@@ -38,13 +39,16 @@ class Trace:
 
     `rankings` holds the chunk ids of the stages dense, keyword, fused and reranked, best first; `seconds` holds the
     duration of embed, dense, keyword, fuse and rerank. Without a reranker, `reranked` and `rerank` are missing.
-    `follows` is True if the question was searched as a follow-up.
+    `follows` is True if the question was searched as a follow-up. `question` is the question as it was searched, with
+    the `corrections` of words that stand in no document.
     """
 
     passages: list[Passage]
     rankings: dict[str, list[int]]
     seconds: dict[str, float]
     follows: bool = False
+    question: str = ""
+    corrections: tuple[Correction, ...] = ()
 
 
 class Stopwatch:
@@ -78,6 +82,7 @@ class Searcher:
         follow_ups: FollowUpTuning = FOLLOW_UPS,
         versions: Versions | None = None,
         about_from: float | None = None,
+        is_word: Callable[[str], bool] = lambda _word: False,
     ) -> None:
         self.index, self.versions, self.about_from = index, versions, about_from
         # The store may hold contexts of an earlier run that this index does not contain.
@@ -85,6 +90,7 @@ class Searcher:
         self._store, self._settings, self._embedder = passages, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
         self._filtering = Filtering(passages, versions.outdated if versions else None)
+        self._spelling = Spelling(index, passages, is_word)
         self._load_reader = functools.cache(load_reader) if load_reader else None
 
     def load(self) -> None:
@@ -131,6 +137,8 @@ class Searcher:
         settings, watch = self._settings, Stopwatch()
         pool = max(settings.all_candidates if every else settings.pool, top)
         allowed = self._filtering.allowed(filters)
+        question, corrections = self._spelling.correct(question, allowed)
+        earlier = [self._spelling.correct(one, allowed)[0] for one in earlier]
         watch.restart()
         vector, terms, weights_of_terms = follow_up_query(self._embedder, question, earlier, self._follow_ups)
         watch.lap("embed")
@@ -165,7 +173,7 @@ class Searcher:
             asked = AskedVersions(question, self.versions, filters)
             found = asked.only(passages, top) if of_asked_versions else asked.first(found)
             found = [self.versions.marked(passage, filters) for passage in found]
-        return Trace(found, rankings, watch.seconds, follows=weights_of_terms is not None)
+        return Trace(found, rankings, watch.seconds, weights_of_terms is not None, question, corrections)
 
     def closeness(self, text: str, top: int, allowed: Allowed) -> tuple[np.ndarray, list[tuple[int, float]]]:
         """Return the vector of a text, and the chunks with their cosines to it, the closest first."""

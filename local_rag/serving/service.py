@@ -11,7 +11,7 @@ from local_rag.display import one_line
 from local_rag.errors import LocalRagError
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.library import Library
-from local_rag.records import Answer, Found, Passage, Person
+from local_rag.records import Answer, Correction, Found, Passage, Person
 from local_rag.retrieval.search import Trace
 from local_rag.serialization import from_plain
 from local_rag.serving.answers import answer
@@ -230,7 +230,13 @@ class LocalService(WorkerService):
 
         def forward(job: Job[Trace]) -> Trace | None:
             found = self._forward(job, "search", request)
-            return found and Trace(from_plain(list[Passage], found["passages"]), {}, {})
+            return found and Trace(
+                from_plain(list[Passage], found["passages"]),
+                {},
+                {},
+                question=found["question"],
+                corrections=from_plain(tuple[Correction], found["corrections"]),
+            )
 
         job.forward = forward
         return job

@@ -110,11 +110,15 @@ def _line(event: Event[Any], library: Library) -> tuple[str, Any] | None:
         case TextWritten():
             return "token", Written(event.text, event.replaces)
         case Result(value):
-            found = {"passages": value.passages} if isinstance(value, Trace) else value
+            found = _without_stages(value) if isinstance(value, Trace) else value
             return "done", {"found": found, "reranks": library.reranks, "profile": library.settings.profile}
         case Failure():
             return ("error", event.message) if event.expected else ("other", None)
     return None
+
+
+def _without_stages(trace: Trace) -> dict[str, object]:
+    return {"passages": trace.passages, "question": trace.question, "corrections": trace.corrections}
 
 
 async def _send(writer: asyncio.StreamWriter, event: str, value: object) -> None:

@@ -111,6 +111,16 @@ def test_search_json(indexed: Path, run: Run) -> None:
     (passage,) = found["passages"]
     assert passage["location"] == "documents/boat.txt:1"
     assert set(passage["ranks"]) == {"dense", "keyword", "fused"}
+    assert found["corrections"] == []
+
+
+def test_search_says_what_was_searched_instead_of_a_mistyped_word(indexed: Path, run: Run) -> None:
+    result = run("search", "the boat harbuor", "--top", "1")
+    assert 'Searched for "harbour" instead of "harbuor".' in result.stderr
+    assert result.stdout == run("search", "the boat harbour", "--top", "1").stdout
+    found = json.loads(run("search", "the boat harbuor", "--json").stdout)
+    assert found["question"] == "the boat harbuor"
+    assert found["corrections"] == [{"typed": "harbuor", "searched": "harbour"}]
 
 
 def test_what_index_was_told_is_remembered(indexed: Path, run: Run) -> None:

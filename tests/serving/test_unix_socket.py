@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.serialization import from_plain
-from local_rag.serving.socket_client import connect, socket_path
+from local_rag.serving.socket_client import ask_server, connect, socket_path
 from tests.conftest import Run
 from tests.support.served import QUESTION, command_line_server, index, parts
 
@@ -147,6 +147,14 @@ def test_a_search_through_the_server_imports_nothing_heavy(folder: Path, runtime
         done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["passages"]
     assert done.stderr.strip() == "set()"
+
+
+def test_the_server_says_what_was_searched_instead_of_a_mistyped_word(folder: Path) -> None:
+    with command_line_server(folder):
+        served = ask_server(folder, {}, {"do": "search", "question": "the baot", "top": 1, "every": False})
+    assert served is not None
+    assert served["found"]["question"] == "the boat"
+    assert served["found"]["corrections"] == [{"typed": "baot", "searched": "boat"}]
 
 
 def test_records_come_back_as_they_were() -> None:

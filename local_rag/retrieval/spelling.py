@@ -1,0 +1,159 @@
+"""Replace the words of a question that no document has by the words of the documents that were meant.
+
+Only words that stand in no document that may be found are replaced, so a question without mistakes is searched as it
+is. Which mistakes are likely is what `mistakes.py` says, and a missing space.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import islice
+from math import log10
+
+from local_rag.index.keyword_index import STOP_WORDS, folded, is_unspaced, question_terms
+from local_rag.index.languages import ENGLISH, FUNCTION_WORDS, language_of
+from local_rag.index.protocol import Allowed, Index, PassageStore
+from local_rag.records import Correction
+from local_rag.retrieval.mistakes import LIKELY, MOST_LETTERS, Speller, most_mistakes
+
+_FEWEST_LETTERS = 4  # of a word that is corrected
+_FEWEST_OF_PART = 3  # letters of each word, if a space is missing
+_MOST_WORDS, _MOST_CHARACTERS = 8, 1000  # words without a document, and all: a text with more was not typed
+_CONTENDERS = 12  # the nearest words, whose frequencies are compared
+_COUNTED = 100  # rows that are counted for a frequency
+_LOOKED_AT = 16  # passages in which two words are looked for side by side
+_CAPITALISED = "german"  # the language in which a capital letter is no sign of a name
+
+_PLAIN = re.compile(r"[^\W\d_]++(?:-[^\W\d_]++)*+(?=(?:['\u2019]s?)?$)")
+_AROUND = ".,;:!?()[]{}<>*\"'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2026\u00bf\u00a1"
+_QUOTED = re.compile(r"\"[^\"]*\"|[\u201c\u201e][^\u201c\u201d]{0,200}[\u201c\u201d]|\u00ab[^\u00bb]{0,200}\u00bb")
+_FUNCTION_WORDS = frozenset[str]().union(STOP_WORDS, *FUNCTION_WORDS.values())
+
+
+@cache
+def _function_words(language: str) -> Speller:
+    return Speller(FUNCTION_WORDS.get(language, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of a question that may have been mistyped: where it stands, and whether it looks like a name."""
+
+    start: int
+    end: int
+    typed: str
+    is_name: bool
+
+
+class Spelling:
+    """Correct questions to one index. `is_word` says whether a word in lower case is known to be spelt right.
+
+    Such a word is not corrected even if no document has it: who asks about Iceland does not mean Ireland.
+    """
+
+    def __init__(self, index: Index, passages: PassageStore, is_word: Callable[[str], bool]) -> None:
+        self._index, self._passages, self._is_word = index, passages, is_word
+
+    @cached_property
+    def _words(self) -> Speller:
+        """The words of the documents, read when a question has a word that none of them has."""
+        return Speller(self._index.vocabulary())
+
+    def correct(self, question: str, allowed: Allowed = None) -> tuple[str, tuple[Correction, ...]]:
+        """Return a question as it is to be searched, and what was replaced; only words in what is `allowed` count."""
+        if len(question) > _MOST_CHARACTERS:
+            return question, ()
+        visible = _Visible(self._index, self._passages, self._words_of, allowed, language_of(question))
+        parts, done, corrections = list[str](), 0, list[Correction]()
+        for word in self._unknown(question, visible):
+            if searched := visible.meant(word):
+                corrections.append(Correction(word.typed, searched))
+                parts += [question[done : word.start], searched]
+                done = word.end
+        return "".join([*parts, question[done:]]), tuple(dict.fromkeys(corrections))
+
+    def _unknown(self, question: str, visible: "_Visible") -> list[_Word]:
+        """Return the words that stand in no document and are not known either; none if they are too many.
+
+        If a question in another language than English has more of them than others, its documents are in English.
+        """
+        words = [word for word in _typed_words(question, visible.language) if word.typed.lower() not in _FUNCTION_WORDS]
+        unread = (one for one in words if not self._is_word(one.typed.lower()) and not visible.frequency(one.typed, 1))
+        unknown = list(islice(unread, _MOST_WORDS + 1))
+        most = _MOST_WORDS if visible.language == ENGLISH else min(_MOST_WORDS, len(words) // 2)
+        return unknown if len(unknown) <= most else []
+
+    def _words_of(self) -> Speller:
+        return self._words
+
+
+@dataclass(frozen=True, slots=True)
+class _Visible:
+    """The documents that may be found, and the language of a question to them."""
+
+    index: Index
+    passages: PassageStore
+    words: Callable[[], Speller]
+    allowed: Allowed
+    language: str
+
+    def frequency(self, word: str, most: int = _COUNTED) -> int:
+        """Return how many rows have a word, at most so many."""
+        return len(self.index.keywords(question_terms(word, self.language), most, self.allowed, documents=True))
+
+    def meant(self, word: _Word) -> str:
+        """Return what is searched instead of a word, empty if nothing is near enough."""
+        typed = folded(word.typed)
+        most = most_mistakes(typed, is_name=word.is_name)
+        found = self._two_words(typed) or self._one_word(typed, most) or self._two_words(typed, mistaken=True)
+        return found[:1].upper() + found[1:] if word.typed[0].isupper() else found
+
+    def _one_word(self, typed: str, most: int) -> str:
+        """Return the word of the language or the documents that was most likely meant: near and frequent."""
+        words = [(cost, word, _COUNTED) for cost, word in _function_words(self.language).near(typed, max(most, LIKELY))]
+        for cost, word in self.words().near(typed, most)[:_CONTENDERS]:
+            if rows := self.frequency(word):
+                words.append((cost, word, rows))
+        return min(words, key=lambda one: (one[0] - log10(one[2]), one[1]), default=(0, "", 0))[1]
+
+    def _two_words(self, typed: str, *, mistaken: bool = False) -> str:
+        """Return the two words of the documents that were typed as one, the second perhaps with a mistake."""
+        for cut in range(_FEWEST_OF_PART, len(typed) - _FEWEST_OF_PART + 1):
+            first, second = typed[:cut], typed[cut:]
+            if first not in self.words():
+                continue
+            if mistaken:
+                second = self._one_word(second, most_mistakes(second)) if len(second) >= _FEWEST_LETTERS else ""
+            elif second not in self.words():
+                continue
+            if second and self._side_by_side(first, second):
+                return f"{first} {second}"
+        return ""
+
+    def _side_by_side(self, first: str, second: str) -> bool:
+        """Return whether a passage has two words beside each other."""
+        terms = question_terms(f"{first} {second}", self.language)
+        found = [chunk for chunk, _ in self.index.keywords(terms, _LOOKED_AT, self.allowed, documents=True)]
+        beside = re.compile(rf"(?<!\w){re.escape(first)}[\s-]{{1,3}}{re.escape(second)}")
+        return any(beside.search(folded(one.chunk.text)) for one in self.passages.chunks_by_id(found).values())
+
+
+def _typed_words(question: str, language: str) -> Iterator[_Word]:
+    """Yield the words of a question that may have been mistyped.
+
+    Numbers, codes, identifiers, addresses and abbreviations are not among them, nor is what stands in quotation marks.
+    """
+    quoted = [found.span() for found in _QUOTED.finditer(question)]
+    first = True
+    for found in re.finditer(r"\S+", question):
+        core = found.group().lstrip(_AROUND)
+        start = found.end() - len(core)
+        plain = _PLAIN.match(core.rstrip(_AROUND))
+        for part in re.finditer(r"[^-]+", plain.group()) if plain else ():
+            span, typed = (start + part.start(), start + part.end()), part.group()
+            is_one = typed.islower() or typed.istitle()
+            is_long = _FEWEST_LETTERS <= len(typed) <= MOST_LETTERS
+            if is_one and is_long and not is_unspaced(typed) and not any(a <= span[0] < b for a, b in quoted):
+                yield _Word(*span, typed, typed[0].isupper() and not first and language != _CAPITALISED)
+        first = False
