@@ -119,6 +119,7 @@ def answer_as_dict(answer: Answer, name: Name = display_path) -> dict[str, Any]:
         "changed_citations": [],
         "support": [_json_value(support) for support in answer.support],
         "passages": [passage_as_dict(passage, name) for passage in answer.passages],
+        "corrections": [_json_value(one) for one in answer.corrections],
         "versions": [_json_value(one) | {"path": name(one.path)} for one in answer.versions],
         "found": found_as_dict(answer.found, name) if answer.found else None,
     }

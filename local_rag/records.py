@@ -427,6 +427,18 @@ class VersionValue:
     newer: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A word of a question that stands in no document, and what was searched instead."""
+
+    typed: str
+    searched: str
+
+    def __str__(self) -> str:
+        """Return it as one sentence."""
+        return f'Searched for "{self.searched}" instead of "{self.typed}".'
+
+
 Outcome = Literal["answered", "quoted", "refused"]
 
 
@@ -444,7 +456,7 @@ class Answer:
     for it. `support` has one record per sentence of an answer. `look_alikes` are passages much like the cited ones from
     other documents that the question may have meant. `found` is what code found in all documents if the question counts
     or lists; no model takes part in such an answer. `versions` is what other versions of a quoted document say
-    instead, newest first; `text` ends with it.
+    instead, newest first; `text` ends with it. `corrections` are the words that were searched instead of mistyped ones.
     """
 
     question: str
@@ -466,23 +478,12 @@ class Answer:
     written: int = 0
     found: Found | None = None
     versions: tuple[VersionValue, ...] = ()
+    corrections: tuple[Correction, ...] = ()
 
     @property
     def answered(self) -> bool:
         """Return whether an answer was given, not only a quotation."""
         return self.outcome == "answered"
-
-
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """A word of a question that stands in no document, and what was searched instead."""
-
-    typed: str
-    searched: str
-
-    def __str__(self) -> str:
-        """Return it as one sentence."""
-        return f'Searched for "{self.searched}" instead of "{self.typed}".'
 
 
 @dataclass(frozen=True, slots=True)

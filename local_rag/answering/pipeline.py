@@ -22,7 +22,7 @@ from local_rag.answering.selection import (
 )
 from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
-from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Passage, Turn
+from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Correction, Passage, Turn
 from local_rag.retrieval.search import Trace
 
 
@@ -38,10 +38,15 @@ class Search(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The passages found for a question and for each of its parts, and the turn before it if it is a follow-up."""
+    """The passages found for a question and for each of its parts, and the turn before it if it is a follow-up.
+
+    `question` is the question as it was searched, with the `corrections` of words that stand in no document.
+    """
 
     lists: Sequence[Sequence[Passage]]
     before: Turn | None = None
+    question: str = ""
+    corrections: tuple[Correction, ...] = ()
 
 
 class AnswerPipeline:
@@ -92,7 +97,8 @@ class AnswerPipeline:
                 other = self._search(alone, share, alone=True).passages
                 found = fuse_passages(found, other, k=self._rrf_k)
         lists = [found, *(self._search(part, share).passages for part in parts)]
-        return Candidates(lists, self._earlier[-1] if self._earlier and first.follows else None)
+        before = self._earlier[-1] if self._earlier and first.follows else None
+        return Candidates(lists, before, first.question or question, first.corrections)
 
     def select(self, question: str, found: Candidates, tokens: int = 0) -> list[Source]:
         """Choose what of the passages the model is shown: their best parts, or as many whole as the options say.
@@ -116,9 +122,10 @@ class AnswerPipeline:
 
     def read_ahead(self, question: str) -> None:
         """Let the model read what it would be shown for a question."""
-        sources = self.select(question, self.find(question))
+        found = self.find(question)
+        sources = self.select(found.question, found)
         with self._answerer() as answerer:
-            answerer.read_ahead(question, sources)
+            answerer.read_ahead(found.question, sources)
 
     def draft(self, question: str, found: Candidates) -> Draft | None:
         """Read and write as for an answer, and decide nothing; None where nothing was found."""
@@ -161,9 +168,11 @@ class AnswerPipeline:
         found = self.find(question)
         passages = take_turns(found.lists)
         on_passages(passages)
-        answer = self._answer(question, found, show)
+        answer = self._answer(found.question, found, show)
         return replace(
             answer,
+            question=question,
+            corrections=found.corrections,
             written=self._count_tokens(answer.text),
             passages=tuple(passages),
             look_alikes=look_alikes(question, answer.citations, answer.read),

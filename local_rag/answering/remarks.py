@@ -45,6 +45,9 @@ def remarks(answer: Answer, name: Name = display_path, changed: Sequence[str] = 
 
 def _remarks(answer: Answer, name: Name, changed: Sequence[str]) -> Iterator[str]:
     asked = answer.question
+    for correction in answer.corrections:
+        said = 'Searched for "{searched}" instead of "{typed}".'
+        yield translated(said, asked, searched=correction.searched, typed=correction.typed)
     if answer.answered and is_doubtful(answer):
         yield translated("Doubtful; read the quotation before you rely on this.", asked)
     elif answer.answered and answer.probability is not None and answer.probability < _SURE:

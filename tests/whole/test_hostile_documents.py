@@ -97,7 +97,7 @@ def special_tokens(model: LlamaModel, tokens: list[int]) -> list[int]:
 
 def answer_prompt(model: LlamaModel, question: str, title: str, heading: str, text: str) -> list[int]:
     sources = whole_sources(question, [[passage(text, title=title, headings=(heading,))]])
-    tokens, used = sources_prompt(question, sources, model=model, limit=8000)
+    tokens, used = sources_prompt(question, sources, model=model, room=8000)
     assert len(used) == 1
     return [*tokens, *closing_prompt("Answer.", model)]
 
@@ -161,7 +161,7 @@ def test_no_line_of_a_source_can_pass_for_the_prompts_own(text: str, place: str,
     lists = [[passage(values["text"], title=values["title"], headings=(values["heading"],))]]
     chosen = select_sources(values["question"], lists, count_tokens=len, reader=None)
     sources = whole_sources(values["question"], lists) if whole else chosen
-    tokens, _ = sources_prompt(values["question"], sources, model=vocabulary, limit=8000)
+    tokens, _ = sources_prompt(values["question"], sources, model=vocabulary, room=8000)
     prompt = vocabulary.detokenize(tokens)
     lines = unicodedata.normalize("NFKC", prompt.partition("Sources:\n\n")[2]).splitlines()
     unmarked = [line.strip("\u200b \t*#</").lower() for line in lines if not line.startswith("> ")]
