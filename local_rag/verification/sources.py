@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from local_rag.verification.dates import MONTHS, Date, find_dates, find_times
 from local_rag.verification.quantities import Quantity, find_numbers
-from local_rag.verification.units import SHARES, scale_of, scaled_unit_of
+from local_rag.verification.units import CURRENCIES, SHARES, scale_of, scaled_unit_of
 from local_rag.verification.words import WORD, blank, fold, stem
 
 _WRITTEN_AS = {
@@ -91,6 +91,10 @@ class Source:
             for value in number.values:
                 self._numbers.setdefault(value, []).append(number)
         self._scales = _free_units(blank(rest, ((number.start, number.end) for number in numbers)))
+        money = {number.unit for number in numbers if number.unit in CURRENCIES} | {*self._scales} & CURRENCIES
+        if len(money) == 1:  # "income was 14.3 million kroner, a surplus of 2.2 million"
+            (unit,) = money
+            self._scales.setdefault(unit, frozenset({1}))
         self._dated = {Decimal(part) for date in self._dates for part in (date.year, date.day) if part is not None}
         runs = (run.split() for run in _RUN.findall(text))
         self._initials = [fold("".join(word[0] for word in run if word[0].isupper())) for run in runs]

@@ -28,6 +28,10 @@ _SCALED = re.compile(
     r"(?P<before>k|t|m|mn|mio|mln|bn|mrd)?(?P<unit>eur|usd|gbp|chf|jpy|inr|nok|sek|dkk|[$€£¥₹])(?P<after>k|m|mn|mio|bn)?"
 )
 _LETTERS = 3  # only in a longer word an s at the end marks the plural
+CURRENCIES = frozenset(
+    _UNIT_OF[one]
+    for one in ["gbp", "usd", "eur", "jpy", "inr", "chf", "nok", "sek", "dkk", "pln", "czk", "cny", "aud", "cad"]
+)
 SHARES = frozenset({"%", "‰", "bps"})  # a number means something else without these
 
 

@@ -207,3 +207,10 @@ def test_another_digit_or_separator(value: Decimal, data: st.DataObject) -> None
     changed = written[:place] + data.draw(st.sampled_from("0123456789")) + written[place + 1 :]
     same = Decimal(re.sub(r",(?=\d\d\Z)", ".", changed).replace(",", "")) == value
     assert lacks(f"It is {changed} km.", f"The way has {written} km.") == (not same)
+
+
+def test_a_bare_number_is_in_the_one_currency_of_its_text() -> None:
+    (fact,) = find_facts("a surplus of 2.27 million kroner")
+    assert fact.occurs_in(Source("Income was 14.32 million kroner and costs 12.05 million, a surplus of 2.27 million."))
+    assert not fact.occurs_in(Source("Income was 14.32 million kroner or 1.2 million euro, a surplus of 2.27 million."))
+    assert not fact.occurs_in(Source("Income was 14.32 million euro, a surplus of 2.27 million."))
