@@ -24,6 +24,7 @@ from local_rag.answering.reading import Prompt, Reading, first_token, prepare
 from local_rag.answering.selection import Source
 from local_rag.llama.generator import Generator
 from local_rag.records import PLAIN_FORM, Answer, AnswerForm, Calibration, Outcome, Turn
+from local_rag.verification.questions import asks_for
 
 _CONTEXT_TOKENS = 8192
 _KEPT = 8  # answers, for a question that is asked again, anyway or not strictly
@@ -116,8 +117,12 @@ class Answerer:
         asking = _Asking(reading, _attributor(question, reading.sources, before), strict, anyway, show)
         parts = list[Part]()
         for number, asked in enumerate(reading.parts):
-            if number == 0 or not self.form.refusal or self._lacks(parts[0], asked):
-                parts.append(self._part(asking, number, parts))
+            if number and self.form.refusal and not _may_lack(parts[0], asked):
+                continue
+            part = self._part(asking, number, parts)
+            # Whether the answer to all of it says what no kind of thing is known for, only another answer can show.
+            if part.outcome == "answered" or not number or not self.form.refusal or _lacks(parts[0], asked):
+                parts.append(part)
         if self.form.refusal and parts[0].outcome != "answered":
             parts = parts[1:] if any(part.outcome == "answered" for part in parts) else parts[:1]
         return compose(question, reading.sources, parts, threshold=threshold, tokens=reading.tokens)
@@ -174,17 +179,14 @@ class Answerer:
 
         signals, sentences = self._write(reading, number, asking.attributor, listen)
         said = {one.sentence for part in earlier for one in part.sentences}
-        new = [one for one in sentences if one.sentence not in said]
+        used = {unit for part in earlier for one in part.given for unit in one.units} if self.form.refusal else set()
+        new = [one for one in sentences if one.sentence not in said and not (one.units and used.issuperset(one.units))]
         likely, checked = probability(signals, self.calibration), not asking.anyway
         part = Part(asked, new, "answered", likely, signals.odds, strict=asking.strict, checked=checked)
         if asking.anyway and new:
             return part
         given = part.answers(asked or reading.question)
         return replace(part, outcome=self._outcome(signals, close=close, given=given) or "refused")
-
-    def _lacks(self, whole: Part, asked: str) -> bool:
-        """Return whether the answer to a compound question lacks one of its parts."""
-        return whole.outcome != "answered" or not whole.answers(asked)
 
     def _write(
         self, reading: Reading, number: int, attributor: Attributor, listen: Listener
@@ -257,6 +259,15 @@ class _Asking:
     strict: bool
     anyway: bool
     show: Callable[[str], None]
+
+
+def _lacks(whole: Part, asked: str) -> bool:
+    """Return whether the answer to a compound question certainly lacks one of its parts."""
+    return whole.outcome != "answered" or not whole.answers(asked)
+
+
+def _may_lack(whole: Part, asked: str) -> bool:
+    return asks_for(asked) is None or _lacks(whole, asked)
 
 
 def _attributor(question: str, sources: Sequence[Source], before: Turn | None) -> Attributor:

@@ -4,6 +4,7 @@ These units are the citation and the quotation, so both are true by construction
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from local_rag.verification.facts import Fact, missing_facts
 from local_rag.verification.questions import question_names
 from local_rag.verification.sources import Source as FactSource
 
+# "Under the Travel Policy of 2024, ": models add it from other passages.
+_QUALIFIER = re.compile(r"(?:Under|According to|As of|In|At|For|On|By|Per) [^,.;:]{1,100}, (\w)")
 MOST_UNITS = 3  # that one sentence may stand on
 _ABOUT = 0.5  # the weight of a word of the question against a new one
 _WORTH = 0.2  # the least share of a sentence's new words that another unit must add
@@ -73,7 +76,18 @@ class Attributor:
         return FactSource("\n".join(self._texts))
 
     def attribute(self, sentence: str) -> Attribution:
-        """Return the units that a sentence stands on; none if no unit has any of its words."""
+        """Return the units that a sentence stands on; none if no unit has any of its words.
+
+        A qualifier at its beginning that its units lack is left out if the rest stands on them.
+        """
+        found = self._attribute(sentence)
+        qualifier = _QUALIFIER.match(sentence) if found.missing else None
+        if qualifier:
+            rest = self._attribute(qualifier[1].upper() + sentence[qualifier.end() :])
+            return rest if rest.is_supported and not rest.missing else found
+        return found
+
+    def _attribute(self, sentence: str) -> Attribution:
         said = frozenset(keyword_tokens(sentence))
         # "Yes, dogs may come." may have no word that the question lacks.
         wanted = said - self._asked or said

@@ -118,6 +118,24 @@ def test_an_answer_without_the_kind_of_thing_that_is_asked_for_becomes_a_quotati
     assert ask(generator, leave, question="How many weeks of leave do employees get?")[0].outcome == "quoted"
 
 
+def test_a_qualifier_of_another_passage_is_left_out() -> None:
+    given = passage("Travel by rail under 7 hours.", title="Travel"), passage("TP-9 is in force.", key=2, title="About")
+    said = "In TP-9, travel by rail under 7 hours."
+    answer, _ = ask(TrainedGenerator(lambda _: said), *given, question="When do I travel by rail?")
+    assert answer.text == "Travel by rail under 7 hours. [1]"
+
+
+def test_a_part_of_which_no_kind_is_known_is_asked_for_and_added_if_it_says_more() -> None:
+    def reply(prompt: str) -> str:
+        return "It reported fault A3." if f"{PART}Which" in prompt or PART not in prompt else "Crank it by hand."
+
+    question = "Which fault did it report, and what should be done about it?"
+    answer, _ = ask(TrainedGenerator(reply), "It reported fault A3. Crank it by hand.", question=question)
+    assert answer.text == "It reported fault A3. [1] Crank it by hand. [1]"
+    once = TrainedGenerator(lambda prompt: TRAINED.refusal if PART in prompt else "It reported fault A3.")
+    assert ask(once, "It reported fault A3.", question=question)[0].text == "It reported fault A3. [1]"
+
+
 def test_more_is_read_only_where_the_first_sources_do_not_answer() -> None:
     generator = TrainedGenerator(lambda prompt: "At seven." if "seven" in prompt else TRAINED.refusal)
     selected = list[str]()
