@@ -159,7 +159,9 @@ class Searcher:
         watch.lap("fuse")
         rankings["fused"] = [chunk for chunk, _ in lists["fused"]]
         reader = self.reader if rerank else None
-        passages = self._passages(lists, pool if reader else top)
+        # Versions are put in order among as many passages for any `top`, so it does not change which comes first.
+        ordered = max(top, settings.passages) if self.versions else top
+        passages = self._passages(lists, pool if reader else ordered)
         watch.restart()
         if reader:
             candidates = settings.rerank_candidates or (0 if every else self._candidates(reader, share))
@@ -171,7 +173,8 @@ class Searcher:
         found = passages[:top]
         if self.versions:
             asked = AskedVersions(question, self.versions, filters)
-            found = asked.only(passages, top) if of_asked_versions else asked.first(found)
+            best, rest = passages[: settings.passages], passages[settings.passages :]
+            found = asked.only(passages, top) if of_asked_versions else [*asked.first(best), *rest][:top]
             found = [self.versions.marked(passage, filters) for passage in found]
         return Trace(found, rankings, watch.seconds, weights_of_terms is not None, question, corrections)
 

@@ -311,6 +311,7 @@ def test_the_newest_version_stands_for_an_older_one_that_alone_was_found(folder:
 def test_search_ranks_the_version_asked_for_before_the_others(folder: Path, question: str, first: str) -> None:
     with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library:
         found = library.search(question, filters=Filters(within=("policies",)))
+        assert library.search(question, filters=Filters(within=("policies",)), top=1) == found[:1]
     assert Path(found[0].path).name == first
     assert len({one.path for one in found}) == 2
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
