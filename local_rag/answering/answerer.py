@@ -12,6 +12,7 @@ Without a calibration, it is also asked whether its answer is right.
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -22,12 +23,14 @@ from local_rag.answering.gate import Signals, probability
 from local_rag.answering.prompt import PROPOSAL, closing_prompt
 from local_rag.answering.reading import Prompt, Reading, first_token, prepare
 from local_rag.answering.selection import Source
+from local_rag.index.keyword_index import keyword_tokens
 from local_rag.llama.generator import Generator
 from local_rag.records import PLAIN_FORM, Answer, AnswerForm, Calibration, Outcome, Turn
 from local_rag.verification.questions import asks_for
 
 _CONTEXT_TOKENS = 8192
 _KEPT = 8  # answers, for a question that is asked again, anyway or not strictly
+_REPEATED = 0.7  # the share of words that a sentence has in common with those before it
 _SURE_REFUSAL = -3.0  # log odds of an answer below which nothing is quoted, where no calibration says so
 
 Listener = Callable[[Sequence[Attribution], str], None]
@@ -179,8 +182,12 @@ class Answerer:
 
         signals, sentences = self._write(reading, number, asking.attributor, listen)
         said = {one.sentence for part in earlier for one in part.sentences}
-        used = {unit for part in earlier for one in part.given for unit in one.units} if self.form.refusal else set()
-        new = [one for one in sentences if one.sentence not in said and not (one.units and used.issuperset(one.units))]
+        known = (
+            frozenset(word for sentence in said for word in keyword_tokens(sentence))
+            if self.form.refusal
+            else frozenset()
+        )
+        new = [one for one in sentences if one.sentence not in said and not _repeats(one.sentence, known)]
         likely, checked = probability(signals, self.calibration), not asking.anyway
         part = Part(asked, new, "answered", likely, signals.odds, strict=asking.strict, checked=checked)
         if asking.anyway and new:
@@ -264,6 +271,12 @@ class _Asking:
 def _lacks(whole: Part, asked: str) -> bool:
     """Return whether the answer to a compound question certainly lacks one of its parts."""
     return whole.outcome != "answered" or not whole.answers(asked)
+
+
+def _repeats(sentence: str, known: AbstractSet[str]) -> bool:
+    """Return whether most words of a sentence were said."""
+    words = frozenset(keyword_tokens(sentence))
+    return len(words & known) >= _REPEATED * len(words) if known else False
 
 
 def _may_lack(whole: Part, asked: str) -> bool:

@@ -108,14 +108,20 @@ class Attributor:
         return Attribution(sentence, units, coverage, tuple(dict.fromkeys(fact.text for fact in missing + elsewhere)))
 
     def _elsewhere(self, number: int) -> list[Fact]:
-        """Return the names of the question that a source lacks while another one is about them."""
+        """Return the names of the question that a source lacks while another one is about them.
+
+        Of several names, such as those of two things that are compared, a source is about one.
+        """
         if not self._names:
             return []
         passage = self._sources[number].passage
         own = FactSource("\n".join([_about(passage), passage.terms, passage.table_header, passage.text]))
-        lacking = [name for name in self._names if not name.occurs_in(own)]
         others = [FactSource(_about(one.passage)) for one in self._sources if one.passage is not passage]
-        return [name for name in lacking if any(map(name.occurs_in, others))]
+        about = [name for name in self._names if any(map(name.occurs_in, [own, *others]))]
+        words = [name for name in about if name.text.isalpha()]
+        if any(name.occurs_in(FactSource(_about(passage))) for name in words):
+            about = [name for name in about if name not in words]
+        return [name for name in about if not name.occurs_in(own)]
 
     def _candidates(self, found: Sequence[int], said: frozenset[str]) -> Sequence[int]:
         """Return the units that a sentence may stand on: all of them, then those of the same passage.

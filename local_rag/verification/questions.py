@@ -74,15 +74,16 @@ _NO_NAME = frozenset(
     list explain describe show name compare summarise summarize find pdf doc docx xls xlsx csv faq ok hi hello thanks
     also then there it its this that these those with under after before about as""".split()  # noqa: SIM905
 )
+_CHOICE = re.compile(r"\bor\b", re.IGNORECASE)  # the answer may be one of what the question says
 _SHORT = 4  # words of an answer that says nothing but what is asked for
 _LOWER_NAME = 3  # letters of the shortest name that is looked for in lower case
 _MID_SENTENCE = re.compile(r"(?<=[a-z,;] )[^\W\d_]+")
 
 
 def asks_for(question: str) -> Asked | None:
-    """Return what a question asks for; None if it asks for something else or for more than one thing."""
+    """Return what a question asks for; None if it asks for something else, for more than one thing, or for a choice."""
     question = normalize(question[:_LONGEST_QUESTION])
-    if language_of(question) != ENGLISH:
+    if language_of(question) != ENGLISH or _CHOICE.search(question):
         return None
     kinds = list[Asked]()
     if _NUMBER.search(question):

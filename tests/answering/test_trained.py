@@ -111,6 +111,14 @@ def test_an_answer_about_something_else_than_is_asked_becomes_a_quotation() -> N
     assert ask(generator, kessler, question=asked.format("Fjordan"))[0].answered, "no other source is about that"
 
 
+def test_a_source_about_one_of_two_things_that_are_compared_is_about_the_question() -> None:
+    kessler = passage("The warranty is 36 months.", title="Offer of Kessler", path="k.md")
+    fjordan = passage("The warranty is 18 months.", key=2, title="Offer of Fjordan", path="f.md")
+    generator = TrainedGenerator(lambda _: "Kessler gives the longer warranty: 36 months.")
+    answer, _ = ask(generator, kessler, fjordan, question="Who gives the longer warranty, Kessler or Fjordan?")
+    assert answer.answered
+
+
 def test_an_answer_without_the_kind_of_thing_that_is_asked_for_becomes_a_quotation() -> None:
     leave = "Employees get paid leave for the birth of a child. It lasts 12 weeks."
     generator = TrainedGenerator(lambda _: "Employees get paid leave for the birth of a child.")
