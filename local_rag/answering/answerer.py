@@ -182,12 +182,10 @@ class Answerer:
 
         signals, sentences = self._write(reading, number, asking.attributor, listen)
         said = {one.sentence for part in earlier for one in part.sentences}
-        known = (
-            frozenset(word for sentence in said for word in keyword_tokens(sentence))
-            if self.form.refusal
-            else frozenset()
-        )
-        new = [one for one in sentences if one.sentence not in said and not _repeats(one.sentence, known)]
+        words = frozenset(word for sentence in said for word in keyword_tokens(sentence))
+        new = [one for one in sentences if one.sentence not in said]
+        if self.form.refusal:
+            new = [one for one in new if not _repeats(one.sentence, words)]
         likely, checked = probability(signals, self.calibration), not asking.anyway
         part = Part(asked, new, "answered", likely, signals.odds, strict=asking.strict, checked=checked)
         if asking.anyway and new:
@@ -273,10 +271,10 @@ def _lacks(whole: Part, asked: str) -> bool:
     return whole.outcome != "answered" or not whole.answers(asked)
 
 
-def _repeats(sentence: str, known: AbstractSet[str]) -> bool:
+def _repeats(sentence: str, said: AbstractSet[str]) -> bool:
     """Return whether most words of a sentence were said."""
     words = frozenset(keyword_tokens(sentence))
-    return len(words & known) >= _REPEATED * len(words) if known else False
+    return bool(said) and len(words & said) >= _REPEATED * len(words)
 
 
 def _may_lack(whole: Part, asked: str) -> bool:
