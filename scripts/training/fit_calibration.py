@@ -27,6 +27,7 @@ from local_rag.answering.answerer import Answerer
 from local_rag.answering.gate import Signals, fit, probability, prompt_recipe
 from local_rag.evaluation.dataset import Question, load_dataset
 from local_rag.evaluation.judge import is_right
+from local_rag.evaluation.plots import new_figure, save_figure
 from local_rag.models.choice import find, identity_of
 from local_rag.records import Calibration
 from local_rag.settings import Settings
@@ -36,6 +37,7 @@ TRAINED: Sequence[tuple[str, ...]] = (("answerable",), ("answerable", "answers")
 NAMES: Sequence[tuple[str, ...]] = (("answers",), ("right", "answers"))
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 FOLDS = 5
+_GROUPS = 6  # of a plot
 ANSWER_FROM = 0.5  # more likely right than wrong
 
 
@@ -115,6 +117,21 @@ def log_loss(rows: Sequence[Asked], names: Sequence[str]) -> float:
     )
 
 
+def draw(rows: Sequence[Asked], names: Sequence[str], path: Path) -> None:
+    """Draw the share of right answers against how probable they were said to be, by calibrations of other questions."""
+    judged = sorted((likely, row.right) for row, likely in held_out(rows, names) if row.signals and row.given)
+    size = math.ceil(len(judged) / _GROUPS)
+    groups = [judged[start : start + size] for start in range(0, len(judged), size)]
+    figure = new_figure((4.5, 4))
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], linestyle=":", color="grey")
+    said = [fmean(likely for likely, _ in group) for group in groups]
+    axes.plot(said, [fmean(right for _, right in group) for group in groups], marker="o")
+    axes.set_xlabel(f"probability that was said: {len(judged)} answers in {len(groups)} groups")
+    axes.set_ylabel("share of right answers")
+    save_figure(figure, path)
+
+
 def table(rows: Sequence[Asked], names: Sequence[str]) -> list[str]:
     """Say for each set and threshold how many answers would be right, wrong and quoted."""
     lines = list[str]()
@@ -138,8 +155,11 @@ def table(rows: Sequence[Asked], names: Sequence[str]) -> list[str]:
 @click.option("--rows", "path", type=Path, required=True, help="Where questions that were asked are stored.")
 @click.option("--profile", default="starter", show_default=True, help="The models, whatever a library was made with.")
 @click.option("--most", default=150, show_default=True, help="Questions of each set.")
+@click.option("--plot", type=Path, help="Draw how often answers of a probability are right, as .png or .svg.")
 @click.option("--quote-from", default=0.01, show_default=True, help="The least probability of a quotation.")
-def main(sets: Sequence[tuple[Path, Path]], path: Path, profile: str, most: int, quote_from: float) -> None:
+def main(
+    sets: Sequence[tuple[Path, Path]], path: Path, profile: str, most: int, plot: Path | None, quote_from: float
+) -> None:
     """Ask what was not asked yet, then fit and print."""
     rows = load_rows(path)
     known = {(row.set, row.question) for row in rows}
@@ -159,6 +179,8 @@ def main(sets: Sequence[tuple[Path, Path]], path: Path, profile: str, most: int,
     recipe = prompt_recipe(identity_of(settings, "rerank"), form)
     losses = {names: log_loss(rows, names) for names in (TRAINED if form.refusal else NAMES)}
     names = min(losses, key=losses.__getitem__)
+    if plot:
+        draw(rows, names, plot)
     found = replace(fitted(rows, names, recipe, quote_from), answer_from=ANSWER_FROM)
     weights = ", ".join(f"{name} = {weight:.3f}" for name, weight in found.weights.items())
     click.echo("\n".join(table(rows, names)))
