@@ -41,11 +41,11 @@ def chunk_tokens(settings: Settings, model: InstalledModel) -> int:
 
 
 def table_tokens(settings: Settings, model: InstalledModel) -> int:
-    """Return the largest size of a table that stays whole: what the embedder takes beside title and headings.
+    """Return the largest size of a table that stays whole: what the embedder takes, so none of its rows is left out.
 
-    A size of chunks that the user has set is the limit for tables too.
+    The heading above it is part of it. A size of chunks that the user has set is the limit for tables too.
     """
-    return settings.chunk_tokens or max(chunk_tokens(settings, model), input_tokens(model) - TUNING.headings_tokens)
+    return settings.chunk_tokens or input_tokens(model)
 
 
 def embedded_text(
