@@ -20,7 +20,7 @@ from local_rag.indexing.contextualize import PROMPT, context_plan
 from local_rag.indexing.indexer import Indexer
 from local_rag.indexing.vectors import EmbeddingTuning, embedder_identity, vector_keys
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import InstalledModel
+from local_rag.records import AnswerForm, InstalledModel
 
 MODEL = InstalledModel(
     name="minilm", role="embed", path=Path("minilm"), identity="weights", context_length=256, pooling="mean"
@@ -36,6 +36,7 @@ def variants(record: Any) -> dict[str, Any]:
         float: 0.123,
         str: "other",
         type(Path()): Path("other"),
+        AnswerForm: AnswerForm("other"),
         type(None): "other",
     }
     return {
@@ -87,6 +88,7 @@ def test_each_value_of_the_embedding_changes_the_embedder() -> None:
         "name",
         "path",
         "calibration",
+        "form",
         "int8",
         "fused_weight",
         "new_subject_below",
