@@ -50,7 +50,7 @@ def test_a_library_in_use_is_asked_and_stays_as_it_is(in_use: Path, run: Run) ->
     folder = write_questions(
         in_use.parent / "set",
         {"question": "How long is leave in Norway?", "golden": ["norway/leave.md:5"], "must_include": ["49"]},
-        {"question": "When does the boat leave?", "golden": ["boat.txt"], "must_include": ["seven"]},
+        {"question": "What does the boat do?", "golden": ["boat.txt"], "must_include": ["seven"]},
         {"question": "What is the price of a camel?", "golden": []},
         {"question": "And the other one?", "golden": [], "answerability": "underspecified"},
     )

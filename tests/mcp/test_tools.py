@@ -354,7 +354,7 @@ def test_a_running_server_answers_in_the_place_of_own_models(folder: Path) -> No
 
     def ask_server(order: Any, _tell: Any, _stop: Any) -> dict[str, Any]:
         orders.append(order)
-        return {"found": {"passages": []}}
+        return {"found": {"passages": [], "question": "boat", "corrections": []}}
 
     service = local_service(folder, replace(served.parts(), load_embedder=none), ask_server, is_served=lambda: True)
     found = call(service, "search", {"query": "boat", "limit": 3, "type": "md"})
