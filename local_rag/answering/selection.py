@@ -76,7 +76,8 @@ def select_sources(
         fitting = next((group for group in new if cost(group) <= most), new[-1])
         if (needed := cost(fitting)) > room and chosen:
             break
-        room -= needed
+        # A long list or table that is shown whole leaves some room for other passages.
+        room = room - needed if chosen or needed <= room else tokens // 3
         chosen |= dict.fromkeys(fitting)
         if len(chosen) == len(fitting):  # the first: its document is shown whole if that takes no more than half
             path = passages[units[index].passage].path

@@ -99,7 +99,8 @@ def test_what_is_shown_keeps_within_the_tokens(texts: list[str], tokens: int) ->
     sources = select_sources("Boat?", lists, count_tokens=count, reader=None, tokens=tokens)
     shown = [unit for source in sources for unit in source.units]
     used = sum(count(one.text) for one in shown) + sum(count(headings_of(one.passage)) for one in sources)
-    assert used <= tokens or len(shown) <= 3, "the best one is shown with its neighbours however long they are"
+    # The best one is shown with its neighbours however long they are, and a third of the tokens is left for others.
+    assert used <= tokens or len(shown) <= 3 + tokens // 3
     for source in sources:
         assert source.units
         assert list(source.units) == sorted(source.units, key=lambda one: one.start)
