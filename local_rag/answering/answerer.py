@@ -31,6 +31,7 @@ from local_rag.verification.questions import asks_for
 _CONTEXT_TOKENS = 8192
 _KEPT = 8  # answers, for a question that is asked again, anyway or not strictly
 _REPEATED = 0.7  # the share of words that a sentence has in common with those before it
+_SURE_ANSWER = 2.0  # log odds of an answer from which on nothing more is read
 _SURE_REFUSAL = -3.0  # log odds of an answer below which nothing is quoted, where no calibration says so
 
 Listener = Callable[[Sequence[Attribution], str], None]
@@ -108,7 +109,7 @@ class Answerer:
     ) -> Answer:
         """Answer from `sources`, which are ordered best first; `before` is the turn before a follow-up.
 
-        Where the model says that they do not answer, what `more` returns is read instead, one after the other. With
+        Where the model is not sure that they answer, what `more` returns is read too, one after the other. With
         `strict`, no sentence with a number or name that its quotation lacks is given. With `anyway`, a doubtful one is.
         `show` is called with the text that stands, whenever it grows or changes.
         """
@@ -158,13 +159,14 @@ class Answerer:
         more: Sequence[Callable[[], Sequence[Source]]],
         before: Turn | None,
     ) -> Reading | None:
-        """Read more sources for as long as the model says that those before do not answer."""
-        reading = prepare(self.generator, self.form, question, sources, before)
+        """Read more sources until the model is sure that they answer; return those of which it is surest."""
+        best = prepare(self.generator, self.form, question, sources, before)
         for select in more if self.form.refusal else ():
-            if reading is None or self._first(reading.prompts[0])[0] >= 0:
+            if best is None or self._first(best.prompts[0])[0] >= _SURE_ANSWER:
                 break
-            reading = prepare(self.generator, self.form, question, select(), before)
-        return reading
+            other = prepare(self.generator, self.form, question, select(), before)
+            best = max(filter(None, (best, other)), key=lambda one: self._first(one.prompts[0])[0])
+        return best
 
     def _part(self, asking: "_Asking", number: int, earlier: Sequence[Part]) -> Part:
         """Answer, quote or refuse one part of a question, and show it below the `earlier` parts."""

@@ -158,6 +158,12 @@ def test_more_is_read_only_where_the_first_sources_do_not_answer() -> None:
     assert selected == ["more"]
 
 
+def test_of_two_readings_the_one_counts_of_which_the_model_is_surer() -> None:
+    unsure = TrainedGenerator(lambda prompt: TRAINED.refusal if "Rye" in prompt else "At seven.", sure=1.0)
+    answer, _ = ask(unsure, BOAT, more=(lambda: sources("Rye is bread.", BOAT),))
+    assert answer.text == "At seven. [1]", "more text made it unsure"
+
+
 BOTH = "When does the boat leave, and who sails it?"
 
 
