@@ -90,7 +90,8 @@ def test_words_of_the_question_count_without_a_cross_encoder_and_rare_ones_more(
     assert [one.text for one in select("Anything?", *texts, tokens=4)] == [texts[0]], "that which was found first"
 
 
-_TEXT = st.lists(st.sampled_from(["One boat. ", "Two ", "mail. ", "\n\n", "- rye\n", "| a | b |\n", "## Head\n"]))
+# Lists and tables that are shown whole may take more.
+_TEXT = st.lists(st.sampled_from(["One boat. ", "Two ", "mail. ", "\n\n", "## Head\n"]))
 
 
 @given(st.lists(_TEXT.map("".join), max_size=9), st.integers(1, 40))
