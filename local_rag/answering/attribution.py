@@ -21,6 +21,8 @@ from local_rag.verification.sources import Source as FactSource
 
 # "Under the Travel Policy of 2024, ": models add it from other passages.
 _QUALIFIER = re.compile(r"(?:Under|According to|As of|In|At|For|On|By|Per) [^,.;:]{1,100}, (\w)")
+_JOINT = re.compile(r"[,;]? (?:and|while|but|whereas) |; ")
+_FEWEST_WORDS = 3  # of a clause
 MOST_UNITS = 3  # that one sentence may stand on
 _ABOUT = 0.5  # the weight of a word of the question against a new one
 _WORTH = 0.2  # the least share of a sentence's new words that another unit must add
@@ -78,14 +80,31 @@ class Attributor:
     def attribute(self, sentence: str) -> Attribution:
         """Return the units that a sentence stands on; none if no unit has any of its words.
 
-        A qualifier at its beginning that its units lack is left out if the rest stands on them.
+        A qualifier at its beginning that its units lack is left out if the rest stands on them. A sentence about two
+        things may stand on two passages, if each of its clauses stands on one of them.
         """
         found = self._attribute(sentence)
-        qualifier = _QUALIFIER.match(sentence) if found.missing else None
-        if qualifier:
-            rest = self._attribute(qualifier[1].upper() + sentence[qualifier.end() :])
-            return rest if rest.is_supported and not rest.missing else found
-        return found
+        if not found.missing:
+            return found
+        others = (self._without_qualifier(sentence), *map(self._by_clauses, _JOINT.finditer(sentence)))
+        return next((one for one in others if one and one.is_supported and not one.missing), found)
+
+    def _without_qualifier(self, sentence: str) -> Attribution | None:
+        qualifier = _QUALIFIER.match(sentence)
+        return self._attribute(qualifier[1].upper() + sentence[qualifier.end() :]) if qualifier else None
+
+    def _by_clauses(self, joint: re.Match[str]) -> Attribution | None:
+        """Return the units that the two clauses of a sentence stand on."""
+        sentence = joint.string
+        clauses = sentence[: joint.start()], sentence[joint.end() :]
+        if min(len(clause.split()) for clause in clauses) < _FEWEST_WORDS:
+            return None
+        first, second = map(self._attribute, clauses)
+        units = tuple(dict.fromkeys([*first.units, *second.units]))
+        if not (first.is_supported and second.is_supported):
+            return None
+        coverage = min(first.coverage, second.coverage)
+        return Attribution(sentence, units, coverage, tuple(dict.fromkeys(first.missing + second.missing)))
 
     def _attribute(self, sentence: str) -> Attribution:
         said = frozenset(keyword_tokens(sentence))

@@ -126,6 +126,16 @@ def test_an_answer_without_the_kind_of_thing_that_is_asked_for_becomes_a_quotati
     assert ask(generator, leave, question="How many weeks of leave do employees get?")[0].outcome == "quoted"
 
 
+def test_a_sentence_about_two_things_may_stand_on_two_passages() -> None:
+    lodge = passage("25 % of the price is due at once.", title="The lodge", path="l.md")
+    cottage = passage("50 % of the price is due at once.", key=2, title="The cottage", path="c.md")
+    said = "25 % of the price is due at the lodge, and 50 % of the price is due at the cottage."
+    answer, _ = ask(TrainedGenerator(lambda _: said), lodge, cottage, question="What is due at once for each?")
+    assert answer.text == f"{said} [1, 2]"
+    wrong = "50 % of the price is due at the lodge, and 90 % of the price is due at the cottage."
+    assert ask(TrainedGenerator(lambda _: wrong), lodge, cottage, question="What is due?")[0].outcome == "quoted"
+
+
 def test_a_qualifier_of_another_passage_is_left_out() -> None:
     given = passage("Travel by rail under 7 hours.", title="Travel"), passage("TP-9 is in force.", key=2, title="About")
     said = "In TP-9, travel by rail under 7 hours."
