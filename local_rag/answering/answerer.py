@@ -121,7 +121,9 @@ class Answerer:
         asking = _Asking(reading, _attributor(question, reading.sources, before), strict, anyway, show)
         parts = list[Part]()
         for number, asked in enumerate(reading.parts):
-            if number and self.form.refusal and not _may_lack(parts[0], asked):
+            # Where the model was sure of an answer that failed its check, its answers to parts are no better.
+            failed = bool(parts) and parts[0].outcome != "answered" and self._first(reading.prompts[0])[0] >= 0
+            if number and self.form.refusal and (failed or not _may_lack(parts[0], asked)):
                 continue
             part = self._part(asking, number, parts)
             # Whether the answer to all of it says what no kind of thing is known for, only another answer can show.
