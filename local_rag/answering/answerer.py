@@ -31,7 +31,7 @@ from local_rag.verification.questions import asks_for
 _CONTEXT_TOKENS = 8192
 _KEPT = 8  # answers, for a question that is asked again, anyway or not strictly
 _REPEATED = 0.7  # the share of words that a sentence has in common with those before it
-_SURE_ANSWER = 2.0  # log odds of an answer from which on nothing more is read
+_SURE_ANSWER = 0.0  # log odds of an answer from which on nothing more is read
 _SURE_REFUSAL = -3.0  # log odds of an answer below which nothing is quoted, where no calibration says so
 
 Listener = Callable[[Sequence[Attribution], str], None]
