@@ -105,8 +105,7 @@ class AnswerPipeline:
 
         Their best parts are as many `tokens`, or those that its form begins with.
         """
-        # Of a compound question little would hold the answer to one part only.
-        tokens = tokens or self._steps[-1 if split_clauses(question) else 0]
+        tokens = tokens or self._steps(question)[0]
         asked = f"{found.before.question} {question}" if found.before else question
         if self._options.passages is not None:
             return whole_sources(asked, found.lists, reader=self._reader)
@@ -114,12 +113,14 @@ class AnswerPipeline:
 
     def select_most(self, question: str, found: Candidates) -> list[Source]:
         """Choose the most that the model is shown: all of it, or what it reads last where nothing before answers."""
-        return self.select(question, found, self._steps[-1])
+        return self.select(question, found, self._steps(question)[-1])
 
-    @property
-    def _steps(self) -> tuple[int, ...]:
-        """The numbers of tokens that the model is shown, one after the other until it is sure of an answer."""
-        return (FIRST_TOKENS, *MORE_TOKENS) if self._open_answerer().form.refusal else (SHOWN_TOKENS,)
+    def _steps(self, question: str) -> tuple[int, ...]:
+        """Return the numbers of tokens that the model is shown, one after the other until it is sure of an answer."""
+        if not self._open_answerer().form.refusal:
+            return (SHOWN_TOKENS,)
+        # Of a compound question little would hold the answer to one part only.
+        return MORE_TOKENS[-1:] if split_clauses(question) else (FIRST_TOKENS, *MORE_TOKENS)
 
     def read_ahead(self, question: str) -> None:
         """Let the model read what it would be shown for a question."""
@@ -136,7 +137,7 @@ class AnswerPipeline:
 
     def _more(self, question: str, found: Candidates) -> list[Callable[[], list[Source]]]:
         """Return what selects more sources, where those before do not answer."""
-        steps = () if self._options.passages or split_clauses(question) else self._steps[1:]
+        steps = () if self._options.passages else self._steps(question)[1:]
         return [partial(self.select, question, found, tokens) for tokens in steps]
 
     def _answer(self, question: str, found: Candidates, show: Callable[[str], None]) -> Answer:
