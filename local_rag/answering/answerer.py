@@ -121,10 +121,11 @@ class Answerer:
         asking = _Asking(reading, _attributor(question, reading.sources, before), strict, anyway, show)
         parts = list[Part]()
         for number, asked in enumerate(reading.parts):
-            # Where the model was sure of an answer that failed its check, its answers to parts are no better.
-            failed = bool(parts) and parts[0].outcome != "answered" and self._first(reading.prompts[0])[0] >= 0
-            if number and self.form.refusal and (failed or not _may_lack(parts[0], asked)):
-                continue
+            if number and self.form.refusal:
+                # Where the model was sure of an answer that failed its check, its answers to parts are no better.
+                failed = parts[0].outcome != "answered" and self._first(reading.prompts[0])[0] >= _SURE_ANSWER
+                if failed or not _may_lack(parts[0], asked):
+                    continue
             part = self._part(asking, number, parts)
             # Whether the answer to all of it says what no kind of thing is known for, only another answer can show.
             if part.outcome == "answered" or not number or not self.form.refusal or _lacks(parts[0], asked):
@@ -181,6 +182,7 @@ class Answerer:
 
         def listen(sentences: Sequence[Attribution], rest: str) -> None:
             if known == "answered" and self.form.refusal:
+                rest = asking.attributor.known_beginning(rest)
                 growing = Part(asked, sentences, "answered", strict=asking.strict, checked=not asking.anyway, rest=rest)
                 asking.show(text_of(reading.sources, [*earlier, growing], question=reading.question))
 
@@ -207,7 +209,7 @@ class Answerer:
         for text, ended in [(kept, True)] if kept is not None else drafts(self.generator, prompt, first):
             sentences, rest = sentences_of(text, ended=ended)
             done += map(attributor.attribute, sentences[len(done) :])
-            listen(done, attributor.known_beginning(rest))
+            listen(done, rest)
         self._texts[prompt] = text
         while len(self._texts) > _KEPT:
             self._texts.popitem(last=False)

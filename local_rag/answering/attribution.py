@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import PurePath
 
 from local_rag.answering.selection import Source
@@ -54,6 +54,7 @@ class Attributor:
 
     def __init__(self, question: str, sources: Sequence[Source], before: str = "") -> None:
         self._sources, self._names = sources, question_names(question)
+        self._facts_of = cache(FactSource)  # each clause that is tried would read the same texts again
         self._question, self._asked = question, frozenset(keyword_tokens(f"{before} {question}"))
         self._units = [(number, unit) for number, source in enumerate(sources) for unit in source.units]
         self._texts = [
@@ -75,7 +76,7 @@ class Attributor:
 
     @cached_property
     def _everything(self) -> FactSource:
-        return FactSource("\n".join(self._texts))
+        return self._facts_of("\n".join(self._texts))
 
     def attribute(self, sentence: str) -> Attribution:
         """Return the units that a sentence stands on; none if no unit has any of its words.
@@ -119,7 +120,7 @@ class Attributor:
                 break
             found.append(best)
             left -= self._words[best]
-        sources = [FactSource(self._texts[one]) for one in found]
+        sources = [self._facts_of(self._texts[one]) for one in found]
         missing = missing_facts(self._question, sentence, sources)
         elsewhere = self._elsewhere(self._units[found[0]][0]) if found else []
         coverage = 1 - self._weight(left) / total if total else 0.0
@@ -134,11 +135,11 @@ class Attributor:
         if not self._names:
             return []
         passage = self._sources[number].passage
-        own = FactSource("\n".join([_about(passage), passage.terms, passage.table_header, passage.text]))
-        others = [FactSource(_about(one.passage)) for one in self._sources if one.passage is not passage]
+        own = self._facts_of("\n".join([_about(passage), passage.terms, passage.table_header, passage.text]))
+        others = [self._facts_of(_about(one.passage)) for one in self._sources if one.passage is not passage]
         about = [name for name in self._names if any(map(name.occurs_in, [own, *others]))]
         words = [name for name in about if name.text.isalpha()]
-        if any(name.occurs_in(FactSource(_about(passage))) for name in words):
+        if any(name.occurs_in(self._facts_of(_about(passage))) for name in words):
             about = [name for name in about if name not in words]
         return [name for name in about if not name.occurs_in(own)]
 
