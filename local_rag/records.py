@@ -427,6 +427,9 @@ class VersionValue:
     newer: bool = False
 
 
+CORRECTED = 'Searched for "{searched}" instead of "{typed}".'
+
+
 @dataclass(frozen=True, slots=True)
 class Correction:
     """A word of a question that stands in no document, and what was searched instead."""
@@ -436,7 +439,7 @@ class Correction:
 
     def __str__(self) -> str:
         """Return it as one sentence."""
-        return f'Searched for "{self.searched}" instead of "{self.typed}".'
+        return CORRECTED.format(searched=self.searched, typed=self.typed)
 
 
 Outcome = Literal["answered", "quoted", "refused"]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from local_rag.index.languages import language_of
+from local_rag.records import CORRECTED
 
 _TRANSLATIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -167,7 +168,7 @@ _TRANSLATIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "chinese": "此回答出自\uff1a{about}。类似的内容见\uff1a{others}。",
             "japanese": "この答えの対象\uff1a{about}。似た箇所\uff1a{others}。",
         },
-        'Searched for "{searched}" instead of "{typed}".': {
+        CORRECTED: {
             "german": 'Gesucht wurde "{searched}" statt "{typed}".',
             "french": 'Recherche de "{searched}" au lieu de "{typed}".',
             "spanish": 'Se buscó "{searched}" en lugar de "{typed}".',

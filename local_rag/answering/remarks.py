@@ -9,7 +9,7 @@ from pathlib import PurePath
 from local_rag.answering.phrases import translated
 from local_rag.display import Name, display_path, one_line, provenance_as_text
 from local_rag.reading.formats import format_named
-from local_rag.records import Answer, Passage, Quote
+from local_rag.records import CORRECTED, Answer, Passage, Quote
 
 _SURE, _HALF = 0.85, 0.5  # a probability below the first is told, one below the second makes an answer doubtful
 _MOST_LINES, _LONGEST_LINE, _LONGEST_QUOTE = 10, 300, 4000  # of a quotation; the last two in characters
@@ -46,8 +46,7 @@ def remarks(answer: Answer, name: Name = display_path, changed: Sequence[str] = 
 def _remarks(answer: Answer, name: Name, changed: Sequence[str]) -> Iterator[str]:
     asked = answer.question
     for correction in answer.corrections:
-        said = 'Searched for "{searched}" instead of "{typed}".'
-        yield translated(said, asked, searched=correction.searched, typed=correction.typed)
+        yield translated(CORRECTED, asked, searched=correction.searched, typed=correction.typed)
     if answer.answered and is_doubtful(answer):
         yield translated("Doubtful; read the quotation before you rely on this.", asked)
     elif answer.answered and answer.probability is not None and answer.probability < _SURE:
