@@ -18,7 +18,7 @@ from local_rag.openai.requests import ChatRequest, read_request
 from local_rag.records import EVERYTHING, Answer, AskOptions, Filters, Written
 from local_rag.serving.answer_markdown import AnswerPieces, answer_as_markdown
 from local_rag.serving.http import EventStream, caller_of, status_of, unless_gone
-from local_rag.serving.job import Failure, Job, Ping, Result, TextWritten, failure
+from local_rag.serving.job import Failure, Job, Ping, Result, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import LibraryService
 
@@ -137,8 +137,8 @@ class Completion:
                     match happened:
                         case Ping():
                             yield b": still at work\n\n"
-                        case TextWritten(text, replaces):
-                            if piece := pieces.add(Written(text, replaces)):
+                        case Written() as written:
+                            if piece := pieces.add(written):
                                 yield self._chunk({"content": piece})
                         case Result(served):
                             for event in self._end(served.answer, pieces.end(served.answer, served.changed)):

@@ -12,7 +12,7 @@ from local_rag.library import Library
 from local_rag.models.choice import calibration_of, chosen, find
 from local_rag.records import Answer, AskOptions, Passage, Turn, Written
 from local_rag.serialization import to_line
-from local_rag.serving.job import Job, PassagesFound, TextWritten
+from local_rag.serving.job import Job, PassagesFound
 from local_rag.serving.requests import AskRequest, ServedAnswer
 from local_rag.store.connect import remembered_settings
 from local_rag.store.history import History
@@ -31,11 +31,8 @@ def answer(
         cache = _Cache(history, request.conversation) if cached and library.settings.answer_cache else None
         ask = _CachedAsk(library, job, cache)
 
-        def on_text(written: Written) -> None:
-            job.tell(TextWritten(written.text, written.replaces))
-
         if not request.in_history:
-            found = ask(request.question, request.options, earlier=request.earlier, on_text=on_text)
+            found = ask(request.question, request.options, earlier=request.earlier, on_text=job.tell)
             return ServedAnswer(found, ask.again, changed=tuple(library.changed(found)))
         conversation = Conversation(ask, history)
         notice = ""
@@ -48,7 +45,7 @@ def answer(
             conversation.new_subject()
         conversation.options = request.options
         try:
-            found = conversation.ask(request.question, on_text=on_text)
+            found = conversation.ask(request.question, on_text=job.tell)
         except LibraryError:
             if ask.answer is None:
                 raise

@@ -13,7 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from local_rag.errors import LocalRagError, StoppedError
 from local_rag.library import Library
-from local_rag.records import Passage
+from local_rag.records import Passage, Written
 
 T = TypeVar("T")
 
@@ -30,14 +30,6 @@ class PassagesFound:
     """Report what was found for a question that is being answered."""
 
     passages: Sequence[Passage]
-
-
-@dataclass(frozen=True, slots=True)
-class TextWritten:
-    """Report text of an answer: the next piece, or with `replaces` all that stands from now on."""
-
-    text: str
-    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +61,7 @@ class Failure:
         return str(self.error) if self.expected else "The answer failed; see what `local-rag serve` has printed."
 
 
-Event: TypeAlias = QueuePosition | PassagesFound | TextWritten | Ping | Result[T] | Failure
+Event: TypeAlias = QueuePosition | PassagesFound | Written | Ping | Result[T] | Failure
 
 
 def failure(error: BaseException) -> Failure:

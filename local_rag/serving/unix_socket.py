@@ -15,7 +15,7 @@ from local_rag.library import Library
 from local_rag.records import Written
 from local_rag.retrieval.search import Trace
 from local_rag.serialization import from_plain, to_line
-from local_rag.serving.job import Event, Failure, Job, PassagesFound, QueuePosition, Result, TextWritten
+from local_rag.serving.job import Event, Failure, Job, PassagesFound, QueuePosition, Result
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest
 from local_rag.serving.service import WorkerService
 from local_rag.serving.socket_client import connect, environment, is_private, socket_path
@@ -107,8 +107,8 @@ def _line(event: Event[Any], library: Library) -> tuple[str, Any] | None:
             return "queue", ahead
         case PassagesFound(passages):
             return "passages", passages
-        case TextWritten():
-            return "token", Written(event.text, event.replaces)
+        case Written():
+            return "token", event
         case Result(value):
             found = _without_stages(value) if isinstance(value, Trace) else value
             return "done", {"found": found, "reranks": library.reranks, "profile": library.settings.profile}

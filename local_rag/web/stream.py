@@ -13,9 +13,9 @@ from typing import Any
 from starlette.requests import Request
 
 from local_rag.display import answer_as_dict, passage_as_dict, printable_json
-from local_rag.records import Passage
+from local_rag.records import Passage, Written
 from local_rag.serving.http import EventStream
-from local_rag.serving.job import Failure, Job, PassagesFound, Ping, QueuePosition, Result, TextWritten, failure
+from local_rag.serving.job import Failure, Job, PassagesFound, Ping, QueuePosition, Result, failure
 from local_rag.serving.requests import AskRequest, SearchRequest, ServedAnswer
 from local_rag.web.conversation import Thread, view_thread
 from local_rag.web.evidence import cards, view_answer
@@ -46,7 +46,7 @@ async def _events(request: Request, asked: AskRequest, job: Job[ServedAnswer], s
                         yield _event("queue", {"ahead": ahead})
                     case PassagesFound(passages):
                         yield _event("passages", await site.aside(lambda: _passages(request, asked, passages)))
-                    case TextWritten(text, replaces):
+                    case Written(text, replaces):
                         yield _event("token", {"text": text, "replaces": replaces})
                     case Ping():
                         yield _event("ping", {})

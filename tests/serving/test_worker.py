@@ -15,9 +15,9 @@ import pytest
 from local_rag.errors import BusyError, ModelError, StoppedError
 from local_rag.library import Library
 from local_rag.llama.generator import Request, Token
-from local_rag.records import DEFAULT_OPTIONS, AskOptions
+from local_rag.records import DEFAULT_OPTIONS, AskOptions, Written
 from local_rag.retrieval.search import Trace
-from local_rag.serving.job import Event, Failure, Job, PassagesFound, Ping, QueuePosition, Result, TextWritten
+from local_rag.serving.job import Event, Failure, Job, PassagesFound, Ping, QueuePosition, Result
 from local_rag.serving.question_vectors import open_library
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest, ServedAnswer
 from local_rag.serving.service import WorkerService
@@ -94,7 +94,7 @@ def test_an_answer_is_told_as_it_is_made(owned: LibraryWorker, slow: Slow) -> No
     found, *written, result = [one for one in events_of(ask(owned, QUESTION)) if not isinstance(one, QueuePosition)]
     assert isinstance(found, PassagesFound)
     assert isinstance(result, Result)
-    assert "".join(one.text for one in written if isinstance(one, TextWritten)) == result.value.answer.text
+    assert "".join(one.text for one in written if isinstance(one, Written)) == result.value.answer.text
 
 
 def test_a_reader_gets_pings_while_nothing_happens_and_stops_the_job_by_leaving(
