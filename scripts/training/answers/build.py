@@ -32,7 +32,7 @@ _BRIEF = ("in one or two short sentences", "in a few words")  # what spans of pa
 LONGEST = 1700  # tokens of a prompt
 HELD_OUT = 11  # one topic of so many
 # How many tokens of sources are shown, and how often.
-_SHOWN = {220: 18, 320: 24, 450: 20, 650: 18, 900: 14, 1200: 6}
+_SHOWN = {120: 25, 220: 15, 320: 18, 450: 14, 650: 16, 900: 12}
 _OTHERS = 6  # passages that do not answer, at most
 # The share of the questions of a source that are used, all of the others. Every model has seen SQuAD 1.
 _SHARES = {
