@@ -24,6 +24,8 @@ _NAME = re.compile(r"[^\W\d_](?:[^\W\d_]|['&.](?=[^\W\d_])|\.(?=[A-Z]))*")
 # A capital letter says nothing here: at the start, or after a mark that begins a sentence or a list item.
 _START = re.compile(r"(?:^|[:;.!?\n#]|[\"(*\[|>\u2022]|(?:^|\s)-)[\s\"'(*_]*\Z")
 _START_CHARACTERS = 9
+_HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
+_ONLY_ONE = frozenset({"one", "single"})
 _Found = TypeVar("_Found", Date, Quantity)
 
 
@@ -39,11 +41,15 @@ class Fact:
 def missing_facts(question: str, sentence: str, sources: Sequence[Source]) -> list[Fact]:
     """Return the facts of a sentence that occur neither in the question nor in a source."""
     given, plain = [Source(question), *sources], normalize(_URL.sub(" ", sentence))
-    return [fact for fact in find_facts(LIST_NUMBER.sub("", plain, count=1)) if not any(map(fact.occurs_in, given))]
+    found = find_facts(LIST_NUMBER.sub("", plain, count=1), counted=bool(_HOW_MANY.search(question)))
+    return [fact for fact in found if not any(map(fact.occurs_in, given))]
 
 
-def find_facts(text: str) -> list[Fact]:
-    """Return the dates, codes, times, numbers and names of a plain text, in their order in the text."""
+def find_facts(text: str, *, counted: bool = False) -> list[Fact]:
+    """Return the dates, codes, times, numbers and names of a plain text, in their order in the text.
+
+    If something was `counted`, "one" says how many.
+    """
     facts, rest = list[Fact](), text
 
     def take(found: Mapping[tuple[int, int], Callable[[Source], bool]]) -> None:
@@ -54,7 +60,9 @@ def find_facts(text: str) -> list[Fact]:
     take({span: partial(_has_date, dates) for span, dates in _by_span(find_dates(text)).items()})
     take({code.span(): methodcaller("has_code", code[0]) for code in find_codes(rest)})
     take({(time.start, time.end): methodcaller("has_time", time) for time in find_times(rest)})
-    numbers = (number for number in find_numbers(rest) if number.counts)
+    numbers = (
+        number for number in find_numbers(rest) if number.counts or (counted and number.text.lower() in _ONLY_ONE)
+    )
     take({span: partial(_has_number, readings) for span, readings in _by_span(numbers).items()})
     take({name.span(): methodcaller("has_name", name[0].removesuffix("'s")) for name in find_names(rest)})
     return sorted(facts, key=lambda fact: fact.start)

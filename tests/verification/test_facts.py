@@ -127,3 +127,13 @@ def test_no_text_is_too_odd(question: str, answer: str, source: str) -> None:
     parts = split_sentences(answer)
     assert "".join(parts) == (answer if answer.strip() else "")
     assert all(missing(answer, source, question=question))
+
+
+@pytest.mark.parametrize(
+    ("source", "missing"),
+    [("Customer: Northgate; Status: open", ["one"]), ("Northgate placed a single order.", []), ("Orders: 1", [])],
+)
+def test_one_is_a_number_where_a_question_asks_how_many(source: str, missing: list[str]) -> None:
+    found = missing_facts("How many orders did Northgate place?", "Northgate placed one order.", [Source(source)])
+    assert [fact.text for fact in found] == missing
+    assert not missing_facts("Which order is open?", "It is the one from Northgate.", [Source("Northgate: open")])
