@@ -160,3 +160,20 @@ def save_adapter(model: Qwen, path: Path, alpha: float) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def load_adapter(model: Qwen, path: Path, alpha: float) -> None:
+    """Begin with an adapter of llama.cpp; raise ValueError if its rank is another."""
+    reader = gguf.GGUFReader(path)
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    weight = float(reader.fields["adapter.lora.alpha"].contents()) / alpha
+    for number, block in enumerate(model.blocks):
+        for name in LINEAR:
+            layer: Linear = getattr(block, name)
+            for part, matrix, scale in (("a", layer.a, 1.0), ("b", layer.b, weight)):
+                found = tensors[f"blk.{number}.{name}.weight.lora_{part}"]
+                values = torch.from_numpy(gguf.quants.dequantize(found.data, found.tensor_type).copy())
+                if values.shape != matrix.shape:
+                    rank, wanted = min(values.shape), min(matrix.shape)
+                    raise ValueError(f"{path} has rank {rank}, not {wanted}; give --rank {rank}.")
+                matrix.data.copy_(scale * values)

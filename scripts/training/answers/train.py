@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from scripts.training.answers.examples import Examples, load_examples
 from scripts.training.answers.gguf_weights import Weights
-from scripts.training.answers.qwen import Qwen, save_adapter
+from scripts.training.answers.qwen import Qwen, load_adapter, save_adapter
 
 WARM_UP = 15  # steps
 LEAST = 0.03  # of the learning rate, at the end
@@ -158,6 +158,11 @@ def default_step_tokens() -> int:
 @click.option("--steps", type=int, help="How long to train, in steps instead.")
 @click.option("--rank", default=16, show_default=True)
 @click.option("--rate", default=2e-4, show_default=True, help="The highest learning rate; 3e-4 for the 0.5B model.")
+@click.option(
+    "--start",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An adapter of llama.cpp to go on from.",
+)
 @click.option("--step-tokens", type=int, help="Tokens of a step; by default as many as fit into the memory.")
 def main(
     examples_path: Path,
@@ -167,6 +172,7 @@ def main(
     steps: int | None,
     rank: int,
     rate: float,
+    start: Path | None,
     step_tokens: int | None,
 ) -> None:
     if (minutes is None) == (steps is None):
@@ -176,6 +182,8 @@ def main(
     alpha = 2.0 * rank
     on_gpu: dict[str, Any] = {"device": "cuda", "dtype": torch.bfloat16} if torch.cuda.is_available() else {}
     model = Qwen(Weights(model_path), rank=rank, alpha=alpha, rows=rows, **on_gpu)
+    if start:
+        load_adapter(model, start, alpha)
     trainer = Trainer(model, examples, step_tokens or default_step_tokens())
     train, held_out = np.flatnonzero(~examples.held_out), np.flatnonzero(examples.held_out)
     click.echo(f"{len(train)} examples, {len(held_out)} held out, {len(rows)} tokens of the vocabulary")

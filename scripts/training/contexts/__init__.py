@@ -1,0 +1,1 @@
+"""Train the adapter that writes contexts."""

@@ -1,0 +1,103 @@
+"""Build examples to train a writer of contexts on: prompts in tokens, in the words of the program itself.
+
+FOLDER/contexts.jsonl has a document on each line: its title and text, and its chunks, each with start, end, headings
+and the context that is to be learned. Writes OUTPUT/examples.npz, which `scripts.training.answers.train` reads.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from local_rag.indexing.contextualize import plan_contexts, prompt_requests
+from local_rag.llama.generator import Vocabulary
+from local_rag.llama.open import open_vocabulary
+from local_rag.models.registry import load_registry
+from local_rag.records import Chunk, ContextForm
+from scripts.training.answers.examples import Examples
+from scripts.training.answers.gguf_weights import end_token
+
+FORM_OF = "qwen2.5-coder-0.5b-contexts"
+HELD_OUT = 20  # one document of so many
+
+
+@dataclass(frozen=True, slots=True)
+class Situated:
+    """A document whose chunks have contexts, empty where one is missing."""
+
+    title: str
+    text: str
+    chunks: tuple[Chunk, ...]
+    contexts: tuple[str, ...]
+
+    @property
+    def is_held_out(self) -> bool:
+        """Return whether the document is kept for evaluation."""
+        return int(hashlib.sha256(self.title.encode()).hexdigest(), 16) % HELD_OUT == 0
+
+
+def read_documents(path: Path) -> Iterator[Situated]:
+    """Yield the documents of a file with one on each line."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        fields: dict[str, Any] = json.loads(line)
+        text, found = fields["text"], fields["chunks"]
+        spans = [(one["start"], one["end"], tuple(one.get("headings", ()))) for one in found]
+        chunks = [
+            Chunk(position, start, end, text[start:end], headings)
+            for position, (start, end, headings) in enumerate(spans)
+        ]
+        contexts = [one.get("context", "").strip() for one in found]
+        yield Situated(fields["title"], text, tuple(chunks), tuple(contexts))
+
+
+def prompts_of(document: Situated, form: ContextForm, vocabulary: Vocabulary) -> list[list[int]]:
+    """Return the prompt of each chunk as the program writes it, in tokens."""
+    jobs = plan_contexts(document.title, document.text, document.chunks, vocabulary=vocabulary, plan="", form=form)
+    return [request.prefix[: request.start] + request.suffix for request in prompt_requests(jobs, vocabulary)]
+
+
+def build(documents: Iterable[Situated], model: Path, form: ContextForm) -> Examples:
+    """Return an example for each chunk with a context."""
+    tokens, prompts, answers, held = list[int](), list[int](), list[int](), list[bool]()
+    end = end_token(model)
+    with open_vocabulary(model) as vocabulary:
+        for document in documents:
+            pairs = zip(prompts_of(document, form, vocabulary), document.contexts, strict=True)
+            for prompt, context in ((prompt, context) for prompt, context in pairs if context):
+                answer = [*vocabulary.tokenize(context), end]
+                tokens += prompt + answer
+                prompts.append(len(prompt))
+                answers.append(len(answer))
+                held.append(document.is_held_out)
+    return Examples(
+        tokens=np.array(tokens, dtype=np.int32),
+        prompts=np.array(prompts, dtype=np.int32),
+        answers=np.array(answers, dtype=np.int32),
+        answerable=np.ones(len(prompts), dtype=bool),
+        held_out=np.array(held),
+        refusal=end,  # none is refused
+    )
+
+
+@click.command(help=__doc__)
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("output", type=click.Path(file_okay=False, path_type=Path))
+def main(folder: Path, model: Path, output: Path) -> None:
+    form = load_registry().models[FORM_OF].context_form
+    examples = build(read_documents(folder / "contexts.jsonl"), model, form)
+    output.mkdir(parents=True, exist_ok=True)
+    examples.save(output / "examples.npz")
+    click.echo(
+        f"{len(examples.prompts)} examples, {examples.held_out.sum()} held out, {len(examples.tokens)} tokens, "
+        f"{examples.prompts.mean():.0f} in a prompt, {examples.answers.mean():.0f} in a context"
+    )
+
+
+if __name__ == "__main__":
+    main()
