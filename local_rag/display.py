@@ -205,14 +205,11 @@ def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, .
     lines = [display_path(passage.location), f"{headings} ({', '.join(marks)})" if marks else headings]
     origin, tags = provenance_as_text(passage.provenance), ", ".join(passage.provenance.tags)
     lines += [line for line in (origin, tags and f"tags: {tags}") if line]
-    if passage.kind == "document" and passage.sentence:
-        lines.append(f"summary by the model: {passage.sentence}")
     lines.append(snippet)
     if explain:
         lines.append(", ".join(f"{hit.list_name} #{hit.rank} ({hit.score:.4g})" for hit in passage.hits))
-        if passage.kind == "chunk":
-            said = {"what distinguishes the document": passage.terms, "sentence by the model": passage.sentence}
-            lines += [f"{what}: {text}" for what, text in said.items() if text]
+        said = {"what distinguishes the document": passage.terms, "sentence by the model": passage.sentence}
+        lines += [f"{what}: {text}" for what, text in said.items() if text]
     return tuple(map(one_line, lines))
 
 

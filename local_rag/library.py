@@ -359,9 +359,7 @@ class Library:
         with self.reading() as store:
             unread = store.unread()
             skipped = [(path, unread[path].reason) for path in visible_paths(store, filters, unread)[:count]]
-            context = self.settings.context
-            found = indexed_documents(store, self._files, context, start=start, count=count, filters=filters)
-            return found, skipped
+            return indexed_documents(store, self._files, start=start, count=count, filters=filters), skipped
 
     def index_progress(self, *, filters: Filters = EVERYTHING) -> IndexProgress:
         """Return how far the documents that pass the filters are indexed, perhaps by another process."""

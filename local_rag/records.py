@@ -10,12 +10,9 @@ from local_rag.errors import QuestionError
 
 DocumentKind = Literal["markdown", "text", "code"]
 Chunker = Literal["auto", "fixed", "recursive", "markdown", "code"]
-# The context of each chunk. `terms`: what distinguishes its document from similar ones, said by code; `auto`: also a
-# sentence by a model where a chunk can be mistaken or cannot stand alone; `llm`: a sentence for every chunk;
-# `headings`: only title and headings; `none`: not even those.
-ContextMode = Literal["auto", "terms", "llm", "headings", "none"]
-SITUATED = frozenset({"auto", "terms", "llm"})  # the modes in which code says what distinguishes a document
-BY_MODEL = frozenset({"auto", "llm"})  # of these, the modes in which a model also writes sentences
+# The context of each chunk. `auto`: a sentence by a model, and what distinguishes its document from similar ones, said
+# by code, if it can be mistaken; `headings`: only title and headings; `none`: not even those.
+ContextMode = Literal["auto", "headings", "none"]
 # What a row of an index represents: a part of a document or all of it.
 RowKind = Literal["chunk", "document"]
 # The origin of a context. `terms`: what distinguishes the document, said by code; `unneeded`: nothing, because the
@@ -142,7 +139,7 @@ def heading_path(title: str, headings: Sequence[str]) -> str:
 class StoredChunk:
     """A chunk of a document, or the row that stands for the whole document.
 
-    `terms` is what code says of it and `sentence` what a model wrote about it; both are empty for most chunks.
+    `terms` is what code says of it and `sentence` what a model wrote about it; either may be empty.
     """
 
     id: int
@@ -298,7 +295,7 @@ class Passage:
     is true if the reranker's score shows that the passage hardly fits, and None if the reranker did not score it or its
     scale is unknown. `terms` is what code says distinguishes its document, `sentence` what a model wrote about it; both
     may be empty. A passage of the kind `document` represents a whole document: its text is the beginning and the
-    outline of the document, its sentence is the summary by the model, and its span is empty at the beginning.
+    outline of the document, and its span is empty at the beginning.
     `sha256` is that of the document's file. `newest` is the path of the newest version if the document is an older one.
     `best` is the span of the sentence in the text that fits a question best, empty if that is not known.
     """
@@ -568,6 +565,27 @@ class AnswerForm:
 PLAIN_FORM = AnswerForm("Answer the question in one or two short sentences.")
 
 
+@dataclass(frozen=True, slots=True)
+class ContextForm:
+    """How a model is asked to write the context of a chunk: the `request` that ends its prompt.
+
+    The `opening` is the beginning of its sentence, which it goes on with; a model that was trained to write contexts
+    needs none.
+    """
+
+    request: str
+    opening: str = ""
+
+
+# A request of half the length made contexts shorter and chunks slightly harder to find: docs/results.md.
+PLAIN_CONTEXT_FORM = ContextForm(
+    request="Please give a short succinct context to situate the last chunk within the overall document for the "
+    "purposes of improving search retrieval of the chunk. Answer only with the succinct context, in one sentence, and "
+    "nothing else.",
+    opening="This chunk",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
     """How to use a model."""
@@ -579,6 +597,7 @@ class ModelUse:
     pooling: Literal["mean", "cls", "lasttoken"] | None = None
     calibration: Calibration | None = None  # of an answer model
     form: AnswerForm = PLAIN_FORM  # of an answer model
+    context_form: ContextForm = PLAIN_CONTEXT_FORM  # of a context model
     int8: bool = False  # finds as much with int8 weights
     fused_weight: float = 0.0  # of the fused rank beside a reranker's own; 0: only the reranker's order counts
     weak_below: float | None = None  # a passage with a lower reranker score hardly fits; None: not measured
@@ -599,4 +618,5 @@ class InstalledModel(ModelUse):
     path: Path  # a GGUF file or a sentence-transformers folder
     identity: str  # the SHA-256 that identifies its weights
     engine: str = ""  # the address of the engine that runs it; `path` is then only its name
-    adapter: Path | None = None  # changes what an answer model says
+    adapter: Path | None = None  # changes what a generator says
+    base: str = ""  # the identity of the model that the adapter changes

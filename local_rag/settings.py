@@ -42,6 +42,11 @@ class Retention:
     audit: bool
 
 
+def _context_mode(value: Any) -> Any:
+    """Read the modes of earlier versions, which `auto` has replaced."""
+    return "auto" if value in ("llm", "terms") else value
+
+
 def _names(value: Any) -> Any:
     """Split names that are separated by commas, as they stand in an environment variable."""
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
@@ -77,17 +82,16 @@ class Settings(BaseSettings):
         description="the layers of each GGUF model that run on a GPU, if llama.cpp was built for one with "
         "`scripts/setup.sh --gpu`; -1: all, 0: none",
     )
-    context: ContextMode = Field(
+    context: Annotated[ContextMode, BeforeValidator(_context_mode)] = Field(
         default="auto",
-        description="the context of a chunk. `terms`: what distinguishes its document from similar ones; `auto`: also "
-        "a sentence by the context model where a chunk needs one; `llm`: a sentence for every chunk; "
-        "`headings`: only title and headings; `none`: nothing",
+        description="the context of a chunk. `auto`: a sentence by the context model, and what distinguishes its "
+        "document from similar ones if it can be confused with another (so are the former values `llm` and `terms` "
+        "read); `headings`: only title and headings; `none`: nothing",
     )
     context_minutes: float = Field(
         default=3.0,
         ge=0,
-        description="the time in which an `index` writes sentences with `context` = `auto`; the next one goes on; 0: "
-        "none are written",
+        description="the time in which an `index` writes sentences; the next one goes on; 0: none are written",
     )
     chunker: Chunker = Field(default="auto", description="how to split documents; `auto` depends on the type of file")
     chunk_tokens: int = Field(

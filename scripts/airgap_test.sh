@@ -107,7 +107,7 @@ first=$(current)
 say index one new file with generated contexts
 mkdir "$HOME/documents"
 printf '# Office\n\nThe office is in Oslo.\n' > "$HOME/documents/office.md"
-"$rag" index "$HOME/documents" --library "$HOME/library" --context llm
+"$rag" index "$HOME/documents" --library "$HOME/library"
 say ask
 "$rag" ask "Is the office in Oslo?" --library "$HOME/library" --json > "$HOME/answer.json"
 "python$VERSION" -I - "$HOME/answer.json" <<'CHECK'

@@ -46,7 +46,7 @@ _FAULTS = (
 @click.option("--faults", default=60, show_default=True)
 @click.option("--disks", default=10, show_default=True)
 @click.option("--real-kills", default=5, show_default=True, help="Kills of runs with the real tiny models.")
-@click.option("--sentence-kills", default=50, show_default=True, help="Kills of runs with `--context auto`.")
+@click.option("--sentence-kills", default=50, show_default=True, help="Kills of runs that write sentences about lists.")
 @click.option("--renames", default=3, show_default=True, help="Rounds of kills between every two renames.")
 @click.option("--seed", default=1, show_default=True)
 def main(kills: int, faults: int, disks: int, real_kills: int, sentence_kills: int, renames: int, seed: int) -> None:
@@ -56,7 +56,7 @@ def main(kills: int, faults: int, disks: int, real_kills: int, sentence_kills: i
         folder = Path(name)
         layer = build_faults(folder)
         killed = _kill(Trial(folder / "kills", layer), choose, kills)
-        in_auto = _kill_in_auto(Trial(folder / "auto", layer, context="auto"), choose, sentence_kills)
+        in_auto = _kill_in_auto(Trial(folder / "auto", layer), choose, sentence_kills)
         renamed = _kill_at_renames(folder, layer, renames)
         failed = _fail(folder, layer, choose, faults)
         full = _fill(folder, layer, disks)
@@ -154,7 +154,7 @@ def _fill(folder: Path, layer: Path, disks: int) -> dict[str, object]:
 
 
 def _kill_in_auto(trial: Trial, choose: random.Random, kills: int) -> dict[str, object]:
-    """Kill runs with `--context auto`, in which only chunks that need one get a sentence; let each next run end.
+    """Kill runs over lists that can be confused with each other; let each next run end.
 
     What sets documents apart depends on the order in which they came, so indexes are not compared.
     """
@@ -218,7 +218,7 @@ def _render(figures: dict[str, object]) -> dict[str, object]:
         f"{figures['indexes_compared']} times the next run was left to finish. Keyword and dense search then ranked "
         "all chunks in the same order and with the same scores as after an undisturbed run over the same documents.",
         f"{figures['rename_kills']} more kills hit runs between two renames, each in turn, while segments were merged.",
-        f"{figures['kills_in_auto']} more kills hit runs with `--context auto`, in which "
+        f"{figures['kills_in_auto']} more kills hit runs over look-alikes, in which "
         f"{figures['acknowledged_in_auto']} sentences were stored; 0 were lost.",
         f"{figures['real_kills']} more kills hit runs with the real tiny models; 0 contexts were lost.",
         f"{figures['faults']} times a write failed with ENOSPC, EIO or EACCES, once or permanently. Each time the "

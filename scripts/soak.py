@@ -459,7 +459,7 @@ class Soak:
 
     def change_settings(self) -> str:
         """Index with other chunk sizes and contexts."""
-        size, context = self.choose.choice(["24", "48", "0"]), self.choose.choice(["headings", "llm"])
+        size, context = self.choose.choice(["24", "48", "0"]), self.choose.choice(["headings", "auto"])
         self.settings = ["--chunk-tokens", size, "--context", context]
         return f"chunks of {size}, {context}: {self._index()}"
 

@@ -20,7 +20,7 @@ from local_rag.indexing.contextualize import PROMPT, context_plan
 from local_rag.indexing.indexer import Indexer
 from local_rag.indexing.vectors import EmbeddingTuning, embedder_identity, vector_keys
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import AnswerForm, InstalledModel
+from local_rag.records import PLAIN_CONTEXT_FORM, AnswerForm, ContextForm, InstalledModel
 
 MODEL = InstalledModel(
     name="minilm", role="embed", path=Path("minilm"), identity="weights", context_length=256, pooling="mean"
@@ -37,6 +37,7 @@ def variants(record: Any) -> dict[str, Any]:
         str: "other",
         type(Path()): Path("other"),
         AnswerForm: AnswerForm("other"),
+        ContextForm: ContextForm("other"),
         type(None): "other",
     }
     return {
@@ -78,6 +79,11 @@ def test_each_constant_of_contexts_changes_their_plan(name: str) -> None:
     assert with_constant(contextualize, name, value).context_plan("m") == context_plan("m")
 
 
+def test_each_part_of_the_request_changes_the_plan_of_contexts() -> None:
+    forms = [PLAIN_CONTEXT_FORM, *variants(PLAIN_CONTEXT_FORM).values()]
+    assert distinct([context_plan("m", form) for form in forms])
+
+
 def test_each_value_of_the_embedding_changes_the_embedder() -> None:
     models = variants(MODEL)
     shaping = {"identity", "query_prefix", "passage_prefix", "pooling"}
@@ -89,6 +95,9 @@ def test_each_value_of_the_embedding_changes_the_embedder() -> None:
         "path",
         "calibration",
         "form",
+        "context_form",
+        "adapter",
+        "base",
         "int8",
         "fused_weight",
         "new_subject_below",
@@ -143,7 +152,7 @@ def test_keys_are_made_of_these_values(tmp_path: Path) -> None:
     assert embedder_identity(MODEL) == sha256("weights", "", "", "mean", sha256("vector", 3, 48, 0.75))
     (key,) = vector_keys(MODEL, "passage", "context")
     assert key == sha256(embedder_identity(MODEL), "passage", "context")
-    assert context_plan("m") == json.dumps(["m", PROMPT, 1536, 80])
+    assert context_plan("m", ContextForm("Situate it.")) == json.dumps(["m", "Situate it.", "", PROMPT, 1536, 64])
     assert index_recipe(KeywordTuning(), VectorTuning()) == sha256("rows", 3, TOKENS_VERSION, 8, 0.35)
     (tmp_path / "tokenizer.json").write_text("one")
     key = Indexer.split_key(Splitting(tmp_path / "tokenizer.json", 145))

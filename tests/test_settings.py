@@ -65,3 +65,14 @@ def test_the_layers_on_a_gpu_reach_the_engine(folder: Path) -> None:
     assert options == [-1, 3]
     with pytest.raises(LibraryError, match="The setting gpu_layers cannot be -2"):
         resolve_settings(folder, gpu_layers=-2)
+
+
+@pytest.mark.parametrize("former", ["llm", "terms"])
+def test_former_modes_of_contexts_are_read_as_auto(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, former: str
+) -> None:
+    assert resolve_settings(tmp_path, {"context": former}).context == "auto"
+    (tmp_path / "settings.toml").write_text(f'context = "{former}"')
+    assert resolve_settings(tmp_path).context == "auto"
+    monkeypatch.setenv("LOCAL_RAG_CONTEXT", former)
+    assert resolve_settings(tmp_path).context == "auto"

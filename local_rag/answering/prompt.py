@@ -13,7 +13,7 @@ from local_rag.answering.selection import Source
 from local_rag.answering.units import headings_of
 from local_rag.errors import QuestionError
 from local_rag.llama.generator import Vocabulary
-from local_rag.records import AnswerForm, Passage, Turn
+from local_rag.records import AnswerForm, Turn
 
 MAX_ANSWER_TOKENS = 100  # of the answer to one part of a question
 MOST_SENTENCES = 2
@@ -78,13 +78,7 @@ def sources_prompt(
 
 def source_text(source: Source) -> str:
     """Return a source as the model reads it."""
-    return f"Source: {headings_of(source.passage)}\n{_summary(source.passage)}{quote(source.text)}\n\n"
-
-
-def _summary(passage: Passage) -> str:
-    """Return what a model wrote about a whole document, marked as such."""
-    about = " ".join(passage.sentence.split()) if passage.kind == "document" else ""
-    return f"(Summary, not in the words of the document: {quote(about)})\n" if about else ""
+    return f"Source: {headings_of(source.passage)}\n{quote(source.text)}\n\n"
 
 
 def _recalled(before: Turn | None) -> str:

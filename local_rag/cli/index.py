@@ -37,9 +37,8 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
 @click.option(
     "--context",
     type=click.Choice(get_args(ContextMode)),
-    help="The context of chunks. `terms`: what distinguishes their document, if they can be confused with another; "
-    "`auto`: also a sentence by a model for these and for chunks that cannot stand alone, within the time set by "
-    "context_minutes; `llm`: a sentence for every chunk; `headings`: only title and headings; "
+    help="The context of chunks. `auto`: a sentence by a model, written within the time set by context_minutes, and "
+    "what distinguishes their document, if they can be confused with another; `headings`: only title and headings; "
     "`none`: nothing.  [default: auto]",
 )
 @click.option(
@@ -118,7 +117,7 @@ def _as_text(report: IndexReport, settings: Settings) -> str:
             rate = f"{written / report.writing_seconds:.2f} chunks/s"
             line += (
                 f" {written} written in {report.writing_seconds:.0f} s ({rate}); "
-                f"of {prompt:,} prompt tokens {report.tokens_reused / prompt:.0%} were shared in the KV cache."
+                f"of {prompt:,} prompt tokens {report.share_reused:.0%} were shared in the KV cache."
             )
         lines.append(line)
     if report.unwritten and settings.context_minutes:
@@ -132,7 +131,7 @@ def _as_text(report: IndexReport, settings: Settings) -> str:
     if report.model_to_pull:
         lines.append(
             f"No sentences were written because the model {report.model_to_pull} is not pulled; run "
-            f"`local-rag models pull {report.model_to_pull}`, or index with `--context terms`."
+            f"`local-rag models pull {report.model_to_pull}`, or index with `--context headings`."
         )
     lines += [f"Removed: {one_line(display_path(path))}" for path in report.removed_paths[:_SHOWN]]
     if len(report.removed_paths) > _SHOWN:

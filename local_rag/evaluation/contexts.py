@@ -18,7 +18,7 @@ from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to
 from local_rag.evaluation.evaluate import POOL, Ranker, compare_reports, find_golden_files
 from local_rag.library import Library, OnProgress, Parts
 from local_rag.maintenance.status import GAIN
-from local_rag.records import SITUATED, Chunk, Progress
+from local_rag.records import Chunk, Progress
 from local_rag.settings import Settings
 from local_rag.store.copying import copy_store
 
@@ -54,10 +54,10 @@ class Gain:
 def measure_gain(library: Library, dataset: Path | None, *, count: int, parts: Parts, progress: OnProgress) -> Gain:
     """Ask at most `count` questions with and without contexts, and store in the library what contexts gain."""
     manifest = library.manifest()
-    if manifest["fingerprint"]["context"] not in SITUATED or not manifest["generated_contexts"]:
+    if manifest["fingerprint"]["context"] != "auto" or not manifest["generated_contexts"]:
         raise LibraryError(
-            f"The index in {library.folder} has no contexts to measure; run `local-rag index --context auto` to write "
-            "the contexts that are needed, or `--context llm` to write one for every chunk."
+            f"The index in {library.folder} has no contexts to measure; run `local-rag index --context auto` to "
+            "write them."
         )
     if dataset:
         questions, chunks = _questions_of(library, load_dataset(dataset), count)

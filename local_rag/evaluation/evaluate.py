@@ -36,7 +36,7 @@ from local_rag.evaluation.metrics import METRICS, by_question, confidence_interv
 from local_rag.evaluation.plots import new_figure, save_figure
 from local_rag.files import FileStamp
 from local_rag.indexing.changes import ScannedFile, compare_documents
-from local_rag.indexing.summaries import document_rows
+from local_rag.indexing.document_rows import document_rows
 from local_rag.library import Library
 from local_rag.models.choice import chosen
 from local_rag.records import Chunk, Progress

@@ -1,10 +1,9 @@
-"""Write sentences about chunks: prompts for every chunk of a document, windows, and the repair of bad sentences.
+"""Write contexts: a sentence about every chunk of a document. Prompts, windows, and the repair of bad sentences.
 
 After Anthropic, "Contextual Retrieval" (2024), with one difference: a chunk is not repeated after its document. Its
 prompt is the document, or a window of a long one, cut off at the end of the chunk, so the chunk is the last text that
 the model reads. All prompts of a window begin with the same tokens, which the engine evaluates once. A single chunk
-costs only the evaluation of the instruction and the generation of the answer. `sentences.py` makes the prompts for the
-few chunks that need a sentence.
+costs only the evaluation of the request and the generation of the answer.
 """
 
 import functools
@@ -12,62 +11,44 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from local_rag.keys import key_of
 from local_rag.llama.generator import Generator, Request, Vocabulary
-from local_rag.records import Chunk
+from local_rag.records import PLAIN_CONTEXT_FORM, Chunk, ContextForm
 
 # Measured from 1,024 to 4,096 tokens: passages were equally easy to find. Attention over longer windows costs more, and
 # shorter ones repeat title and outline more often.
 WINDOW_TOKENS = 1536
-MAX_TOKENS = 80
+MAX_TOKENS = 64  # the model ends its sentence before
 _OUTLINE_CHARACTERS = 800
 
 _SYSTEM = "You write short notes that help a search engine find passages of documents."
-# An instruction of half the length made contexts shorter and chunks slightly harder to find: docs/results.md.
-_INSTRUCTION = (
-    "Please give a short succinct context to situate the last chunk within the overall document for the purposes of "
-    "improving search retrieval of the chunk. Answer only with the succinct context, in one sentence, and nothing else."
-)
-_OPENING = "This chunk"
 _CHUNK_START, _CHUNK_END = "\n<chunk>\n", "\n</chunk>\n"
-_SUFFIX_TOKENS = 128  # of the instruction after a chunk, with any model's chat template
+_SUFFIX_TOKENS = 128  # of the request after a chunk, with any model's chat template
 # What a context depends on apart from its model, its window and the limits above. The number stands for the code that
-# cuts windows and repairs contexts: raise it when that code makes another context of the same answer.
-PROMPT = key_of("context", 3, _SYSTEM, _INSTRUCTION, _OPENING, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
+# cuts windows, repairs contexts and checks them: raise it when that code makes another context of the same answer.
+PROMPT = key_of("context", 4, _SYSTEM, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The common prefix of chunks `first` to `last - 1` of a document: a head, and a text for each chunk.
-
-    Without pieces, the text of a chunk is part of its own request.
-    """
+    """The common prefix of chunks `first` to `last - 1` of a document: a head, and a text for each chunk."""
 
     head: str
     pieces: tuple[str, ...]
     first: int
     last: int
-    system: str = _SYSTEM
 
 
 @dataclass(frozen=True, slots=True)
 class ContextJob:
-    """A sentence to write: its key in the store, and its chunk as the number of a piece in a window.
-
-    `passage` is the text of the chunk if the window has no pieces. `instruction` is the prompt after it, `opening` the
-    beginning of the answer, and `cue` what precedes that in the prompt. The answer has at most `max_tokens`.
-    """
+    """A sentence to write: its key in the store, its chunk as the number of a piece in a window, and how to ask."""
 
     key: str
     window: Window
     piece: int
-    passage: str = ""
-    instruction: str = _INSTRUCTION
-    cue: str = ""
-    opening: str = _OPENING
-    max_tokens: int = MAX_TOKENS
+    form: ContextForm = PLAIN_CONTEXT_FORM
 
 
 def make_windows(
@@ -132,9 +113,9 @@ def quotable(text: str) -> str:
     return re.sub(r"([^\S\n])[^\S\n]{15,}", lambda run: run[1] * 16, text)
 
 
-def context_plan(model_identity: str) -> str:
+def context_plan(model_identity: str, form: ContextForm = PLAIN_CONTEXT_FORM) -> str:
     """Name everything that decides which context a chunk gets, apart from the document."""
-    return json.dumps([model_identity, PROMPT, WINDOW_TOKENS, MAX_TOKENS])
+    return json.dumps([model_identity, *astuple(form), PROMPT, WINDOW_TOKENS, MAX_TOKENS])
 
 
 def plan_contexts(
@@ -144,6 +125,7 @@ def plan_contexts(
     *,
     vocabulary: Vocabulary,
     plan: str,
+    form: ContextForm = PLAIN_CONTEXT_FORM,
 ) -> list[ContextJob]:
     """Return one job for each chunk of a document, under a key of everything that its sentence depends on."""
     limit = min(WINDOW_TOKENS, vocabulary.context_length // 2)
@@ -152,7 +134,7 @@ def plan_contexts(
         key = key_of(plan, window.head)
         for piece, content in enumerate(window.pieces):
             key = key_of(key, content)  # what the model has seen when it comes to this chunk
-            jobs.append(ContextJob(key, window, piece))
+            jobs.append(ContextJob(key, window, piece, form))
     return jobs
 
 
@@ -168,7 +150,7 @@ def write_contexts(jobs: Iterable[ContextJob], generator: Generator) -> Iterator
 
     def noted() -> Iterator[ContextJob]:
         for job in jobs:
-            begun[job.key] = job.opening
+            begun[job.key] = job.form.opening
             yield job
 
     for key, tokens, whole in generator.complete(prompt_requests(noted(), generator.model)):
@@ -183,20 +165,18 @@ def prompt_requests(jobs: Iterable[ContextJob], model: Vocabulary) -> Iterator[R
     def special(text: str) -> list[int]:
         return model.tokenize(text, special=True)
 
-    window, after, prefix, cuts = None, "", list[int](), list[int]()
+    before, after = model.chat_frame(_SYSTEM)
+    window, prefix, cuts = None, list[int](), list[int]()
     for job in jobs:
         if job.window is not window:
             window = job.window
-            before, after = model.chat_frame(window.system)
             prefix, cuts = [*special(f"{before}<document>\n"), *model.tokenize(window.head)], []
             for piece in window.pieces:
                 prefix += [*start, *model.tokenize(piece)]
                 cuts.append(len(prefix))
                 prefix += end
-        text = model.tokenize(f"{_CHUNK_START}{job.passage}") if job.passage else []
-        suffix = [*text, *special(f"{_CHUNK_END}</document>\n\n{job.instruction}{after}{job.cue}")]
-        suffix += model.tokenize(job.opening)
-        yield Request(job.key, prefix, suffix, job.max_tokens, cut=cuts[job.piece] if cuts else None)
+        request = special(f"{_CHUNK_END}</document>\n\n{job.form.request}{after}")
+        yield Request(job.key, prefix, [*request, *model.tokenize(job.form.opening)], MAX_TOKENS, cut=cuts[job.piece])
 
 
 def repair_context(opening: str, text: str, whole: bool) -> str:
@@ -205,7 +185,7 @@ def repair_context(opening: str, text: str, whole: bool) -> str:
     A sentence that reached the token limit is cut back to its last full sentence or else its last clause, one that
     repeats itself to the text before the repetition.
     """
-    text = " ".join(f"{opening}{text}".split("\n\n", maxsplit=1)[0].split()).strip(" \"'`")
+    text = " ".join(f"{opening}{text}".lstrip().split("\n\n", maxsplit=1)[0].split()).strip(" \"'`")
     kept, least = _before_repetition(text), len(opening.split()) + 3
     if not whole or kept != text:
         for mark in (r"[.!?](?=\s|$)", r"[,;:](?=\s)"):

@@ -15,11 +15,12 @@ from local_rag.index.vector_index import VECTORS
 from local_rag.indexing.vectors import embedded_text, embedder_identity, table_tokens, vector_keys
 from local_rag.indexing.work import EmbeddingJob, OnNote, Workers
 from local_rag.keys import key_of
-from local_rag.records import BY_MODEL, SITUATED, ContextMode, InstalledModel, StoredChunk, heading_path
+from local_rag.records import ContextMode, InstalledModel, StoredChunk, heading_path
 from local_rag.settings import Settings
 from local_rag.store.database import Store
 from local_rag.store.embedding_plans import EmbeddingPlan, mark_embedded, put_plans, vector_keys_of
 
+_PARTS = 2  # stands for the code below that puts the parts of a row together
 _TOGETHER = 64  # documents that are planned, or finished, in one commit
 _TOGETHER_CHUNKS = 1024
 
@@ -40,7 +41,7 @@ class Embedding:
         self._store, self._workers, self._settings, self._model = store, workers, settings, embed_model
         self._chunk_tokens = table_tokens(settings, embed_model)  # no chunk has more
         shaped = index_recipe(KEYWORDS, VECTORS)
-        self.plan = key_of(embedder_identity(embed_model), embed_model.int8, settings.context, shaped)
+        self.plan = key_of(embedder_identity(embed_model), embed_model.int8, settings.context, shaped, _PARTS)
         self._lacking: dict[int, set[str]] = {}  # keys of vectors that are being made, by document
         self._wanted_by: dict[str, list[int]] = {}
         self._done: list[int] = []
@@ -86,18 +87,22 @@ class Embedding:
     def _plan(self, document: int) -> tuple[EmbeddingPlan, list[EmbeddingJob]]:
         """Return which vectors a document wants, and a job for each that is not stored."""
         index_rows = list(self._store.rows(document))
-        passages = []
+        passages, written = [], []
         for stored in index_rows:
-            headings, context, text = _parts(stored, self._settings.context)
+            headings, terms, sentence, text = _parts(stored, self._settings.context)
             tokens = self._chunk_tokens if stored.kind == "chunk" else None
-            passages.append((embedded_text(headings, text, model=self._model, text_tokens=tokens), context))
+            embedded = embedded_text(headings, text, sentence, model=self._model, text_tokens=tokens)
+            passages.append((embedded, terms))
+            written.append(sentence)
         possible = [vector_keys(self._model, *passage) for passage in passages]
         known = self._store.known_vectors(key for some in possible for key in some)
         keys = [next((key for key in some if key in known), some[-1]) for some in possible]
         rows = [(stored.id, key) for stored, key in zip(index_rows, keys, strict=True)]
-        chunks = [stored for stored in index_rows if stored.kind == "chunk"]
-        generated = sum(bool(_parts(stored, self._settings.context)[1]) for stored in chunks)
-        planned = EmbeddingPlan(document, rows, int(key_of(self.plan, rows)[:15], 16), len(chunks), generated)
+        chunks = sum(stored.kind == "chunk" for stored in index_rows)
+        generated = sum(bool(terms or sentence) for (_, terms), sentence in zip(passages, written, strict=True))
+        # The keys say nothing of a sentence for which a vector had no room; keyword search finds it all the same.
+        version = int(key_of(self.plan, rows, written)[:15], 16)
+        planned = EmbeddingPlan(document, rows, version, chunks, generated)
         jobs = [EmbeddingJob(key, *one) for key, one in zip(keys, passages, strict=True) if key not in known]
         return planned, jobs
 
@@ -125,23 +130,14 @@ def index_rows(store: Store, mode: ContextMode, documents: Sequence[int]) -> Ite
             document_id=document,
             chunk_ids=[stored.id for stored in held],
             vectors=np.stack([store.vector(key) for key in keys]),
-            texts=["\n".join(part for part in _keyword_parts(stored, mode) if part) for stored in held],
+            texts=["\n".join(filter(None, _parts(stored, mode))) for stored in held],
             described=held[0].kind == "document",
         )
 
 
-def _keyword_parts(stored: StoredChunk, mode: ContextMode) -> tuple[str, str, str]:
-    """Return the parts of a row that keyword search finds.
-
-    With `auto`, the sentences are only in the vectors: docs/how-it-works.md has the measurement.
-    """
-    headings, context, text = _parts(stored, mode)
-    return headings, stored.terms if mode == "auto" else context, text
-
-
-def _parts(stored: StoredChunk, mode: ContextMode) -> tuple[str, str, str]:
-    """Return the parts of a row that are indexed: headings, contexts and text."""
+def _parts(stored: StoredChunk, mode: ContextMode) -> tuple[str, str, str, str]:
+    """Return the parts of a row that are indexed: headings, what distinguishes its document, sentence and text."""
     titled = mode != "none" or stored.kind == "document"
     headings = heading_path(stored.title, stored.chunk.headings) if titled else ""
-    contexts = (stored.terms if mode in SITUATED else "", stored.sentence if mode in BY_MODEL else "")
-    return headings, "\n".join(filter(None, contexts)), stored.chunk.full_text
+    contexts = (stored.terms, stored.sentence) if mode == "auto" else ("", "")
+    return headings, *contexts, stored.chunk.full_text

@@ -9,13 +9,10 @@ from local_rag.index.scoring import KeywordTuning
 from local_rag.index.vector_index import VectorTuning
 from local_rag.indexing.contextualize import PROMPT
 from local_rag.indexing.distinction import APART
-from local_rag.indexing.sentences import SENTENCES
 from local_rag.indexing.vectors import embedder_identity
 from local_rag.keys import key_of
 from local_rag.records import InstalledModel
 from local_rag.settings import Settings
-
-_PROMPTS = {"llm": key_of(APART, PROMPT), "auto": key_of(APART, SENTENCES), "terms": APART}
 
 
 def make_fingerprint(
@@ -28,7 +25,7 @@ def make_fingerprint(
         "keyword_tokens": index_recipe(KeywordTuning(), VectorTuning()),
         "context_model": context_model.identity if context_model else "",
         "context_model_name": context_model.name if context_model else "",
-        "prompt": _PROMPTS.get(settings.context, 0),
+        "prompt": key_of(APART, PROMPT) if settings.context == "auto" else 0,
         **{name: getattr(settings, name) for name in ("chunker", "chunk_tokens", "overlap", "context")},
     }
 

@@ -6,7 +6,6 @@ follow while contexts are written, so `ask` need not wait for the last context.
 """
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -23,9 +22,9 @@ from local_rag.files import LOCAL_DISK, Disk, file_sha256
 from local_rag.index.protocol import Contents, Indexes
 from local_rag.indexing.changes import Changes, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN, compare, situate
+from local_rag.indexing.document_rows import document_rows
 from local_rag.indexing.embedding import Embedding, index_rows
 from local_rag.indexing.fingerprint import make_fingerprint
-from local_rag.indexing.summaries import document_rows
 from local_rag.indexing.vectors import chunk_tokens, embedder_identity, table_tokens
 from local_rag.indexing.version_keys import version_keys
 from local_rag.indexing.work import Workers
@@ -36,7 +35,7 @@ from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.ocr import engine
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import BY_MODEL, SITUATED, InstalledModel, Note, Progress, Skipped, Stage
+from local_rag.records import InstalledModel, Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
 from local_rag.store.database import Store, StoredDocument, UnreadFile
 from local_rag.store.embedding_plans import (
@@ -50,10 +49,8 @@ from local_rag.store.history import kept_history
 from local_rag.store.inspection import purge_superseded
 from local_rag.store.ocr_pages import ocr_folder, prune_ocr_pages
 from local_rag.store.published import made_from, note_publish
-from local_rag.store.sentences import has_sentences
 from local_rag.store.versions import put_version_keys
 
-_FEW_CONTEXTS = 20  # so few are written before the first generation is published
 _MANIFEST_FORMAT = 3
 _TOGETHER, _TOGETHER_CHUNKS = 32, 1024  # documents that are stored in one commit, unless they are large
 _LONGEST_WAIT = 2.0  # seconds until documents that were read are stored
@@ -67,7 +64,8 @@ class IndexReport:
 
     `contexts` counts what was added: chunks of which code says what distinguishes them (`by_terms`), sentences that a
     model wrote (`by_model`) and those that were `dropped`. `unwritten` sentences wait for the next run. No sentence was
-    written if the context model, `model_to_pull`, is missing.
+    written if the context model, `model_to_pull`, is missing. Of the tokens in all prompts, `share_reused` came from
+    the KV cache.
     """
 
     added: int = 0
@@ -84,6 +82,7 @@ class IndexReport:
     contexts: dict[str, int] = field(default_factory=dict)
     tokens_evaluated: int = 0
     tokens_reused: int = 0
+    share_reused: float = 0.0
     tokens_generated: int = 0
     writing_seconds: float = 0.0
     unwritten: int = 0
@@ -114,8 +113,8 @@ class Indexer:
         self._embed_model, self._context_model = embed_model, context_model
         self._progress = progress
         self._writer: SentenceWriter | None = None
-        if context_model and settings.context in BY_MODEL:
-            self._writer = SentenceWriter(store, workers, settings.context, context_model, open_vocabulary, progress)
+        if context_model and settings.context == "auto":
+            self._writer = SentenceWriter(store, workers, context_model, open_vocabulary, progress)
         self._embedding = Embedding(store, workers, settings, embed_model)
         self._publishing = 0.0  # seconds of the last publish
         self._computed = 0.0  # processor seconds of all publishes
@@ -136,17 +135,15 @@ class Indexer:
     def complete(self) -> None:
         """Write the contexts and make the vectors that the stored documents lack, and publish them.
 
-        With the mode `auto` everything is published before a sentence is written, and what is not written when the time
-        is up waits for the next run.
+        Everything is published before a sentence is written, and what is not written when the time is up waits for the
+        next run.
         """
         new = self._compare()
         if self._writer:
             self._writer.prepare(new)
-        pending, every = self._writer.missing() if self._writer else 0, self._settings.context == "llm"
-        if not every or pending > _FEW_CONTEXTS or not pending:
-            self.publish()
-        begun, spent = time.monotonic(), self._publishing
-        last = math.inf if every else begun + 60 * self._settings.context_minutes
+        self.publish()
+        pending, begun, spent = self._writer.missing() if self._writer else 0, time.monotonic(), self._publishing
+        last = begun + 60 * self._settings.context_minutes
         while pending and self._writer and time.monotonic() < last:
             wait = seconds_until_publish(time.monotonic() - begun, spent, self._publishing, self._computed)
             self._writer.write(time.monotonic() + max(self._settings.publish_seconds, wait), last)
@@ -161,6 +158,7 @@ class Indexer:
     def _report_writing(self, pending: int) -> None:
         counts, report = self._workers.counts, self.report
         report.tokens_evaluated, report.tokens_reused = counts.evaluated, counts.reused
+        report.share_reused = round(counts.reused / max(1, counts.prompt), 3)
         report.tokens_generated = counts.generated
         if self._writer:
             written = self._writer.written
@@ -186,10 +184,7 @@ class Indexer:
             else:
                 waiting[Path(one.path)] = one
         reading = self._read(waiting, changes, splitting, split_key, unread)
-        if self._embeds_at_once(len(waiting)):
-            for _count in self._embedding.make(reading, self._note("read", len(waiting))):
-                pass
-        for _document in reading:  # those that were not embedded
+        for _count in self._embedding.make(reading, self._note("read", len(waiting))):
             pass
         kept = {one.path for one in (*changes.changed, *changes.resplit)}
         unread = [replace(item, kept=str(item.path) in kept) for item in unread]
@@ -217,10 +212,6 @@ class Indexer:
         with suppress(LibraryError), kept_history(self._store.folder) as history:
             if history and moved:
                 history.move_documents(moved)
-
-    def _embeds_at_once(self, files: int) -> bool:
-        """Say whether chunks are embedded while further files are read: if they need not wait for a context."""
-        return self._settings.context != "llm" or (files > _FEW_CONTEXTS and not has_sentences(self._store))
 
     def _read(
         self,
@@ -322,7 +313,7 @@ class Indexer:
 
     def _compare(self) -> list[StoredDocument]:
         """Compare new documents with all others, for which all need vectors; return those of which code said more."""
-        if self._settings.context not in SITUATED:
+        if self._settings.context != "auto":
             return []
         if new := self._store.documents_to_compare(APART_PLAN):
             self._embed()

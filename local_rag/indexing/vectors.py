@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,8 @@ from local_rag.settings import Settings
 class EmbeddingTuning:
     """The weight of headings and contexts beside a chunk, chosen by measurement: see docs/results.md.
 
-    Title and headings take at most `headings_tokens`. A context is embedded separately and added with `context_weight`,
-    because in one text it would dilute the chunk.
+    Title and headings take at most `headings_tokens`, and a sentence the room that is left. What distinguishes a
+    document is embedded separately and added with `context_weight`, because in one text it would dilute the chunk.
     """
 
     headings_tokens: int = 48
@@ -25,6 +26,7 @@ class EmbeddingTuning:
 
 
 TUNING = EmbeddingTuning()
+_FEWEST_TOKENS = 8  # of a sentence: it says nothing in less room
 
 
 def default_chunk_tokens(model: InstalledModel) -> int:
@@ -51,24 +53,42 @@ def table_tokens(settings: Settings, model: InstalledModel) -> int:
 def embedded_text(
     headings: str,
     text: str,
+    sentence: str = "",
     *,
     model: InstalledModel,
     headings_tokens: int = TUNING.headings_tokens,
     text_tokens: int | None = None,
 ) -> str:
-    """Put headings before a chunk, cut so that both fit the embedder's input.
+    """Put headings and a sentence before a chunk, cut so that all fit the embedder's input.
 
     The chunk is never cut: the splitter limits its size. `text_tokens` is that limit, if known: the tokens of the chunk
-    are counted only if the headings might not fit beside so many.
+    are counted only if the rest might not fit beside so many.
     """
     tokenizer, room = tokenizer_of(model), input_tokens(model)
-    if text_tokens is None or text_tokens + headings_tokens > room:
+    if sentence or text_tokens is None or text_tokens + headings_tokens > room:
         text_tokens = len(tokenizer.encode(text, add_special_tokens=False).ids)
-    room = max(0, min(room - text_tokens, headings_tokens))
-    encoding = tokenizer.encode(headings, add_special_tokens=False)
-    if len(encoding.ids) > room:
-        headings = headings[: encoding.offsets[room - 1][1]] if room else ""
-    return "\n".join(part for part in (headings, text) if part)
+    room = max(0, room - text_tokens)
+    headings, used = _cut(headings, min(room, headings_tokens), tokenizer)
+    if sentence:
+        room -= used
+        sentence = _between_words(sentence, room, tokenizer) if room >= _FEWEST_TOKENS else ""
+    return "\n".join(part for part in (headings, sentence, text) if part)
+
+
+def _cut(text: str, tokens: int, tokenizer: Any) -> tuple[str, int]:
+    """Cut a text to so many tokens; return it with the number of its tokens."""
+    encoding = tokenizer.encode(text, add_special_tokens=False)
+    if len(encoding.ids) <= tokens:
+        return text, len(encoding.ids)
+    return (text[: encoding.offsets[tokens - 1][1]] if tokens else ""), tokens
+
+
+def _between_words(text: str, tokens: int, tokenizer: Any) -> str:
+    """Cut a text to at most so many tokens at the end of a word, if it has spaces between words."""
+    kept, _ = _cut(text, tokens, tokenizer)
+    if len(kept) == len(text) or text[len(kept)].isspace():
+        return kept
+    return kept.rpartition(" ")[0] or kept
 
 
 def embed_with_contexts(

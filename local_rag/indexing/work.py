@@ -165,7 +165,7 @@ def open_writer(model: InstalledModel, expected: int, note: OnNote, open_engine:
         return settings or EngineSettings()
 
     path = file_for_many(model, note) if many else fastest_file(model)
-    with open_engine(path, context_tokens=context_room, settings=fit) as engine:
+    with open_engine(path, context_tokens=context_room, settings=fit, adapter=model.adapter) as engine:
         yield engine
 
 

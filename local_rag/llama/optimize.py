@@ -63,8 +63,8 @@ def file_for_many(model: InstalledModel, note: Callable[[str], None], *, rates: 
 
 
 def optimized_copy(model: InstalledModel) -> Path:
-    """Return the path of a model's copy, which is named after the weights, not after the model."""
-    return default_models_directory() / ".optimized" / f"{model.identity[:16]}-iq4_nl.gguf"
+    """Return the path of a model's copy, which is named after the weights, not after the model or its adapter."""
+    return default_models_directory() / ".optimized" / f"{(model.base or model.identity)[:16]}-iq4_nl.gguf"
 
 
 def _rates(path: Path) -> tuple[float, float]:

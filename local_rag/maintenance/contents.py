@@ -8,7 +8,7 @@ from local_rag.errors import MissingError
 from local_rag.files import is_locked
 from local_rag.maintenance.file_states import FileStates, SeenState
 from local_rag.maintenance.visible import GONE, require_visible, visible_ids
-from local_rag.records import EVERYTHING, SITUATED, ContextMode, Filters, Passage
+from local_rag.records import EVERYTHING, ContextMode, Filters, Passage
 from local_rag.retrieval.found_passage import found_passage
 from local_rag.store.database import Store
 from local_rag.store.inspection import count_contexts, count_rows, document_states
@@ -57,20 +57,19 @@ class IndexedDocument:
     title: str
     state: SeenState
     chunks: int
-    contexts: int
     vectors: int
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """How far an `index` is that another process may be running; chunks wait for `contexts` if `situated`."""
+    """How far an `index` is that another process may be running; chunks wait for sentences if `situated`."""
 
     running: bool
     situated: bool
     chunks: int
     vectors: int
-    contexts: int
+    sentences: int
 
 
 def locate(
@@ -117,10 +116,10 @@ def whole_document(
 
 
 def indexed_documents(
-    store: Store, files: FileStates, context: ContextMode, *, start: int, count: int, filters: Filters = EVERYTHING
+    store: Store, files: FileStates, *, start: int, count: int, filters: Filters = EVERYTHING
 ) -> list[IndexedDocument]:
     """Return how far `count` of the documents that pass are, in the order of their paths from `start` on."""
-    found = document_states(store, context, start=start, count=count, among=visible_ids(store, filters))
+    found = document_states(store, start=start, count=count, among=visible_ids(store, filters))
     states = files.of([one.document for one in found])
     return [
         IndexedDocument(
@@ -129,7 +128,6 @@ def indexed_documents(
             one.document.title,
             states[one.document.id],
             one.chunks,
-            one.contexts,
             one.vectors,
             one.notes,
         )
@@ -141,12 +139,10 @@ def index_progress(store: Store, context: ContextMode, filters: Filters = EVERYT
     """Return how far the documents that pass are indexed."""
     visible = visible_ids(store, filters)
     rows, kinds = count_rows(store, visible), count_contexts(store, visible)
-    by_model = sum(kinds.get(kind, 0) for kind in ("model", "dropped"))
-    by_code = sum(kinds.get(kind, 0) for kind in ("terms", "unneeded"))
     return IndexProgress(
         running=is_locked(store.folder / "lock"),
-        situated=context in SITUATED,
+        situated=context == "auto",
         chunks=rows["chunks"],
         vectors=rows["chunks_with_vectors"],
-        contexts=by_model if context == "llm" else by_code,
+        sentences=kinds.get("model", 0) + kinds.get("dropped", 0),
     )

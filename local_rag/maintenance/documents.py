@@ -23,13 +23,12 @@ State = Literal["indexed", "waiting", "changed", "missing", "unreachable"]
 class ListedDocument:
     """A document; `modified` is the time of its file when it was read, `date` its own date, None if it has none.
 
-    `about` is `written` by the context model, or consists of the document's first sentences and its parts.
+    `about` consists of the document's first sentences and its parts.
     """
 
     path: str
     title: str
     about: str
-    written: Literal["model", "document"]
     state: State
     size: int
     modified: str
@@ -57,13 +56,11 @@ def list_documents(
         first, chunks = store.first_row(document.id), store.count_chunks(document.id)
         whole, said = first if first and first.kind == "document" else None, first.provenance if first else None
         state = states.get(document.path) or ("indexed" if document.id in indexed or not chunks else "waiting")
-        summary = whole.sentence if whole else ""
         listed.append(
             ListedDocument(
                 path=document.path,
                 title=document.title,
-                about=summary or (whole.chunk.text if whole else ""),
-                written="model" if summary else "document",
+                about=whole.chunk.text if whole else "",
                 state=state,
                 size=document.size,
                 modified=datetime.fromtimestamp(document.modified_ns // 10**9).isoformat(sep=" "),

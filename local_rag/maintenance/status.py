@@ -17,7 +17,7 @@ from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.indexing.writing import plan_of
 from local_rag.maintenance.visible import visible_ids, visible_roots
 from local_rag.models.choice import calibration_of, chosen, find
-from local_rag.records import BY_MODEL, PLAIN_FORM, SITUATED, ContextMode, Filters, InstalledModel, Note, Role
+from local_rag.records import PLAIN_FORM, ContextMode, Filters, InstalledModel, Note, Role
 from local_rag.settings import Settings
 from local_rag.store.caches import Usage, usage_of
 from local_rag.store.connect import STORE_FILE, remembered_settings
@@ -52,8 +52,8 @@ class Status:
     """A library at a glance.
 
     `contexts` counts the chunks of which code says what distinguishes their document (`by_terms`), those about which a
-    model wrote a sentence (`by_model`), sentences that were `dropped`, and those still `unwritten`, which with the mode
-    `auto` make nothing stale; `missing` contexts do.
+    model wrote a sentence (`by_model`), sentences that were `dropped`, and those still `unwritten`, which make nothing
+    stale; `missing` contexts do.
     `generations` maps each published index to its size in bytes. `models` are names by role, `fingerprint` is that of
     the live index, `disk` holds sizes in bytes. An answer is given if it is right with a probability of `answered_from`
     or more, None without a calibration. `contexts_gain` is what `eval contexts` has found last, empty before.
@@ -86,17 +86,13 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
     """Inspect the store, the live index, the models and the files on disk; nothing is changed."""
     names, rows = chosen(settings), count_rows(store)
     stale = list[Stale]()
-    mode, every = settings.context, settings.context == "llm"
-    wanted: tuple[Role, ...] = ("embed", "context") if every else ("embed",)
-    models = {role: _usable(settings, role) for role in wanted}
-    stale += [
-        Stale(f"the model {names.get(role, '')} is not usable", f"local-rag models pull {names.get(role, '')}")
-        for role, model in models.items()
-        if model is None
-    ]
-    context_model = _usable(settings, "context") if mode in BY_MODEL else None
-    embed_model, missing = models["embed"], count_missing_contexts(store, APART_PLAN) if mode in SITUATED else 0
-    unwritten = count_unwritten(store, plan_of(mode, context_model), every=every) if context_model else 0
+    mode, embed_model = settings.context, _usable(settings, "embed")
+    if embed_model is None:
+        name = names.get("embed", "")
+        stale.append(Stale(f"the model {name} is not usable", f"local-rag models pull {name}"))
+    context_model = _usable(settings, "context") if mode == "auto" else None
+    missing = count_missing_contexts(store, APART_PLAN) if mode == "auto" else 0
+    unwritten = count_unwritten(store, plan_of(context_model)) if context_model else 0
     fingerprint: Mapping[str, Any] = {}
     try:
         live = indexes.live()
@@ -125,7 +121,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
     ]
     if erasing(store):
         stale.append(Stale("some documents are not fully erased yet", "local-rag index"))
-    if missing := missing or (unwritten if every else 0):
+    if missing:
         stale.append(Stale(f"{missing} contexts have yet to be written", "local-rag index"))
     answer_model, folder = _usable(settings, "answer"), store.folder
     reranker = _usable(settings, "rerank")
@@ -189,11 +185,8 @@ def visible_status(store: Store, settings: Settings, filters: Filters) -> Status
 
 def _contexts(kinds: Mapping[str, int], mode: ContextMode) -> dict[str, int]:
     """Return how many contexts an index of this mode uses, by who says them."""
-    return {
-        "by_terms": kinds.get("terms", 0) if mode in SITUATED else 0,
-        "by_model": kinds.get("model", 0) if mode in BY_MODEL else 0,
-        "dropped": kinds.get("dropped", 0) if mode in BY_MODEL else 0,
-    }
+    said = {"by_terms": "terms", "by_model": "model", "dropped": "dropped"}
+    return {name: kinds.get(kind, 0) if mode == "auto" else 0 for name, kind in said.items()}
 
 
 def _usable(settings: Settings, role: Role) -> InstalledModel | None:

@@ -64,17 +64,20 @@ def identity_of(settings: Settings, role: Role) -> str:
 
 
 def find_for_index(settings: Settings) -> tuple[InstalledModel, InstalledModel | None]:
-    """Return the embedder and, if a model writes sentences, that model; with `auto`, None if it is not pulled."""
-    can_write = "context" in chosen(settings) and not context_model_to_pull(settings)
-    writes = settings.context == "llm" or (settings.context == "auto" and can_write)
-    return find(settings, "embed"), find(settings, "context") if writes else None
+    """Return the embedder and the model that writes sentences; None if none are wanted or it is not pulled."""
+    return find(settings, "embed"), find(settings, "context") if writes_sentences(settings) else None
+
+
+def writes_sentences(settings: Settings) -> bool:
+    """Return whether `index` writes sentences: if they are wanted and their model is not still to be pulled."""
+    return settings.context == "auto" and "context" in chosen(settings) and not context_model_to_pull(settings)
 
 
 def context_model_to_pull(settings: Settings) -> str:
     """Return the name of the context model if it is known but not pulled, else an empty text."""
-    name = chosen(settings).get("context", "")
-    entry = load_registry().models.get(name)
-    return name if entry and missing_files(entry, default_models_directory()) else ""
+    name, registry = chosen(settings).get("context", ""), load_registry()
+    parts = registry.parts(name) if name in registry.models else ()
+    return name if any(missing_files(part, default_models_directory()) for part in parts) else ""
 
 
 def calibration_of(model: InstalledModel, remembered: Mapping[str, Any]) -> Calibration | None:

@@ -20,7 +20,16 @@ from local_rag.files import file_sha256, write_whole
 from local_rag.keys import key_of
 from local_rag.models.engines import is_engine, parse_engine
 from local_rag.models.hashes import sha256_of
-from local_rag.records import PLAIN_FORM, AnswerForm, Calibration, InstalledModel, ModelUse, Role
+from local_rag.records import (
+    PLAIN_CONTEXT_FORM,
+    PLAIN_FORM,
+    AnswerForm,
+    Calibration,
+    ContextForm,
+    InstalledModel,
+    ModelUse,
+    Role,
+)
 
 Format = Literal["gguf", "sentence-transformers", "cross-encoder"]
 
@@ -301,6 +310,7 @@ def _shipped_models() -> Path:
 
 def _read_entry(name: str, fields: dict[str, Any]) -> ModelEntry:
     calibration, form = fields.pop("calibration", None), fields.pop("form", None)
+    context_form = fields.pop("context_form", None)
     return ModelEntry(
         name=name,
         roles=tuple(fields.pop("roles")),
@@ -308,6 +318,7 @@ def _read_entry(name: str, fields: dict[str, Any]) -> ModelEntry:
         sources=tuple(_read_source(source) for source in fields.pop("sources", ())),
         calibration=Calibration(**calibration) if calibration else None,
         form=AnswerForm(**form) if form else PLAIN_FORM,
+        context_form=ContextForm(**context_form) if context_form else PLAIN_CONTEXT_FORM,
         **fields,
     )
 
@@ -340,7 +351,8 @@ def _resolve_entry(entry: ModelEntry, role: Role, models_directory: Path, regist
     if not entry.base:
         return model
     base = resolve(entry.base, role, models_directory=models_directory, registry=registry)
-    return replace(model, path=base.path, adapter=model.path, identity=key_of(base.identity, model.identity))
+    identity = key_of(base.identity, model.identity)
+    return replace(model, path=base.path, adapter=model.path, identity=identity, base=base.identity)
 
 
 def _resolve_engine(name: str, role: Role) -> InstalledModel:
@@ -369,7 +381,7 @@ def _resolve_adapted(
         raise ModelError(f"Only the answer model may have an adapter, so {name} cannot be the {role} model.")
     model = resolve(base, role, models_directory=models_directory, registry=registry)
     identity = key_of(model.identity, sha256_of(_require_gguf(adapter, "an adapter"), models_directory))
-    return replace(model, name=name, adapter=adapter, identity=identity, calibration=None)
+    return replace(model, name=name, adapter=adapter, identity=identity, base=model.identity, calibration=None)
 
 
 def _resolve_path(path: Path, role: Role) -> InstalledModel:

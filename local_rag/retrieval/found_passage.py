@@ -1,9 +1,9 @@
 """Make a passage of a stored chunk."""
 
-from local_rag.records import BY_MODEL, SITUATED, ContextMode, Hit, Passage, StoredChunk
+from local_rag.records import ContextMode, Hit, Passage, StoredChunk
 
 
-def found_passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], mode: ContextMode = "llm") -> Passage:
+def found_passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], mode: ContextMode = "auto") -> Passage:
     """Make a passage of a stored chunk, with the contexts that are part of an index of this mode."""
     chunk = stored.chunk
     return Passage(
@@ -11,8 +11,8 @@ def found_passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], mode
         path=stored.path,
         title=stored.title,
         text=chunk.text,
-        terms=stored.terms if mode in SITUATED else "",
-        sentence=stored.sentence if mode in BY_MODEL else "",
+        terms=stored.terms if mode == "auto" else "",
+        sentence=stored.sentence if mode == "auto" else "",
         headings=chunk.headings,
         page=chunk.page,
         line=chunk.line,

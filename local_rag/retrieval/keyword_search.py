@@ -16,7 +16,7 @@ def search_keywords(
     """Return the passages with the best scores for the words of a question, best first, from an open index."""
     if not is_utf8(question):
         raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
-    mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "llm")
+    mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "auto")
     terms, allowed = question_terms(question), Filtering(passages).allowed(filters)
     ranking = index.keywords(terms, top, allowed, documents=asks_for_documents(question))
     stored = passages.chunks_by_id([chunk for chunk, _ in ranking])

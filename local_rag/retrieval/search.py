@@ -86,7 +86,7 @@ class Searcher:
     ) -> None:
         self.index, self.versions, self.about_from = index, versions, about_from
         # The store may hold contexts of an earlier run that this index does not contain.
-        self._mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "llm")
+        self._mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "auto")
         self._store, self._settings, self._embedder = passages, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
         self._filtering = Filtering(passages, versions.outdated if versions else None)

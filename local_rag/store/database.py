@@ -498,10 +498,7 @@ class Store:
         }
 
     def plan_contexts(self, document_id: int, plan: str, keys: Sequence[tuple[int, str, float | None]]) -> None:
-        """Record what code says of the rows of a document, as (chunk id, context key, need of a sentence).
-
-        If that has changed, the sentences of the document are to be planned again.
-        """
+        """Record what code says of the rows of a document, as (chunk id, context key, need of a sentence)."""
         with self.transaction():
             situated = self._is_situated(document_id)
             changed = self.connection.executemany(
@@ -510,10 +507,6 @@ class Store:
                 keys,
             ).rowcount
             if changed > 0 and (situated or self._is_situated(document_id)):  # it was embedded without these contexts
-                self.connection.execute("UPDATE embedding_plans SET plan = '' WHERE document_id = ?", (document_id,))
-            planned = "UPDATE documents SET sentence_plan = '' WHERE id = ? AND sentence_plan <> ''"
-            if changed > 0 and self.connection.execute(planned, (document_id,)).rowcount > 0:
-                self.connection.execute("UPDATE chunks SET sentence_key = NULL WHERE document_id = ?", (document_id,))
                 self.connection.execute("UPDATE embedding_plans SET plan = '' WHERE document_id = ?", (document_id,))
             self.connection.execute("UPDATE documents SET context_plan = ? WHERE id = ?", (plan, document_id))
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from local_rag.errors import LibraryError
 from local_rag.index.protocol import Index, Indexes
 from local_rag.machine import free_bytes
-from local_rag.records import SITUATED, ContextMode
 from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import DOCUMENT_COLUMNS, Store, StoredDocument, stored_document
 from local_rag.store.embedding_plans import all_embedded, document_versions, mark_none_embedded
@@ -45,7 +44,7 @@ def _among(documents: Collection[int] | None) -> tuple[str, tuple[str, ...]]:
 
 
 def count_contexts(store: Store, among: Collection[int] | None = None) -> dict[str, int]:
-    """Count the contexts of the chunks of live documents by kind, without the summaries of whole documents."""
+    """Count the contexts of the chunks of live documents by kind."""
     counts = dict[str, int]()
     only, values = _among(among)
     for key in ("context_key", "sentence_key"):
@@ -60,31 +59,27 @@ def count_contexts(store: Store, among: Collection[int] | None = None) -> dict[s
 
 @dataclass(frozen=True, slots=True)
 class DocumentState:
-    """The progress of a live document: its chunks, and how many of them have a context and a vector."""
+    """The progress of a live document: its chunks, and how many of them have a vector."""
 
     document: StoredDocument
     chunks: int
-    contexts: int
     vectors: int
     notes: tuple[str, ...]
 
 
 def document_states(
-    store: Store, context: ContextMode, *, start: int, count: int, among: Collection[int] | None = None
+    store: Store, *, start: int, count: int, among: Collection[int] | None = None
 ) -> list[DocumentState]:
     """Return the state of `count` documents, of all or `among` some, by path from the one at position `start` on."""
     only, values = _among(among)
-    key = "sentence_key" if context == "llm" else "context_key"
     rows = store.connection.execute(
-        f"SELECT {DOCUMENT_COLUMNS}, count(chunks.id), "  # noqa: S608
-        "count(contexts.key), count(vectors.key), notes FROM "
+        f"SELECT {DOCUMENT_COLUMNS}, count(chunks.id), count(vectors.key), notes FROM "  # noqa: S608
         f"(SELECT * FROM documents WHERE live{only} ORDER BY path LIMIT ? OFFSET ?) AS documents "
         "LEFT JOIN chunks ON document_id = documents.id AND chunks.kind = 'chunk' "
-        f"LEFT JOIN contexts ON contexts.key = {key} "
         "LEFT JOIN vectors ON vectors.key = vector_key GROUP BY documents.id ORDER BY path",
         (*values, count, start),
     )
-    return [DocumentState(stored_document(row), row[9], row[10], row[11], tuple(json.loads(row[12]))) for row in rows]
+    return [DocumentState(stored_document(row), row[9], row[10], tuple(json.loads(row[11]))) for row in rows]
 
 
 def count_missing_contexts(store: Store, plan: str) -> int:
@@ -110,19 +105,13 @@ def is_unfinished(store: Store, live: Index | None) -> bool:
     ids, versions = live.documents()
     if dict(zip(ids.tolist(), versions.tolist(), strict=True)) != document_versions(store):
         return True
-    context = live.manifest["fingerprint"]["context"]
-    if context not in SITUATED:
+    if live.manifest["fingerprint"]["context"] != "auto":
         return False
     row = store.connection.execute(
         "SELECT 1 FROM documents CROSS JOIN chunks ON documents.id = document_id LEFT JOIN contexts "
         "ON contexts.key = context_key WHERE live AND (contexts.key IS NULL OR context_plan = '') LIMIT 1"
     ).fetchone()
-    if row is None and context == "llm":  # with `auto`, sentences may wait
-        row = store.connection.execute(
-            "SELECT 1 FROM documents CROSS JOIN chunks ON documents.id = document_id LEFT JOIN contexts "
-            "ON contexts.key = sentence_key WHERE live AND (contexts.key IS NULL OR sentence_plan = '') LIMIT 1"
-        ).fetchone()
-    return row is not None
+    return row is not None  # sentences may wait
 
 
 def orphaned_contexts(store: Store) -> dict[str, int]:

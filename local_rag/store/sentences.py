@@ -1,21 +1,20 @@
-"""The sentences that a model writes about chunks: which rows want one, under which key, and which are written.
+"""The sentences that a model writes about chunks: under which keys, and which of them are written.
 
-Code decides which chunks need a sentence (`chunks.need`). A document is planned under a plan, which names the model and
-everything else that its sentences depend on; its rows then have the keys of their sentences. The sentences of one plan
-are never mixed with those of another: the keys of another plan are forgotten before the first one is written.
+A document is planned under a plan, which names the model and everything else that its sentences depend on; its chunks
+then have the keys of their sentences. The sentences of one plan are never mixed with those of another: the keys of
+another plan are forgotten before the first one is written.
 """
 
 from collections.abc import Sequence
 
 from local_rag.store.database import Store, StoredDocument
 
-_MISSING = "live AND (sentence_plan <> ? OR NOT EXISTS (SELECT 1 FROM contexts WHERE contexts.key = sentence_key))"
-# CROSS JOIN fixes the order: few chunks need a sentence, and they have an index of their own.
-_ROWS = {
-    True: f"FROM documents CROSS JOIN chunks ON documents.id = document_id WHERE {_MISSING}",
-    False: "FROM chunks INDEXED BY chunks_in_need CROSS JOIN documents ON documents.id = document_id "
-    f"WHERE need IS NOT NULL AND {_MISSING}",
-}
+# The chunks of planned documents that lack a sentence. In the order of the keys, which is that of the contexts too, and
+# without a look at the chunks themselves, because a library has a sentence for each chunk.
+_LACKING = (
+    "lacking AS MATERIALIZED (SELECT id FROM chunks INDEXED BY chunks_by_sentence WHERE sentence_key IS NOT NULL AND "
+    "NOT EXISTS (SELECT 1 FROM contexts WHERE contexts.key = sentence_key))"
+)
 
 
 def plan_sentences(store: Store, document_id: int, plan: str, keys: Sequence[tuple[int, str]]) -> None:
@@ -40,23 +39,30 @@ def forget_other_sentences(store: Store, plan: str) -> None:
             plan_sentences(store, document, "", ())
 
 
-def documents_to_write(store: Store, plan: str, *, every: bool) -> list[tuple[StoredDocument, float]]:
-    """Return the live documents that lack sentences, with the greatest need of a chunk that lacks one, highest first.
-
-    With `every`, all rows are to have one, also those that do not need it.
-    """
+def documents_to_write(store: Store, plan: str) -> list[StoredDocument]:
+    """Return the live documents that lack sentences, those with the chunks in the greatest need first."""
     rows = store.connection.execute(
-        f"SELECT documents.id, max(coalesce(need, 0)) AS greatest {_ROWS[every]} "
-        "GROUP BY documents.id ORDER BY greatest DESC, path",
+        f"WITH {_LACKING} "  # noqa: S608
+        "SELECT id, (SELECT max(need) FROM chunks WHERE document_id = documents.id AND need IS NOT NULL) AS greatest "
+        "FROM documents WHERE live AND "
+        "(sentence_plan <> ? OR id IN (SELECT document_id FROM lacking JOIN chunks USING (id))) "
+        "ORDER BY coalesce(greatest, 0) DESC, path",
         (plan,),
     ).fetchall()
-    found = ((store.document(key), need) for key, need in rows)
-    return [(document, need) for document, need in found if document]
+    return [document for key, _ in rows if (document := store.document(key))]
 
 
-def count_unwritten(store: Store, plan: str, *, every: bool) -> int:
-    """Count the rows of live documents that lack a sentence."""
-    return int(store.connection.execute(f"SELECT count(*) {_ROWS[every]}", (plan,)).fetchone()[0])
+def count_unwritten(store: Store, plan: str) -> int:
+    """Count the chunks of live documents that lack a sentence."""
+    row = store.connection.execute(
+        f"WITH {_LACKING} SELECT "  # noqa: S608
+        "(SELECT count(*) FROM documents CROSS JOIN chunks ON documents.id = document_id "
+        "WHERE live AND sentence_plan <> ?1 AND position >= 0) + "
+        "(SELECT count(*) FROM lacking JOIN chunks USING (id) JOIN documents ON documents.id = document_id "
+        "WHERE live AND sentence_plan = ?1)",
+        (plan,),
+    ).fetchone()
+    return int(row[0])
 
 
 def is_successor(store: Store, document: StoredDocument) -> bool:
@@ -68,20 +74,3 @@ def is_successor(store: Store, document: StoredDocument) -> bool:
         (document.id, document.path),
     ).fetchone()
     return row is not None
-
-
-def unplanned_documents(store: Store, plan: str) -> list[StoredDocument]:
-    """Return the live documents whose sentences are not planned under this plan."""
-    query = "SELECT id FROM documents WHERE live AND sentence_plan <> ? ORDER BY path"
-    return [document for (key,) in store.connection.execute(query, (plan,)) if (document := store.document(key))]
-
-
-def has_sentences(store: Store) -> bool:
-    """Say whether any sentence is stored."""
-    return store.connection.execute("SELECT 1 FROM contexts WHERE kind = 'model' LIMIT 1").fetchone() is not None
-
-
-def needs_of(store: Store, document_id: int) -> dict[int, float]:
-    """Return the rows of a document that need a sentence, each with how much."""
-    query = "SELECT id, need FROM chunks WHERE document_id = ? AND need IS NOT NULL"
-    return dict(store.connection.execute(query, (document_id,)).fetchall())

@@ -133,7 +133,8 @@ def real_jobs(folder: Path, models: tuple[InstalledModel, InstalledModel], chunk
     """Plan the contexts of the documents of a folder."""
     embed_model, context_model = models
     jobs: list[ContextJob] = []
-    plan = context_plan(context_model.identity)
+    form = context_model.context_form
+    plan = context_plan(context_model.identity, form)
     with (
         IsolatedReader(Splitting(embed_model.path / TOKENIZER_FILE, 145)) as reader,
         open_vocabulary(context_model.path) as vocabulary,
@@ -143,7 +144,7 @@ def real_jobs(folder: Path, models: tuple[InstalledModel, InstalledModel], chunk
                 break
             read = reader.read(path)
             jobs += plan_contexts(
-                read.document.title, read.document.text, read.chunks, vocabulary=vocabulary, plan=plan
+                read.document.title, read.document.text, read.chunks, vocabulary=vocabulary, plan=plan, form=form
             )
     return list(islice({job.key: job for job in jobs}.values(), chunks))
 
@@ -186,7 +187,7 @@ def main() -> None:
     parser.add_argument("--fake-chunks", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    embed_model, context_model = find_for_index(Settings(profile=arguments.profile, context="llm"))
+    embed_model, context_model = find_for_index(Settings(profile=arguments.profile))
     if context_model is None:
         sys.exit("The profile has no model that writes contexts; name another with --profile.")
     models, found = (embed_model, context_model), dict[str, Any]()

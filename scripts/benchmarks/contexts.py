@@ -1,13 +1,13 @@
 """Measure what contexts are worth: index a dataset with each kind of context, ask its questions and compare.
 
-    python -m scripts.benchmarks contexts DATASET --ways none headings terms perfect llm --model NAME --json FILE
+    python -m scripts.benchmarks contexts DATASET --ways none headings perfect auto --model NAME --json FILE
 
-The ways are the modes of `index --context` and some that store contexts which no model wrote:
+The ways are the modes of `index --context` and some that put contexts which no model wrote in the place of its
+sentences, without what code says of look-alikes:
 
 - tf-idf: the terms with the highest tf-idf in the chunk's document;
 - rare: the terms of the document that occur in the fewest documents, in the order of the text;
 - lead: the beginning of the first paragraph below the document's title;
-- auto-10, auto-25, auto-50: what `--context terms` says, for this percentage of the chunks, those that need it most;
 - perfect: what the dataset's `facts.jsonl` says: lines of {"document": id, "context"} or {"chunk": id, "context"}. If
   it has lines for chunks, the part `given` reports the questions whose golden chunks all have a context of their own.
   Contexts for all chunks would gain less than that, because here no other chunk has one.
@@ -41,11 +41,13 @@ from local_rag.evaluation.dataset import Dataset, Part, Question, load_dataset
 from local_rag.evaluation.evaluate import POOL, compare_reports, evaluate, index_dataset, stage_values
 from local_rag.evaluation.metrics import recall
 from local_rag.index.keyword_index import keyword_tokens
-from local_rag.indexing.compare import APART_PLAN
-from local_rag.indexing.distinction import Distinction
+from local_rag.indexing.compare import APART_PLAN, apart_key
+from local_rag.indexing.writing import plan_of
 from local_rag.keys import key_of
 from local_rag.library import Parts
+from local_rag.models.choice import find
 from local_rag.records import Chunk, ContextMode, Progress
+from local_rag.store.sentences import plan_sentences
 
 MODES = get_args(ContextMode)
 TERMS = 8
@@ -100,23 +102,9 @@ def perfect(dataset: Dataset, chunks: Chunks, facts: Path | None = None) -> dict
     return contexts
 
 
-def most_needed(library: Library, share: float) -> dict[int, str]:
-    """Give a share of the chunks, those that need it most, what `terms` says of their documents."""
-    with library.reading() as store:
-        found = []
-        for document in store.documents():
-            distinction = Distinction.from_json(store.distinction(document.id))
-            need = {
-                stored.id: distinction.needed.get(stored.chunk.position, 0.0) for stored in store.chunks(document.id)
-            }
-            found += [(value, key, distinction.context) for key, value in need.items()]
-    found.sort(key=lambda one: (-one[0], one[1]))
-    return {key: says for value, key, says in found[: round(share * len(found))] if value}
-
-
 GIVEN: Mapping[str, Callable[..., dict[int, str]]] = {"tf-idf": tf_idf, "rare": rare, "lead": lead, "perfect": perfect}
-SHARES = {f"auto-{percent}": percent / 100 for percent in (10, 25, 50)}
-WITHOUT_MODEL = {"none", "headings", "terms", *GIVEN, *SHARES}
+WITHOUT_MODEL = {"none", "headings", *GIVEN}
+_MINUTES = 1e6  # enough for every sentence
 
 
 def _by_document(
@@ -147,21 +135,17 @@ def _by_document(
 
 
 def give_contexts(library: Library, contexts: Mapping[int, str]) -> None:
-    """Store contexts by chunk id in the place of what code says of the chunks."""
+    """Store contexts by chunk id in the place of the model's sentences, and let code say nothing."""
+    plan, nothing = plan_of(find(library.settings, "context")), apart_key("")
     with library.writing() as (store, _):
+        store.put_context(nothing, "", "unneeded")
         for document in store.documents():
-            texts = {stored.id: contexts.get(stored.id, "") for stored in store.rows(document.id)}
+            rows = list(store.rows(document.id))
+            texts = {stored.id: contexts.get(stored.id, "") for stored in rows if stored.kind == "chunk"}
             for text in dict.fromkeys(texts.values()):
-                store.put_context(key_of("given", text), text, "terms" if text else "unneeded")
-            store.plan_contexts(
-                document.id, APART_PLAN, [(key, key_of("given", text), None) for key, text in texts.items()]
-            )
-
-
-def forget_given(library: Library) -> None:
-    """Have code say again what distinguishes the documents, in the place of contexts that were given."""
-    with library.writing(create=True) as (store, _):
-        store.forget_distinctions()
+                store.put_context(key_of("given", text), text, "model" if text else "dropped")
+            store.plan_contexts(document.id, APART_PLAN, [(stored.id, nothing, None) for stored in rows])
+            plan_sentences(store, document.id, plan, [(key, key_of("given", text)) for key, text in texts.items()])
 
 
 class WritingTime:
@@ -188,22 +172,15 @@ def measure(
     """Index a dataset in one way and ask its questions."""
     given = given_questions(dataset, facts)
     clock = WritingTime(way)
-    told = way in GIVEN or way in SHARES
-    if told:
-        with Library(folder, parts=parts, context="terms" if way in SHARES else "headings", **settings) as library:
-            forget_given(library)
+    mode, minutes = ("auto", 0.0) if way in GIVEN else (way, _MINUTES)
+    if way in GIVEN:
+        with Library(folder, parts=parts, context="headings", **settings) as library:
             chunks = index_dataset(dataset, library, clock)
             started = time.monotonic()
-            if way in SHARES:
-                contexts = most_needed(library, SHARES[way])
-            else:
-                contexts = perfect(dataset, chunks, facts) if way == "perfect" else GIVEN[way](dataset, chunks)
+            contexts = perfect(dataset, chunks, facts) if way == "perfect" else GIVEN[way](dataset, chunks)
             clock.seconds += time.monotonic() - started
-        with Library(folder, parts=parts, context="terms", **settings) as library:
             give_contexts(library, contexts)
-    with Library(folder, parts=parts, context="terms" if told else way, **settings) as library:
-        if way == "terms":
-            forget_given(library)
+    with Library(folder, parts=parts, context=mode, context_minutes=minutes, **settings) as library:
         if not dataset.documents:
             library.index([dataset.folder], progress=clock)
         report = evaluate(dataset, library, part="all", rerank=rerank, progress=clock)
@@ -309,7 +286,7 @@ def main() -> None:
     """Measure the requested ways and compare them with all measured ways."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path)
-    parser.add_argument("--ways", nargs="+", choices=[*MODES, *GIVEN, *SHARES], required=True)
+    parser.add_argument("--ways", nargs="+", choices=[*MODES, *GIVEN], required=True)
     parser.add_argument("--model", default="", help="the context model of the ways that need one")
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--profile", default="starter")

@@ -93,7 +93,7 @@ class Bench:
         before, after = self.model.chat_frame(SYSTEM)
         prefix = [*self.model.tokenize(f"{before}<document>\n", special=True), *whole]
         for job in jobs:
-            request = f"{job.instruction.replace('the last chunk', 'this chunk')}{after}{job.opening}"
+            request = f"{job.form.request.replace('the last chunk', 'this chunk')}{after}{job.form.opening}"
             suffix = [
                 *self.model.tokenize(QUOTED),
                 *self.model.tokenize(job.window.pieces[job.piece]),

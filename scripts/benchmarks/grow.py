@@ -124,12 +124,14 @@ def in_child(step: str, *arguments: Path | str, bases: Path) -> dict[str, Any]:
     return {"seconds": seconds, "processor_seconds": processor, **found}
 
 
-def open_library(folder: Path, context: ContextMode = "terms") -> Library:
+def open_library(folder: Path, context: ContextMode = "auto") -> Library:
     """Open a library with the embedder that takes no time."""
-    return Library(folder, parts=Parts(load_embedder=JitteringEmbedder), profile="tiny", context=context)
+    return Library(
+        folder, parts=Parts(load_embedder=JitteringEmbedder), profile="tiny", context=context, context_minutes=0.0
+    )
 
 
-def index(folder: Path, documents: Path, context: ContextMode = "terms") -> dict[str, Any]:
+def index(folder: Path, documents: Path, context: ContextMode = "auto") -> dict[str, Any]:
     """Index as the command does."""
     with open_library(folder, context) as library:
         report = library.index([documents])
@@ -251,7 +253,7 @@ def measure(chunks: int, work: Path, alone: bool, report: Callable[[dict[str, An
     searched, grown = step("search"), step("order")["order"]
     figures = {
         "chunks": first["chunks"],
-        "context": "terms",
+        "context": "auto",
         "index_seconds": first["seconds"],
         "index_processor_seconds": first["processor_seconds"],
         **compared,

@@ -164,7 +164,7 @@ def measure(documents: int, work: Path) -> dict[str, Any]:
                 work / "library",
                 parts=Parts(load_embedder=NoEmbedder),
                 profile="tiny",
-                context="terms",
+                context_minutes=0.0,
                 search_engine=engine.setting,
                 search_engine_ca=str(authority.ca),
             ) as library:

@@ -4,7 +4,7 @@
     python -m scripts.benchmarks retrieval DATASET --contexts LIBRARY --json docs/measurements/tuning-contexts.json
 
 Without `--contexts`, each dataset is indexed as by `local-rag eval DATASET --profile tiny --context headings`. With
-it, the contexts come from a library that `local-rag eval DATASET --context llm` has made. The first row is what is
+it, the contexts come from a library that `local-rag eval DATASET` has made. The first row is what is
 shipped; each other row changes one thing.
 """
 
@@ -98,7 +98,7 @@ class Indexed:
     def __init__(self, dataset: Dataset, contexts: Path | None) -> None:
         model = resolve(EMBED_MODEL, "embed")
         folder = contexts or dataset.folder / ".local-rag" / "tiny"
-        profile, context = ("starter", "llm") if contexts else ("tiny", "headings")
+        profile, context = ("starter", "auto") if contexts else ("tiny", "headings")
         with Library(folder, profile=profile, context=context) as library:
             chunks = index_dataset(dataset, library, lambda _progress: None)
         with closing(Store(folder)) as store:

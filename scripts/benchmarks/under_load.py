@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from local_rag.indexing.contextualize import context_plan, context_room, plan_contexts, write_contexts
+from local_rag.indexing.contextualize import context_room, plan_contexts, write_contexts
 from local_rag.library import Parts
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.open import open_engine
@@ -81,12 +81,14 @@ def main() -> None:
         return len(embedder.embed_passages(texts))
 
     with LlamaModel(context_model.path) as model:
-        jobs = plan_contexts(document.title, document.text, chunks, vocabulary=model, plan=context_plan("load"))
+        jobs = plan_contexts(
+            document.title, document.text, chunks, vocabulary=model, plan="load", form=context_model.context_form
+        )
 
     def write() -> int:
         return sum(1 for _ in write_contexts(jobs, engine))
 
-    with open_engine(context_model.path, context_tokens=context_room) as engine:
+    with open_engine(context_model.path, context_tokens=context_room, adapter=context_model.adapter) as engine:
         contexts, contexts_share = rates(write, arguments.rounds)
         embedded, embedding_share = rates(embed, arguments.rounds)
     report = {

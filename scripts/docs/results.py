@@ -183,8 +183,8 @@ def _contexts(measurements: Path) -> Iterator[str]:
     yield prose(
         "`python -m scripts.benchmarks contexts` compares ways to write contexts, with the profile `starter`, on the "
         "half of the questions kept for reporting. Neighbours, surroundings and headings are always used. `terms` is "
-        "`index --context terms`: without a model, it says what sets a document apart, for chunks that could be "
-        "mistaken for those of another document; `auto-25` does so for a quarter of the chunks. "
+        "what code says: what sets a document apart, for chunks that could be mistaken for those of another document; "
+        "`auto-25` says it of a quarter of the chunks. "
         "`lead` puts the beginning of each document before its chunks. `perfect` is what a perfect writer would say: "
         "from the facts that the look-alike set was generated from, or written by hand by someone who had not seen the "
         "questions. Figures are of the last stage."
@@ -336,7 +336,8 @@ def _growth(reports: list[Measurement]) -> Iterator[str]:
     yield "## As a library grows"
     yield prose(
         "`python -m scripts.benchmarks grow`: varied copies of the pages in `corpus/`, an embedder that takes no time, "
-        "contexts of `--context terms`. Times are those of the processor, of all threads and processes together; those "
+        "contexts by code and no sentences. Times are those of the processor, of all threads and processes together; "
+        "those "
         "of `index` include its start. *Against headings* is the time of the first `index` relative to "
         "`--context headings`; that of the largest library was not measured, and its row was made on a machine "
         "about twice as fast. The times of questions with a filter are "

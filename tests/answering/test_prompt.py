@@ -56,10 +56,9 @@ def test_each_part_of_a_question_has_a_request() -> None:
     assert others == [(part, f"{PART}{part}\n{TRAINED.request}") for part in parts]
 
 
-def test_a_summary_by_a_model_is_marked_as_such() -> None:
-    whole = passage("# Boat", kind="document", sentence="About\nboats.")
-    assert "(Summary, not in the words of the document: About boats.)\n# Boat\n" in prompt("When?", whole)[0]
-    assert "About" not in prompt("When?", passage("At seven.", sentence="About boats."))[0]
+def test_what_a_model_wrote_about_a_passage_is_not_shown() -> None:
+    for kind in ("chunk", "document"):
+        assert "About" not in prompt("When?", passage("At seven.", kind=kind, sentence="About boats."))[0]
 
 
 def test_a_worse_source_is_left_out_before_a_better_one() -> None:

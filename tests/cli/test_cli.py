@@ -251,13 +251,19 @@ def test_interrupted_index_keeps_contexts_and_says_how_to_go_on(documents: Path,
         (documents / f"{number}.md").write_text(f"# Page {number}\n\n" + f"Text of page {number}. " * 40)
     reading, writing = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.whole.crash.command", "index", "documents", "--profile=tiny", "--context=llm"],
+        [sys.executable, "-m", "tests.whole.crash.command", "index", "documents", "--profile=tiny"],
         stderr=subprocess.PIPE,
         text=True,
         cwd=documents.parent,
         pass_fds=[writing],
         env=os.environ
-        | {"PYTHONPATH": str(ROOT), "CRASH_MODELS": models, "CRASH_SLOW": "0.1", "CRASH_JOURNAL": f"/dev/fd/{writing}"},
+        | {
+            "PYTHONPATH": str(ROOT),
+            "CRASH_MODELS": models,
+            "CRASH_SLOW": "0.1",
+            "CRASH_JOURNAL": f"/dev/fd/{writing}",
+            "LOCAL_RAG_CONTEXT_MINUTES": "9",
+        },
     )
     os.close(writing)
     with os.fdopen(reading) as journal:

@@ -95,7 +95,6 @@ def test_a_cluster_is_started_checked_and_stopped() -> None:
             "LOCAL_RAG_CLUSTER_TOKEN_FILE": str(token),
             "LOCAL_RAG_CLUSTER_ADDRESS": f"127.0.0.1:{port}",
             "LOCAL_RAG_PROFILE": "tiny",
-            "LOCAL_RAG_CONTEXT": "llm",
         }
 
         def local_rag(*arguments: str) -> subprocess.CompletedProcess[str]:

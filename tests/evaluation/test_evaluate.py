@@ -288,14 +288,14 @@ def test_generated_contexts_survive_a_stop(folder: Path) -> None:
 
     dataset = load_dataset(folder)
     with (
-        Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context="llm") as library,
+        Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context_minutes=9) as library,
         pytest.raises(KeyboardInterrupt),
     ):
         evaluate(dataset, library, part="all", rerank=True, progress=stop)
-    with Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context="llm") as library:
+    with Library(folder / "lib", parts=EMBEDS_QUICKLY, profile="tiny", context_minutes=9) as library:
         report = evaluate(dataset, library, part="all", rerank=True, progress=count)
-    assert written == 4
-    assert (report["chunks"], report["context"]) == (3, "llm")
+    assert written == 2
+    assert (report["chunks"], report["context"]) == (3, "auto")
     assert report["generated_contexts"] == stored_kinds(folder / "lib")
 
 

@@ -53,10 +53,9 @@ def forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def index(*paths: Path, context: str = "terms", **how: Any) -> tuple[IndexReport, list[Progress]]:
+def index(*paths: Path, **how: Any) -> tuple[IndexReport, list[Progress]]:
     seen = list[Progress]()
-    parts = replace(QUICK, open_engine=no_engine) if context == "terms" else QUICK
-    with Library("lib", parts=parts, profile="tiny", context=context, chunk_tokens=32) as library:
+    with Library("lib", parts=replace(QUICK, open_engine=no_engine), profile="tiny", chunk_tokens=32) as library:
         return library.index(paths, progress=seen.append, **how), seen
 
 
@@ -89,8 +88,8 @@ def test_look_alikes_are_told_apart_without_a_model(forms: Path) -> None:
         found = library.search("planned visits Lindum House", rerank=False)
         assert (Path(found[0].path).name, found[0].context_by) == ("scan-1.md", "terms")
         status = library.status()
-    none = dict.fromkeys(("by_model", "dropped", "unwritten", "missing"), 0)
-    assert status.contexts == {"by_terms": report.chunks - 1} | none
+    none = dict.fromkeys(("by_model", "dropped", "missing"), 0)
+    assert status.contexts == {"by_terms": report.chunks - 1, "unwritten": report.chunks} | none
     assert not status.stale
     again, _ = index()
     assert (again.contexts, again.published) == ({}, False)
@@ -154,7 +153,7 @@ def test_what_the_model_says_and_what_code_says_are_kept_apart(forms: Path) -> N
         QUICK, make_workers=type(QUICK)().make_workers, open_engine=generating(FakeGenerator(reply)),
         open_vocabulary=quick_vocabulary, load_embedder=Embedder,
     )  # fmt: skip
-    with Library("lib", parts=parts, profile="tiny", context="llm", chunk_tokens=32) as library:
+    with Library("lib", parts=parts, profile="tiny", context_minutes=9, chunk_tokens=32) as library:
         library.index([forms])
         found = {Path(one.path).name: one for one in library.search("planned visits Harrow Court bread", rerank=False)}
     sentence = "This chunk is about the visits of a contractor."
@@ -164,11 +163,11 @@ def test_what_the_model_says_and_what_code_says_are_kept_apart(forms: Path) -> N
 
 
 def test_contexts_written_before_documents_were_compared_stay(forms: Path) -> None:
-    index(forms, context="llm")
+    index(forms)
     with closing(sqlite3.connect("lib/library.sqlite3")) as connection, connection:
         keys = connection.execute("SELECT id, context_key FROM chunks ORDER BY id").fetchall()
         connection.execute("DELETE FROM distinctions")
-    report, seen = index(context="llm")
+    report, seen = index()
     assert report.contexts == {}
     assert not [step for step in seen if step.stage == "compare"]
     assert rows("SELECT id, context_key FROM chunks ORDER BY id") == keys

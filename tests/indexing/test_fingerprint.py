@@ -13,7 +13,7 @@ from local_rag.settings import resolve_settings
 
 EMBEDDER = InstalledModel(name="minilm", role="embed", path=Path("e"), identity="e", context_length=256)
 WRITER = InstalledModel(name="smollm", role="context", path=Path("c"), identity="c", context_length=8192)
-SETTINGS = resolve_settings(Path("nowhere"), context="llm")
+SETTINGS = resolve_settings(Path("nowhere"))
 MADE = make_fingerprint(SETTINGS, EMBEDDER, WRITER)
 
 
@@ -44,7 +44,7 @@ def test_what_an_older_version_did_not_write_is_not_compared() -> None:
         ),
         (
             make_fingerprint(SETTINGS.model_copy(update={"context": "headings"}), EMBEDDER, WRITER),
-            "contexts (llm then, headings now)",
+            "contexts (auto then, headings now)",
         ),
         (
             make_fingerprint(SETTINGS.model_copy(update={"chunker": "fixed"}), EMBEDDER, WRITER),

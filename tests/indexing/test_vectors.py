@@ -40,6 +40,29 @@ def test_headings_are_cut_to_their_share(room: int, headings: str) -> None:
     assert found == f"{headings}The chunk."
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=200), st.text(max_size=400), st.text(max_size=800))
+def test_a_sentence_never_pushes_the_chunk_out(headings: str, sentence: str, text: str) -> None:
+    assume(tokens(text) <= input_tokens(MINILM))
+    composed = embedded_text(headings, text, sentence, model=MINILM, text_tokens=1)
+    assert composed.endswith(text)
+    assert tokens(composed) <= input_tokens(MINILM)
+
+
+@pytest.mark.parametrize(
+    ("left", "kept"), [(7, ""), (8, "one two three four\n"), (12, "one two three four fivefold\n")]
+)
+def test_a_sentence_gets_the_room_that_is_left_and_is_cut_between_words(left: int, kept: str) -> None:
+    sentence = "one two three four unrecognisablenesses" if left == 8 else "one two three four fivefold"
+    text = " ".join(["chunk"] * (input_tokens(MINILM) - tokens("Title") - left))
+    assert embedded_text("Title", text, sentence, model=MINILM) == f"Title\n{kept}{text}"
+
+
+def test_a_sentence_stands_between_headings_and_chunk() -> None:
+    found = embedded_text("Title > Part", "The chunk.", "What it is about.", model=MINILM)
+    assert found == "Title > Part\nWhat it is about.\nThe chunk."
+
+
 def test_chunks_of_the_default_size_leave_room_for_headings(embed_model: InstalledModel) -> None:
     assert default_chunk_tokens(embed_model) == 145
     assert default_chunk_tokens(embed_model) + TUNING.headings_tokens <= input_tokens(embed_model)

@@ -3,28 +3,41 @@
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local_rag.display import passage_as_lines
+from local_rag.errors import LibraryError
+from local_rag.index.generations import Generations
+from local_rag.index.segment import write_manifest
+from local_rag.indexing.contextualize import plan_contexts
 from local_rag.indexing.indexer import IndexReport
+from local_rag.indexing.work import LocalWorkers
 from local_rag.library import Library
 from local_rag.models.registry import resolve
-from local_rag.records import Progress
+from local_rag.records import PLAIN_CONTEXT_FORM, Chunk, ContextForm, InstalledModel, Progress
+from local_rag.store.database import Store
+from local_rag.store.published import note_publish
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeEmbedder, FakeGenerator, ReadsHere, generating, quick_vocabulary
 from tests.indexing.test_compare import OTHER, SITES, write
+from tests.indexing.test_work import EMBEDDER
 
 pytestmark = pytest.mark.slow
+
+
+ZEPPELIN = " tells where a zeppelin keeper leaves what opens the engine room upstairs."
 
 
 def about(prompt: str) -> str:
     """Say something about the last heading that the model was shown."""
     heading = re.findall(r"## (\w+)", prompt.rpartition("<chunk>")[2]) or ["animals"]
-    return f"What does a reader learn about the {heading[-1].lower()} on this page?"
+    return f" tells what a reader has to know about the {heading[-1].lower()} on this page."
 
 
 @pytest.fixture
@@ -62,26 +75,47 @@ def said() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def test_a_model_writes_for_the_chunks_that_can_be_confused_and_for_no_other(forms: Path) -> None:
+def test_a_model_writes_for_every_chunk_and_code_says_what_distinguishes_look_alikes(forms: Path) -> None:
     report, generator = index(forms)
     found = said()
-    assert found["bread.md"] == [("", "")]
+    assert [terms for terms, _ in found["bread.md"]] == [""]
+    assert found["bread.md"][0][1]
     for name in ("scan-0.md", "scan-1.md"):
         assert all(terms for terms, _ in found[name])
     written = sum(bool(sentence) for some in found.values() for _, sentence in some)
     assert report.contexts["by_terms"] == report.chunks - 1
     assert report.contexts["by_model"] == written > 0
-    assert written + report.contexts.get("dropped", 0) == len(generator.prompts) == report.chunks - 1
+    assert written + report.contexts.get("dropped", 0) == len(generator.prompts) == report.chunks
     assert report.unwritten == 0
 
 
-def test_the_request_names_the_look_alikes_and_what_only_this_document_has(forms: Path) -> None:
+def test_documents_in_the_greatest_need_come_first(forms: Path) -> None:
     _, generator = index(forms)
-    ours = [prompt for prompt in generator.prompts if "four planned visits" in prompt.rpartition("<chunk>")[2]]
-    assert ours
-    last = ours[0].rpartition("<document>")[2]
-    assert "Similar documents: scan-1" in last, "the titles are the same"
-    assert "Only here: Harrow Court, 2017" in last
+    of_bread = ["Knead flour" in prompt for prompt in generator.prompts]
+    assert of_bread == [*[False] * (len(of_bread) - 1), True], "it can be confused with no other, and its name is first"
+
+
+def test_a_trained_model_is_asked_in_its_own_words_and_with_its_adapter(tmp_path: Path) -> None:
+    generator, opened = FakeGenerator(lambda _prompt: "A page about boats and mail."), list[Any]()
+
+    @contextmanager
+    def open_engine(path: Path, **how: Any) -> Iterator[FakeGenerator]:
+        opened.append((path, how["adapter"]))
+        yield generator
+
+    model = InstalledModel(
+        name="writer", role="context", path=tmp_path / "base.gguf", identity="w", context_length=2048,
+        adapter=tmp_path / "adapter.gguf", context_form=ContextForm("Situate it."),
+    )  # fmt: skip
+    chunks = [Chunk(0, 0, 9, "It sails."), Chunk(1, 9, 18, "It sinks.")]
+    jobs = plan_contexts(
+        "Boats", "It sails.It sinks.", chunks, vocabulary=generator.model, plan="p", form=model.context_form
+    )
+    written = list(LocalWorkers(EMBEDDER, model, open_engine=open_engine).write_contexts(jobs, 2, print))
+    assert [one.text for one in written] == ["A page about boats and mail."] * 2
+    assert opened == [(model.path, model.adapter)]
+    assert all(prompt.partition("</document>\n\n")[2].startswith("Situate it.") for prompt in generator.prompts)
+    assert not any(PLAIN_CONTEXT_FORM.opening in prompt for prompt in generator.prompts)
 
 
 def test_the_index_is_published_before_the_first_sentence_is_written(forms: Path) -> None:
@@ -104,14 +138,24 @@ def test_the_index_is_published_before_the_first_sentence_is_written(forms: Path
 
 
 def test_what_a_sentence_says_can_be_found(forms: Path) -> None:
-    index(forms, reply=lambda _prompt: "Where does a zeppelin keeper leave what opens the engine room upstairs?")
+    index(forms, reply=lambda _prompt: ZEPPELIN)
     with library()[0] as opened:
         (first, *_) = opened.search("zeppelin", rerank=False)
-        assert (first.context_by, first.context.split()[3]) == ("model", "zeppelin")
+        assert (first.context_by, first.context) == ("model", f"This chunk{ZEPPELIN}")
         assert first.terms
         status = opened.status()
-    assert status.contexts["by_model"] + status.contexts["dropped"] == status.contexts["by_terms"] == status.chunks - 1
+    assert status.contexts["by_model"] + status.contexts["dropped"] == status.chunks
     assert not status.stale
+
+
+def test_a_sentence_is_shown_beside_the_text_and_never_as_part_of_it(forms: Path) -> None:
+    index(forms, reply=lambda _prompt: ZEPPELIN)
+    with library()[0] as opened:
+        (first, *_) = opened.search("zeppelin", rerank=False)
+    assert "zeppelin" not in first.text
+    shown, explained = passage_as_lines(first), passage_as_lines(first, explain=True)
+    assert not any("zeppelin" in line for line in shown)
+    assert any(line.startswith("sentence by the model: ") and "zeppelin" in line for line in explained)
 
 
 @pytest.mark.parametrize(
@@ -119,13 +163,13 @@ def test_what_a_sentence_says_can_be_found(forms: Path) -> None:
     [
         "",
         "Yes.",
-        "Which visits does Mortimer make to the lifts every year?",
-        "Agreement with this agreement of that agreement.",
+        " tells which visits Mortimer makes to the lifts every year.",
+        " is this agreement with that agreement of an agreement.",
     ],
 )
 def test_a_bad_sentence_is_dropped_and_counted_and_not_asked_for_again(forms: Path, bad: str) -> None:
     report, _ = index(forms, reply=lambda _prompt: bad)
-    assert report.contexts == {"by_terms": report.chunks - 1, "dropped": report.chunks - 1}
+    assert report.contexts == {"by_terms": report.chunks - 1, "dropped": report.chunks}
     again, generator = index()
     assert (again.contexts, again.published, generator.prompts) == ({}, False, [])
 
@@ -133,7 +177,7 @@ def test_a_bad_sentence_is_dropped_and_counted_and_not_asked_for_again(forms: Pa
 def test_the_time_ends_the_writing_and_the_next_run_goes_on(forms: Path) -> None:
     one, _ = index(forms, context_minutes=1e-9)
     assert "by_model" not in one.contexts
-    assert one.unwritten == one.chunks - 1
+    assert one.unwritten == one.chunks
     with library()[0] as opened:
         status = opened.status()
         assert status.contexts["unwritten"] == one.unwritten
@@ -150,27 +194,27 @@ def test_a_model_that_is_slower_than_the_time_is_stopped(forms: Path) -> None:
 
     report, generator = index(forms, reply=slow, context_minutes=0.3 / 60)
     assert len(generator.prompts) <= 3
-    assert report.unwritten >= report.chunks - 1 - 3
+    assert report.unwritten >= report.chunks - 3
     assert report.writing_seconds < 2
 
 
-def test_words_and_the_reranker_know_nothing_of_the_sentences(forms: Path) -> None:
-    index(forms, reply=lambda _prompt: "Where does a zeppelin keeper leave what opens the engine room upstairs?")
+def test_words_find_what_a_sentence_says_and_what_code_says(forms: Path) -> None:
+    index(forms, reply=lambda _prompt: ZEPPELIN)
     with library()[0] as opened:
-        assert not opened.search_keywords("zeppelin", top=9)
-        assert opened.search_keywords("Lindum", top=9), "but of what code says"
+        assert opened.search_keywords("zeppelin", top=9)
+        assert opened.search_keywords("Lindum", top=9)
 
 
 def test_frequent_publishes_do_not_end_the_writing(forms: Path) -> None:
     report, _ = index(forms, publish_seconds=1e-9)
-    assert report.contexts["by_model"] + report.contexts.get("dropped", 0) == report.chunks - 1
+    assert report.contexts["by_model"] + report.contexts.get("dropped", 0) == report.chunks
     assert report.unwritten == 0
 
 
-def test_no_minutes_and_terms_write_nothing(forms: Path) -> None:
+def test_no_minutes_and_headings_write_nothing(forms: Path) -> None:
     report, generator = index(forms, context_minutes=0)
     assert (report.contexts, generator.prompts) == ({"by_terms": report.chunks - 1}, [])
-    report, generator = index(context="terms")
+    report, generator = index(context="headings")
     assert generator.prompts == []
     assert report.model_to_pull == ""
 
@@ -222,7 +266,7 @@ def test_sentences_of_two_models_are_never_mixed(forms: Path, tmp_path: Path) ->
     other.write_bytes(resolve("smollm2-135m-instruct", "context").path.read_bytes() + bytes(1))
     report, _ = index(context_model=str(other), context_minutes=1e-9)
     assert not any(sentence for some in said().values() for _, sentence in some)
-    assert report.unwritten == report.chunks - 1
+    assert report.unwritten == report.chunks
 
 
 def test_copies_of_a_document_share_their_sentences(forms: Path) -> None:
@@ -234,17 +278,31 @@ def test_copies_of_a_document_share_their_sentences(forms: Path) -> None:
     assert found["copy.md"] == found["scan-0.md"]
 
 
-def test_all_sentences_of_llm_are_replaced_in_auto(forms: Path) -> None:
-    index(forms, context="llm", reply=lambda _prompt: " tells a reader what to do with it.")
-    assert all(sentence for _, sentence in said()["bread.md"])
-    index(context="auto")
-    assert said()["bread.md"] == [("", "")]
-
-
-def test_terms_neither_show_nor_index_the_sentences_of_an_earlier_run(forms: Path) -> None:
-    index(forms, reply=lambda _prompt: "Where does a zeppelin keeper leave what opens the engine room upstairs?")
-    index(context="terms")
-    with library(context="terms")[0] as opened:
+def test_headings_neither_show_nor_index_the_sentences_of_an_earlier_run(forms: Path) -> None:
+    index(forms, reply=lambda _prompt: ZEPPELIN)
+    index(context="headings")
+    with library(context="headings")[0] as opened:
         found = opened.search("zeppelin planned visits", rerank=False)
-        assert {one.context_by for one in found} <= {"terms", None}
+        assert {one.context_by for one in found} == {None}
+        assert not opened.search_keywords("zeppelin", top=9)
         assert opened.status().contexts["by_model"] == 0
+
+
+@pytest.mark.parametrize("former", ["llm", "terms"])
+def test_a_library_made_with_a_former_mode_says_so_and_index_mends_it(forms: Path, former: str) -> None:
+    index(forms, context_minutes=0)
+    with library()[0] as opened:
+        live = Generations(opened.folder).live()
+        assert live
+        made = {**live.manifest["fingerprint"], "context": former}
+        manifest = {**live.manifest, "fingerprint": made, "content": former}
+        with closing(Store(opened.folder, write=True)) as store:
+            note_publish(store, Generations(opened.folder), manifest)
+            store.remember({"context": former})
+        write_manifest(live.folder, manifest)
+    with Library("lib", parts=QUICK) as opened:
+        assert opened.settings.context == "auto"
+        with pytest.raises(LibraryError, match=rf"the contexts \({former} then, auto now\).*`local-rag index`"):
+            opened.search("planned visits", rerank=False)
+        opened.index()
+        assert opened.search("planned visits", rerank=False)

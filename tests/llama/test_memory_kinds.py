@@ -39,8 +39,11 @@ def test_a_recurrent_or_hybrid_model_is_refused_before_anything_is_written(forge
         pass
 
 
-def test_index_says_so_in_one_sentence(forgetful: Path, documents: Path, run: Run) -> None:
-    done = run("index", "documents", "--context", "llm", "--profile", "tiny", "--context-model", str(forgetful))
+def test_index_says_so_in_one_sentence(
+    forgetful: Path, documents: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RAG_CONTEXT_MINUTES", "9")
+    done = run("index", "documents", "--profile", "tiny", "--context-model", str(forgetful))
     assert done.exit_code == 1
     assert re.fullmatch(f"Error: .*{REFUSAL}", done.stderr.splitlines()[-1])
     with closing(Store(Path(".local-rag").resolve())) as store:

@@ -136,3 +136,9 @@ def test_missing_disk_space_is_reported_before_anything_is_written(
     monkeypatch.setattr("shutil.disk_usage", lambda _path: Full)
     with pytest.raises(ModelError, match="Not enough disk space"):
         optimize(tiny)
+
+
+def test_a_model_with_an_adapter_shares_the_copy_of_the_model_that_it_changes(tiny: InstalledModel) -> None:
+    adapted = replace(tiny, identity="another", adapter=Path("adapter.gguf"), base=tiny.identity)
+    assert optimized_copy(adapted) == optimized_copy(tiny)
+    assert optimized_copy(replace(adapted, base="")) != optimized_copy(tiny)

@@ -33,7 +33,7 @@ def library(documents: Path) -> Path:
 
 
 def make() -> Library:
-    return Library("lib", parts=QUICK, profile="tiny", context="llm", chunk_tokens=32)
+    return Library("lib", parts=QUICK, profile="tiny", context_minutes=9, chunk_tokens=32)
 
 
 @pytest.fixture

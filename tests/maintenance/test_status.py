@@ -38,7 +38,7 @@ def folder(documents: Path) -> Path:
 
 
 def make(**settings: Any) -> Library:
-    shaped: dict[str, Any] = {"chunk_tokens": 32, "context": "llm"} | settings
+    shaped: dict[str, Any] = {"chunk_tokens": 32, "context_minutes": 9} | settings
     return Library("lib", parts=QUICK, profile="tiny", **shaped)
 
 
@@ -99,8 +99,8 @@ def test_no_change_costs_nothing(folder: Path) -> None:
 def test_a_changed_file_costs_its_own_windows(folder: Path) -> None:
     (folder / "boat.txt").write_text("The zeppelin leaves at noon.")
     contexts, vectors, report = cost(make())
-    assert (contexts, report.changed, report.unchanged) == (2, 1, 3), "that of its chunk and what is said of all of it"
-    assert vectors <= 4, "of the chunk and of what stands for the document, with what was written and perhaps without"
+    assert (contexts, report.changed, report.unchanged) == (1, 1, 3), "that of its chunk"
+    assert vectors <= 3, "of the chunk, with its sentence and without, and of what stands for the document"
 
 
 def test_a_renamed_file_costs_nothing(folder: Path) -> None:
@@ -113,14 +113,14 @@ def test_contexts_switched_off_and_on_again_cost_vectors_once(folder: Path) -> N
     contexts, vectors, _ = cost(make(context="headings"))
     assert contexts == 0
     assert vectors == 0, "those without contexts were made when documents were compared, before any was written"
-    assert cost(make(context="llm"))[:2] == (0, 0)
+    assert cost(make(context="auto"))[:2] == (0, 0)
     assert cost(make(context="headings"))[:2] == (0, 0)
 
 
 def test_another_context_model_costs_contexts_and_vectors_once(folder: Path, tmp_path: Path) -> None:
     chunks = make().status().chunks
     contexts, vectors, report = cost(make(context_model=twin("context", tmp_path)))
-    assert (contexts, report.unchanged) == (chunks + 4, 4)
+    assert (contexts, report.unchanged) == (chunks, 4)
     assert vectors > 0
 
 
@@ -129,7 +129,7 @@ def test_another_prompt_costs_contexts(folder: Path) -> None:
     made_with_another_prompt()
     assert any("the prompt for contexts" in reason for reason in stale(make()))
     contexts, _, report = cost(make())
-    assert (contexts, report.unchanged) == (chunks + 4, 4)
+    assert (contexts, report.unchanged) == (chunks, 4)
     assert stale(make()) == {}
 
 
@@ -161,7 +161,7 @@ def twin(role: Role, tmp_path: Path) -> str:
 def made_with_another_prompt() -> None:
     """Make the library look as one whose contexts were asked for in other words."""
     with closing(Store(Path("lib"))) as store:
-        store.connection.execute("UPDATE documents SET context_plan = 'other'")
+        store.connection.execute("UPDATE documents SET context_plan = 'other', sentence_plan = 'other'")
         store.connection.execute("UPDATE contexts SET key = 'other' || key")
         store.connection.execute("UPDATE chunks SET context_key = 'other' || context_key")
     made_with("prompt", "other")
@@ -195,7 +195,7 @@ def test_another_chunker_or_context_given_with_the_question_is_named(
         plain().search("boat")
     plain().index()
     assert plain().search("boat")
-    with pytest.raises(LibraryError, match=r"the contexts \(llm then, none now\)"):
+    with pytest.raises(LibraryError, match=r"the contexts \(auto then, none now\)"):
         plain(context="none").search("boat")
 
 
@@ -238,7 +238,7 @@ def test_status_of_a_library_that_is_up_to_date(folder: Path, lib: Run) -> None:
     chunks = len(list(Store(Path("lib")).chunks()))
     assert (status.documents, status.chunks, status.vectors) == (4, chunks, chunks)
     assert status.contexts["missing"] == 0
-    assert sum(status.contexts.values()) == chunks, "the summaries of documents are no contexts"
+    assert status.contexts["by_model"] + status.contexts["dropped"] == chunks
     assert status.models["embed"] == "all-minilm-l6-v2"
     assert status.fingerprint["embedder_name"] == "all-minilm-l6-v2"
     assert status.live_generation in status.generations
@@ -279,8 +279,8 @@ def test_status_names_settings_that_differ_and_contexts_to_come(folder: Path) ->
     make(context="headings").index()
     (folder / "new.md").write_text("# New\n\nSomething new.")
     make(context="headings").index()
-    reasons = stale(make(context="llm"))
-    assert "changed: the contexts (headings then, llm now)" in reasons
+    reasons = stale(make(context="auto"))
+    assert "changed: the contexts (headings then, auto now)" in reasons
     assert "2 contexts have yet to be written" in reasons
 
 

@@ -15,7 +15,7 @@ from local_rag.settings import Settings, resolve_settings
 from local_rag.store.database import Store
 from tests.fakes import FakeEmbedder, FakeIndex, FakeReader
 
-SETTINGS = resolve_settings(Path("nowhere"), profile="tiny", context="llm")
+SETTINGS = resolve_settings(Path("nowhere"), profile="tiny")
 
 
 class FakePassages:
@@ -47,7 +47,7 @@ class HoldingIndex(FakeIndex):
 
     def __init__(self, passages: PassageStore | None = None, damage: Sequence[str] = (), **settings: Any) -> None:
         super().__init__([], [])
-        self.manifest = {"fingerprint": {"context": "llm"}, "settings": settings}
+        self.manifest = {"fingerprint": {"context": "auto"}, "settings": settings}
         self._passages, self._damage, self.opened = passages, list(damage), 0
 
     def open(self) -> None:
@@ -100,7 +100,7 @@ def opened(
     checked = list[tuple[Settings, str]]()
 
     def require_compatible(manifest: Mapping[str, Any], used: Settings, model: InstalledModel) -> None:
-        assert manifest["fingerprint"] == {"context": "llm"}
+        assert manifest["fingerprint"] == {"context": "auto"}
         checked.append((used, model.name))
 
     searcher = open_searcher(

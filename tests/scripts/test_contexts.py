@@ -67,7 +67,7 @@ def test_given_contexts_are_those_of_the_chunks_and_no_model_writes(dataset: Dat
     assert generator.prompts == []
     assert (way["chunks"], way["generated_contexts"]) == (6, 6)
     assert "context" not in way["models"]
-    with Library(tmp_path / "without-model", parts=parts(generator), context="terms", profile="tiny") as library:
+    with Library(tmp_path / "without-model", parts=parts(generator), context="auto", profile="tiny") as library:
         for passage in library.search("the contractor", rerank=False):
             assert passage.context == f"From the agreement for {SITES[Path(passage.path).name][0]}."
 
@@ -109,11 +109,11 @@ def test_the_lead_is_the_first_paragraph_cut_between_words(tmp_path: Path) -> No
 
 def test_a_model_writes_once_and_its_time_is_kept(dataset: Dataset, tmp_path: Path) -> None:
     generator = FakeGenerator(lambda _prompt: " is written by a model.")
-    first = measured(dataset, tmp_path, "llm", generator)
-    assert len(generator.prompts) == first["generated_contexts"] + len(dataset.documents) == 6 + 3
+    first = measured(dataset, tmp_path, "auto", generator)
+    assert len(generator.prompts) == first["generated_contexts"] == 6
     assert first["models"]["context"]
-    again = measured(dataset, tmp_path, "llm", generator)
-    assert len(generator.prompts) == 9
+    again = measured(dataset, tmp_path, "auto", generator)
+    assert len(generator.prompts) == 6
     assert again["seconds_writing"] == first["seconds_writing"]
 
 

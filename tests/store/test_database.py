@@ -115,9 +115,9 @@ def test_commits_are_on_the_disk_before_the_next_step(store: Store) -> None:
 def test_damaged_rows_are_found(store: Store) -> None:
     text = "one two"
     put(store, "whole"), put(store, "cut"), put(store, "not-utf8")
-    store.put_context("whole", "A sentence.", "llm")
-    store.put_context("changed", "A sentence.", "llm")
-    store.put_context("not-utf8", "A sentence.", "llm")
+    store.put_context("whole", "A sentence.", "model")
+    store.put_context("changed", "A sentence.", "model")
+    store.put_context("not-utf8", "A sentence.", "model")
     store.put_vectors(["whole", "changed"], np.ones((2, 4), dtype=np.float32))
     assert find_damage(store) == {"contexts": [], "vectors": [], "documents": []}
     change = store.connection.execute
@@ -147,7 +147,7 @@ def test_orphans_are_what_no_chunk_wants(store: Store) -> None:
     document = put(store, "a")
     (chunk,) = store.chunks(document)
     for key in ("wanted", "old"):
-        store.put_context(key, "A sentence.", "llm")
+        store.put_context(key, "A sentence.", "model")
     store.put_vectors(["wanted", "old"], np.ones((2, 4), dtype=np.float32))
     store.plan_contexts(document, "plan", [(chunk.id, "wanted", None)])
     put_plans(store, [EmbeddingPlan(document, [(chunk.id, "wanted")], 1, 1, 0)])
@@ -155,7 +155,7 @@ def test_orphans_are_what_no_chunk_wants(store: Store) -> None:
     assert orphaned_vectors(store) == {"old": 16}
 
 
-@pytest.mark.parametrize("mode", ["terms", "headings"])
+@pytest.mark.parametrize("mode", ["auto", "headings"])
 def test_an_index_is_unfinished_until_it_holds_every_chunk_with_its_vector_and_its_context(
     store: Store, mode: str
 ) -> None:
@@ -168,20 +168,15 @@ def test_an_index_is_unfinished_until_it_holds_every_chunk_with_its_vector_and_i
     assert is_unfinished(store, live), "its vector is not made"
     store.put_vectors(["v"], np.ones((1, 4), dtype=np.float32))
     mark_embedded(store, [document], "plan")
-    assert is_unfinished(store, live) == (mode == "terms"), "its context is not planned"
+    assert is_unfinished(store, live) == (mode == "auto"), "its context is not planned"
     store.plan_contexts(document, "plan", [(chunk.id, "c", 0.8)])
     assert is_unfinished(store, live), "its vector was made without knowing of a context"
     mark_embedded(store, [document], "plan")
-    assert is_unfinished(store, live) == (mode == "terms"), "its context is not written"
-    store.put_context("c", "A sentence.", "llm")
+    assert is_unfinished(store, live) == (mode == "auto"), "its context is not written"
+    store.put_context("c", "A sentence.", "model")
     assert is_unfinished(store, live), "its vector was made without the context"
     mark_embedded(store, [document], "plan")
-    assert not is_unfinished(store, live)
-    live.manifest["fingerprint"]["context"] = "auto"
     assert not is_unfinished(store, live), "its sentence may wait"
-    live.manifest["fingerprint"]["context"] = "llm"
-    assert is_unfinished(store, live), "its sentence is not written"
-    live.manifest["fingerprint"]["context"] = mode
     assert is_unfinished(store, other), "it holds another version of the document"
 
 
@@ -260,18 +255,18 @@ def test_an_id_is_never_used_again(store: Store, tmp_path: Path) -> None:
 def test_a_transaction_is_all_or_nothing(store: Store) -> None:
     def write_one_and_fail() -> None:
         with store.transaction():
-            store.put_context("k", "A sentence.", "llm")
+            store.put_context("k", "A sentence.", "model")
             raise RuntimeError("stop")
 
     with pytest.raises(RuntimeError, match="stop"):
         write_one_and_fail()
     assert store.known_contexts(["k"]) == set()
-    store.put_context("k", "A sentence.", "llm")
+    store.put_context("k", "A sentence.", "model")
     assert store.known_contexts(["k"]) == {"k"}
 
 
 def test_a_full_store_says_so_and_keeps_what_was_finished(store: Store, tmp_path: Path) -> None:
-    store.put_context("first", "A sentence.", "llm")
+    store.put_context("first", "A sentence.", "model")
     pages = store.connection.execute("PRAGMA page_count").fetchone()[0]
     store.connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(LibraryError, match="free some space"), storage_errors(tmp_path):
@@ -310,7 +305,7 @@ def test_a_locked_store_says_what_to_do(store: Store, tmp_path: Path) -> None:
     with closing(Store(tmp_path)) as other, store.transaction():
         other.connection.execute("PRAGMA busy_timeout = 1")
         with pytest.raises(LibraryError, match=r"locked.*end the other programs that use it"), storage_errors(tmp_path):
-            other.put_context("k", "t", "llm")
+            other.put_context("k", "t", "model")
 
 
 def test_the_checksum_is_of_the_bytes() -> None:
@@ -323,7 +318,7 @@ def test_a_document_is_made_again_when_its_contexts_are_others(store: Store) -> 
     mark_embedded(store, [document], "plan")
     assert documents_to_embed(store, "plan") == []
     assert documents_to_embed(store, "other") == [document]
-    store.put_context("c", "Written for a copy of it.", "llm")
+    store.put_context("c", "Written for a copy of it.", "model")
     assert documents_to_embed(store, "plan") == []
     store.plan_contexts(document, "contexts", [(chunk.id, "c", None)])
     assert documents_to_embed(store, "plan") == [document], (
@@ -332,10 +327,10 @@ def test_a_document_is_made_again_when_its_contexts_are_others(store: Store) -> 
     mark_embedded(store, [document], "plan")
     store.plan_contexts(document, "contexts", [(chunk.id, "c", None)])
     assert documents_to_embed(store, "plan") == []
-    store.put_context("c", "Written again.", "llm")
+    store.put_context("c", "Written again.", "model")
     assert documents_to_embed(store, "plan") == [document]
     mark_embedded(store, [document], "plan")
-    store.put_context("c", "Written again.", "llm")
+    store.put_context("c", "Written again.", "model")
     assert documents_to_embed(store, "plan") == [], "the same context changes nothing"
 
 

@@ -200,7 +200,7 @@ def test_contexts_are_written_kept_and_resumed(documents: Path) -> None:
     (documents / "long.md").write_text(
         "# Tides\n\n" + "".join(f"## Day {n}\n\nHigh water at {n}:00.\n\n" for n in range(8))
     )
-    library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="llm", chunk_tokens=24)
+    library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context_minutes=9, chunk_tokens=24)
 
     def stop(progress: Progress) -> None:
         if progress.stage == "contextualize" and progress.done == 3:
@@ -215,6 +215,7 @@ def test_contexts_are_written_kept_and_resumed(documents: Path) -> None:
     assert contexts(library).items() >= kept.items()
     assert sum(report.contexts.values()) == len(contexts(library)) - 3
     assert report.tokens_evaluated > 0
+    assert 0 < report.share_reused < 1
     assert report.published
     again = library.index()
     assert (again.contexts, again.published) == ({}, False)
@@ -225,20 +226,20 @@ def test_contexts_are_written_kept_and_resumed(documents: Path) -> None:
 
 
 def test_an_edit_writes_only_the_contexts_it_touches(documents: Path) -> None:
-    library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="llm")
+    library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context_minutes=9)
     library.index([documents])
     before = contexts(library)
     (documents / "boat.txt").write_text("The zeppelin leaves at noon.")
     report = library.index()
-    assert sum(report.contexts.values()) == 2, "that of its chunk, and its summary"
-    assert len(contexts(library)) == len(before) + 2
+    assert sum(report.contexts.values()) == 1, "that of its chunk"
+    assert len(contexts(library)) == len(before) + 1
 
 
 def test_copies_of_a_document_share_their_contexts(documents: Path) -> None:
     (documents / "copy.md").write_text((documents / "ireland.md").read_text())
-    with Library(".local-rag", parts=EMBEDS_QUICKLY, profile="tiny", context="llm") as opened:
+    with Library(".local-rag", parts=EMBEDS_QUICKLY, profile="tiny", context_minutes=9) as opened:
         report = opened.index([documents])
-        assert sum(report.contexts.values()) == 2 * (report.chunks - 1), "of each a context and a summary"
+        assert sum(report.contexts.values()) == report.chunks - 1
         found = opened.search("Parents get 26 weeks at half pay", top=2, rerank=False)
     assert {Path(passage.path).name for passage in found} == {"ireland.md", "copy.md"}
     assert found[0].context == found[1].context
@@ -247,7 +248,7 @@ def test_copies_of_a_document_share_their_contexts(documents: Path) -> None:
 def test_a_first_generation_is_published_before_contexts(documents: Path) -> None:
     for number in range(25):
         (documents / f"{number}.md").write_text(f"# Page {number}\n\nText of page {number}.\n")
-    library = Library("lib", parts=QUICK, profile="tiny", context="llm")
+    library = Library("lib", parts=QUICK, profile="tiny", context_minutes=9)
     published = []
 
     def stop(progress: Progress) -> None:
@@ -265,7 +266,7 @@ def test_a_first_generation_is_published_before_contexts(documents: Path) -> Non
 def test_an_index_is_published_again_as_contexts_come_in(documents: Path) -> None:
     for number in range(25):
         (documents / f"{number}.md").write_text(f"# Page {number}\n\nText of page {number}.\n")
-    library = Library("lib", parts=QUICK, profile="tiny", context="llm", publish_seconds=1e-9)
+    library = Library("lib", parts=QUICK, profile="tiny", context_minutes=9, publish_seconds=1e-9)
     seen = set()
     library.index([documents], progress=lambda _progress: seen.add(Generations(library.folder).live_name()))
     assert len(seen) > 3

@@ -22,7 +22,7 @@ from tests.fakes import EMBEDS_QUICKLY, QUICK
 
 
 def make(**settings: Any) -> Library:
-    return Library("lib", parts=QUICK, profile="tiny", **({"context": "llm"} | settings))
+    return Library("lib", parts=QUICK, profile="tiny", **({"context_minutes": 9} | settings))
 
 
 def cached(library: Library) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from local_rag.cluster.workers.worker import Fitting, facts_of
 from local_rag.errors import ClusterError
 from local_rag.llama.load import load_embedder
 from local_rag.llama.open import open_engine
-from local_rag.models.choice import chosen
+from local_rag.models.choice import chosen, writes_sentences
 from local_rag.records import Role
 from local_rag.settings import Settings
 
@@ -27,7 +27,7 @@ class Machine:
 def compare_machines(settings: Settings) -> list[Machine]:
     """Return this machine and all machines of the cluster; raise ClusterError if it cannot be reached."""
     names = chosen(settings)
-    wanted: tuple[Role, ...] = ("embed", "context") if settings.context == "llm" else ("embed",)
+    wanted: tuple[Role, ...] = ("embed", "context") if writes_sentences(settings) else ("embed",)
     fitted = {role: names[role] for role in wanted if role in names}
     own = facts_of(fitted)
     host = head_of(settings.cluster_address)[0]

@@ -23,7 +23,7 @@ from local_rag.indexing.work import EmbeddingJob, OpenEngine, open_writer
 from local_rag.llama.generator import Counts, Generator
 from local_rag.models.embedder import Embedder
 from local_rag.models.onnx import find_copy
-from local_rag.models.registry import TOKENIZER_FILE, load_registry, resolve
+from local_rag.models.registry import TOKENIZER_FILE, default_models_directory, load_registry, resolve
 from local_rag.offline import Cluster, close
 from local_rag.reading.isolate import IsolatedReader, skipped
 from local_rag.reading.split import READING_VERSION, Splitting
@@ -57,7 +57,7 @@ def facts_of(names: Mapping[Role, str]) -> dict[str, str]:
     for role, name in names.items():
         try:
             model = resolve(name, role)
-            found[f"{role} model"] = f"{name} {_files_sha256(name, model.path)[:16]}"
+            found[f"{role} model"] = f"{name} {_files_sha256(model)[:16]}"
             if role == "embed":
                 found["embed model runs"] = _what_runs(model)
         except (ModelError, OSError) as error:
@@ -90,13 +90,14 @@ def _what_runs(model: InstalledModel) -> str:
     return f"{copy.name} {file_hash(copy)[:16]}" if copy else "the original files"
 
 
-def _files_sha256(name: str, path: Path) -> str:
+def _files_sha256(model: InstalledModel) -> str:
     """Return one hash for the files of a model: those in the registry, or all files of a user's own model."""
-    entry = load_registry().models.get(name)
-    folder = path if path.is_dir() else path.parent
-    files = [folder / file.name for file in entry.files] if entry else [path]
-    if path.is_dir() and not entry:
-        files = sorted(one for one in path.rglob("*") if one.is_file())
+    registry, folder = load_registry(), default_models_directory()
+    if model.name in registry.models:
+        parts = registry.parts(model.name)
+        files = [part.folder(folder) / file.name for part in parts for file in part.files]
+    else:
+        files = sorted(one for one in model.path.rglob("*") if one.is_file()) if model.path.is_dir() else [model.path]
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode() + bytes.fromhex(file_hash(file)))

@@ -164,7 +164,7 @@ def view_library(library: VisibleLibrary, pace: Pace, *, start: int = 0) -> Libr
     return LibraryView(
         status=status,
         progress=view_progress(indexing, pace if library.is_whole else None),
-        documents=tuple(_view_document(one, situated=indexing.situated) for one in documents),
+        documents=tuple(map(_view_document, documents)),
         skipped=tuple(skipped),
         models=tuple(_models(library)),
         start=start,
@@ -175,27 +175,19 @@ def view_library(library: VisibleLibrary, pace: Pace, *, start: int = 0) -> Libr
 
 
 def view_progress(indexing: IndexProgress, pace: Pace | None) -> ProgressView:
-    """Return how far an index is: chunks are embedded first, then those that are situated wait for contexts.
+    """Return how far an index is: chunks are embedded first, then those that are situated wait for sentences.
 
     Without a pace, which only who sees the whole library may see, neither rate nor time left are given.
     """
     total, stage, done = indexing.chunks, "Embedding", indexing.vectors
     if indexing.situated and done >= total:
-        stage, done = "Writing contexts", indexing.contexts
+        stage, done = "Writing contexts", indexing.sentences
     rate = pace.rate(done) if indexing.running and pace else None
     return ProgressView(indexing.running, stage, done, total, rate, (total - done) / rate if rate else None)
 
 
-def _view_document(one: IndexedDocument, *, situated: bool) -> DocumentView:
-    state = STATES[one.state]
-    if not state:
-        state = (
-            "waiting to be embedded"
-            if one.vectors < one.chunks
-            else f"headings only; {one.chunks - one.contexts} sentences still to be written"
-            if situated and one.contexts < one.chunks
-            else "ready"
-        )
+def _view_document(one: IndexedDocument) -> DocumentView:
+    state = STATES[one.state] or ("waiting to be embedded" if one.vectors < one.chunks else "ready")
     return DocumentView(one.id, one.path, one.title, one.chunks, state, one.notes)
 
 

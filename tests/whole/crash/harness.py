@@ -28,7 +28,6 @@ from local_rag import Library
 from local_rag.index.generations import Generation, Generations
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.library import Parts
-from local_rag.records import ContextMode
 from local_rag.store.schema import crc32
 from tests.fakes import EMBEDS_QUICKLY
 
@@ -113,9 +112,8 @@ class Trial:
         *,
         library: Path | None = None,
         real_models: bool = False,
-        context: ContextMode = "llm",
     ) -> None:
-        self.folder, self._faults, self._real, self._context = folder, faults, real_models, context
+        self.folder, self._faults, self._real = folder, faults, real_models
         folder.mkdir(parents=True, exist_ok=True)
         self.documents, self.library = folder / "documents", library or folder / "library"
         self._journal, self._log = folder / "journal", folder / "log"
@@ -133,6 +131,7 @@ class Trial:
             "CRASH_MODELS": "real" if self._real else "quick",
             # From one publish to the next no time at all, so that publishes are interrupted too.
             "LOCAL_RAG_PUBLISH_SECONDS": "600" if self._real else "0.05",
+            "LOCAL_RAG_CONTEXT_MINUTES": "60",
             **{f"CRASH_{name.upper()}": str(value) for name, value in crash.items()},
         }
         if "LOCAL_RAG_MODELS" in os.environ:
@@ -149,7 +148,7 @@ class Trial:
             str(library),
         ]
         process = subprocess.Popen(
-            [*command, *_SETTINGS, "--context", self._context, *arguments],
+            [*command, *_SETTINGS, *arguments],
             env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True, cwd=self.folder,
         )  # fmt: skip

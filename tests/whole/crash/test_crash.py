@@ -62,7 +62,7 @@ def test_nothing_finished_is_lost_when_the_run_is_killed(trial: Trial) -> None:
 
 
 def test_no_sentence_is_lost_when_a_run_with_auto_is_killed(tmp_path: Path, faults: Path) -> None:
-    trial, choose, killed = Trial(tmp_path / "trial", faults, context="auto"), random.Random(3), 0
+    trial, choose, killed = Trial(tmp_path / "trial", faults), random.Random(3), 0
     write_lists(trial.documents)
     for _ in range(_SENTENCE_KILLS):
         killed += was_killed(trial.index(at=choose.randrange(150, 450), action="kill"))
@@ -136,8 +136,8 @@ def writer(trial: Trial) -> Iterator["subprocess.Popen[str]"]:
     write_documents(trial.documents, 30)
     command = [sys.executable, "-m", "tests.whole.crash.command", "index", str(trial.documents)]
     process = subprocess.Popen(
-        [*command, "--library", str(trial.library), "--profile", "tiny", "--context", "llm"],
-        env=os.environ | {"CRASH_SLOW": "0.02", "LOCAL_RAG_PUBLISH_SECONDS": "0.05"},
+        [*command, "--library", str(trial.library), "--profile", "tiny"],
+        env=os.environ | {"CRASH_SLOW": "0.02", "LOCAL_RAG_PUBLISH_SECONDS": "0.05", "LOCAL_RAG_CONTEXT_MINUTES": "9"},
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -14,7 +14,7 @@ CORPUS = Path(__file__).parents[3] / "corpus"
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
-    library = Library(tmp_path_factory.mktemp("starter") / "lib", profile="starter", context="llm")
+    library = Library(tmp_path_factory.mktemp("starter") / "lib", profile="starter", context_minutes=9)
     library.index([CORPUS / "benefits"])
     yield library
     library.close()

@@ -1,57 +1,19 @@
-"""The row of the index that stands for a whole document: its first sentences, its parts, and a summary by a model.
+"""The row of the index that stands for a whole document: its first sentences and its parts."""
 
-The summary is one more instruction after the beginning of the document, which the engine has already evaluated for the
-contexts of its chunks. It is stored like a context, under a key of everything that it depends on, and is never shown as
-the document's own words.
-"""
-
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from local_rag.indexing.contextualize import ContextJob, context_plan
-from local_rag.keys import key_of
 from local_rag.records import Chunk, Document
 
 POSITION = -1  # of the row: before the chunks
 _BEGINNING = 4000  # characters of a document that the row is made from
-
-_INSTRUCTION = (
-    "Please say in one or two short sentences what kind of document this is and what it is about, naming what it is "
-    "for, and the place, product or time that it is about. Answer only with these sentences, and nothing else."
-)
-_OPENING = "This document"
-SUMMARY = key_of("summary", 1, _INSTRUCTION, _OPENING)
 
 _SENTENCES, _LONGEST = 2, 240
 _MOST_PARTS, _LONGEST_PARTS = 6, 160
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\sa-z])")
 _NO_PROSE = re.compile(r"\s*(?:#{1,6}\s|[=\-*_]{3,}\s*$|\||```|~~~|!\[|<)")
 _MARKS = re.compile(r"^\s*(?:[-*+>]\s+|\d+[.)]\s+)|\*\*|__|`")
-
-
-def document_plan(model_identity: str) -> str:
-    """Name everything that decides which contexts and which summary a document gets."""
-    return json.dumps([context_plan(model_identity), SUMMARY])
-
-
-def with_summary(jobs: Sequence[ContextJob]) -> list[ContextJob]:
-    """Add the job of a document's summary to those of its chunks, directly after the ones that share its prefix.
-
-    Its prompt is the first window: the whole of a short document; title, outline and beginning of a long one.
-    """
-    if not jobs:
-        return []
-    window = jobs[0].window
-    last = jobs[len(window.pieces) - 1]
-    summary = ContextJob(key_of(SUMMARY, last.key), window, last.piece, instruction=_INSTRUCTION, opening=_OPENING)
-    return [*jobs[: len(window.pieces)], summary, *jobs[len(window.pieces) :]]
-
-
-def is_summary(job: ContextJob) -> bool:
-    """Say whether a job writes a summary."""
-    return job.opening == _OPENING
 
 
 def document_row(title: str, beginning: str, chunks: Sequence[Chunk]) -> Chunk:
