@@ -164,7 +164,7 @@ def test_a_sentence_is_shown_beside_the_text_and_never_as_part_of_it(forms: Path
         "",
         "Yes.",
         " tells which visits Mortimer makes to the lifts every year.",
-        " is this agreement with that agreement of an agreement.",
+        " is this chunk, and this is the chunk that it is.",
     ],
 )
 def test_a_bad_sentence_is_dropped_and_counted_and_not_asked_for_again(forms: Path, bad: str) -> None:

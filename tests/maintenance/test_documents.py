@@ -46,7 +46,6 @@ def test_each_document_tells_what_it_is_about(library: Library, documents: Path)
     island = listed["island.md"]
     assert island.about == "Boats leave twice a day. They carry mail and milk. Parts: Mail; Milk"
     assert (island.title, island.state, island.size) == ("The island", "indexed", len(PAGE))
-    assert island.written == "document"
     assert (island.date, island.url, island.tags) == ("2021-05-01", "https://example.org/island", ("sea",))
     boat = listed["boat.txt"]
     assert (boat.date, boat.url, boat.author, boat.tags) == (None,) * 4

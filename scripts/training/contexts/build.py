@@ -58,7 +58,7 @@ def read_documents(path: Path) -> Iterator[Situated]:
 def prompts_of(document: Situated, form: ContextForm, vocabulary: Vocabulary) -> list[list[int]]:
     """Return the prompt of each chunk as the program writes it, in tokens."""
     jobs = plan_contexts(document.title, document.text, document.chunks, vocabulary=vocabulary, plan="", form=form)
-    return [request.prefix[: request.start] + request.suffix for request in prompt_requests(jobs, vocabulary)]
+    return [[*request.prefix[: request.start], *request.suffix] for request in prompt_requests(jobs, vocabulary)]
 
 
 def build(documents: Iterable[Situated], model: Path, form: ContextForm) -> Examples:
