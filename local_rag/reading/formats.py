@@ -37,13 +37,13 @@ _CONVERTERS = {
     ".pdf": "pdf.convert_pdf",
 }
 _ARCHIVES = {
-    ".docx": "office.convert_docx",
+    ".docx .docm .dotx .dotm": "office.convert_docx",
     ".epub": "books.convert_epub",
-    ".odp": "open_document.convert_odp",
-    ".ods": "open_document.convert_ods",
-    ".odt": "open_document.convert_odt",
-    ".pptx": "office.convert_pptx",
-    ".xlsx": "sheets.convert_xlsx",
+    ".odp .otp": "open_document.convert_odp",
+    ".ods .ots": "open_document.convert_ods",
+    ".odt .ott": "open_document.convert_odt",
+    ".pptx .pptm .potx .potm .ppsx .ppsm": "office.convert_pptx",
+    ".xlsx .xlsm .xltx .xltm": "sheets.convert_xlsx",
 }
 _LANGUAGES = {
     "c": ".c .h",
@@ -111,7 +111,11 @@ FORMATS: Mapping[str, Format] = {
     **{suffix: Format("code", language) for language, suffixes in _LANGUAGES.items() for suffix in suffixes.split()},
     **{suffix: Format("markdown") for suffix in _MARKDOWN.split()},
     **{suffix: Format(converter=name) for suffixes, name in _CONVERTERS.items() for suffix in suffixes.split()},
-    **{suffix: Format(converter=name, is_archive=True) for suffix, name in _ARCHIVES.items()},
+    **{
+        suffix: Format(converter=name, is_archive=True)
+        for suffixes, name in _ARCHIVES.items()
+        for suffix in suffixes.split()
+    },
 }
 _BY_NAME = dict.fromkeys(_KEY_NAMES.split(), Format(unsupported=_KEYS))
 _PLAIN_TEXT = Format()

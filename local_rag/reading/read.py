@@ -79,7 +79,7 @@ def parse(path: Path, data: bytes, *, depth: int = 0, recognize: "Recognize | No
             provenance = replace(converted.provenance, url=scraped_from(path, hashlib.sha256(data).hexdigest()))
             converted = replace(converted, provenance=provenance)
         if converted.attachments:
-            converted = _with_attachments(converted, depth, recognize)
+            converted = _with_attachments(path, converted, depth, recognize)
         document = make_document(path, converted)
     else:
         text, notes = decode_with_notes(data, declared_in_text(data))
@@ -92,8 +92,9 @@ def parse(path: Path, data: bytes, *, depth: int = 0, recognize: "Recognize | No
     return document
 
 
-def _with_attachments(converted: Converted, depth: int, recognize: "Recognize | None") -> Converted:
+def _with_attachments(path: Path, converted: Converted, depth: int, recognize: "Recognize | None") -> Converted:
     """Add the text of attached files, each below its name; a note says why one is left out."""
+    title = converted.title or make_document(path, converted).title
     sections, notes, waiting = Sections(), list(converted.notes), converted.waiting
     sections.add(converted.text, converted.kind, converted.headings, converted.tables)
     for number, attached in enumerate(converted.attachments):
@@ -110,9 +111,8 @@ def _with_attachments(converted: Converted, depth: int, recognize: "Recognize | 
             waiting += document.waiting
             sections.add_document(f"Attachment: {name}", document)
             notes += [f"{name}: {note}" for note in document.notes]
-    return replace(
-        sections.converted(converted.title, notes=tuple(notes), provenance=converted.provenance), waiting=waiting
-    )
+    made = sections.converted(title, notes=tuple(notes), provenance=converted.provenance)
+    return replace(made, waiting=waiting)
 
 
 def _parse_attached(path: Path, data: bytes, depth: int, recognize: "Recognize | None") -> Document:

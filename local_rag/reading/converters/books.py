@@ -29,7 +29,10 @@ def convert_epub(data: bytes) -> Converted:
         chapters, notes, images = [text for text in named["description"] if text], list[str](), 0
         for reference in package.iterfind(".//{*}spine/{*}itemref"):
             href = hrefs.get(reference.get("idref"), "")
-            names = (posixpath.normpath(posixpath.join(folder, one)) for one in (unquote(href), href))
+            names = (
+                posixpath.normpath(posixpath.join(folder, one))
+                for one in (unquote(href), href, unquote(href).partition("#")[0])
+            )
             name = next((name for name in names if name in members), None)
             if name is None:
                 notes.append(f"the chapter {href or reference.get('idref')} is missing")
