@@ -112,7 +112,8 @@ def _with_attachments(path: Path, converted: Converted, depth: int, recognize: "
             sections.add_document(f"Attachment: {name}", document)
             notes += [f"{name}: {note}" for note in document.notes]
     made = sections.converted(title, notes=tuple(notes), provenance=converted.provenance)
-    return replace(made, waiting=waiting)
+    # The pages are those of the file, whose text comes first.
+    return replace(made, waiting=waiting, pages=converted.pages, ocr=(*converted.ocr, *made.ocr))
 
 
 def _parse_attached(path: Path, data: bytes, depth: int, recognize: "Recognize | None") -> Document:

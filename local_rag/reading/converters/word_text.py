@@ -24,9 +24,8 @@ CHUNK_SIGN = "\ue002{}\ue002"  # where a file of another format is a part of the
 
 _SIGN = re.compile("[\ue000-\ue002]")
 _TEXT, _PARAGRAPH, _RUN, _BOX = f"{WORD}t", f"{WORD}p", f"{WORD}r", f"{WORD}txbxContent"
-_PROPERTIES = {
-    f"{WORD}{name}" for name in ("pPr", "rPr", "tblPr", "tblGrid", "trPr", "tcPr", "sectPr", "sdtPr", "tblPrEx")
-}
+_PROPERTY_NAMES = "pPr rPr tblPr tblPrEx tblGrid trPr tcPr sectPr sdtPr"
+_PROPERTIES = {f"{WORD}{name}" for name in _PROPERTY_NAMES.split()}
 _SHAPES = {f"{WORD}drawing", f"{WORD}pict", f"{WORD}object"}
 _READ_NAMES = (
     "t r p fldChar instrText tab noBreakHyphen softHyphen tbl tr tc ins smartTag txbxContent hyperlink br body footnote "
