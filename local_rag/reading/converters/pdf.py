@@ -132,7 +132,7 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
 
 
 def _read_page(pdf: Any, page: Any, number: int, recognize: Recognize | None, left_out: Counter[str]) -> _Page:
-    """Read a page, with OCR if it has no text or its fonts do not tell what it is, and what is filled in or remarked."""
+    """Read a page with its marks; with OCR if it has no text, or if its fonts do not tell what it is."""
     import pypdfium2.raw as pdfium
 
     text = lines_of(page.get_textpage())

@@ -28,8 +28,8 @@ _PROPERTY_NAMES = "pPr rPr tblPr tblPrEx tblGrid trPr tcPr sectPr sdtPr"
 _PROPERTIES = {f"{WORD}{name}" for name in _PROPERTY_NAMES.split()}
 _SHAPES = {f"{WORD}drawing", f"{WORD}pict", f"{WORD}object"}
 _READ_NAMES = (
-    "t r p fldChar instrText tab noBreakHyphen softHyphen tbl tr tc ins smartTag txbxContent hyperlink br body footnote "
-    "footnoteReference endnote endnoteReference comment commentReference sdt sdtContent"
+    "t r p fldChar instrText tab noBreakHyphen softHyphen tbl tr tc ins smartTag txbxContent hyperlink br body "
+    "footnote footnoteReference endnote endnoteReference comment commentReference sdt sdtContent"
 )
 _READ = {f"{WORD}{name}" for name in _READ_NAMES.split()}
 _TAKEN_AWAY = {f"{WORD}{name}" for name in ("del", "moveFrom", "rt", "rubyPr", "delText", "delInstrText")}
