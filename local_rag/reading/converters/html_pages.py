@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 from local_rag.reading.converters.converted import Converted, notes_of
 from local_rag.reading.converters.html_lists import counts_from_one
 from local_rag.reading.converters.markup import (
+    MENUS,
     count_images,
     count_words,
     parse_html,
     remove_invisible,
+    remove_menus,
     to_markdown,
     write_raised,
 )
@@ -51,9 +53,10 @@ def main_content(page: "BeautifulSoup") -> tuple[str, tuple[str, ...]]:
     """
     notes = remove_invisible(page)
     write_raised(page)
-    for menu in page.select("nav"):
+    for menu in page.select(MENUS):
         menu.decompose()
     body = page.body or page
+    remove_menus(body)
     total = count_words(body)
     articles = page.find_all("article")
     marked = page.select("main, [role=main]") or (articles if len(articles) == 1 else [])

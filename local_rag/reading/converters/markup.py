@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from local_rag.reading.converters.converted import notes_of
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from bs4.element import NavigableString
 
 _NOISE = "script, style, noscript, template, a.headerlink"
+MENUS = "nav, [role=navigation], div.navheader, div.navfooter, ul.docnav, .breadcrumb, .breadcrumbs"
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+_CONTAINERS = {"div", "section", "article", "main", "body", "header", "footer", "center"}
 _INLINE = {"a", "b", "big", "em", "font", "i", "small", "span", "strong", "u"}
 _WORD = re.compile(r"\w+")
 _NOTE_SIGNS = "a[epub\\:type~=noteref], a[role=doc-noteref]"
@@ -125,6 +127,58 @@ def _is_linked(text: "NavigableString", within: "Tag") -> bool:
     while above is not None and above is not within:
         if above.name == "a":
             return True
+        above = above.parent
+    return False
+
+
+def remove_menus(body: "Tag") -> None:
+    """Remove what consists of links alone before the first or behind the last text of a page: `Prev Up Home Next`.
+
+    The first such block below a heading stays, and so does a page of links.
+    """
+    pieces = list(_pieces(body))
+    texts = [at for at, (_, is_menu) in enumerate(pieces) if not is_menu]
+    if not texts:
+        return
+    first, last = texts[0], texts[-1]
+    below = pieces[last][0]
+    behind = last + 1 + (below is not None and below.name in _HEADINGS)
+    for block, _ in (*pieces[:first], *pieces[behind:]):
+        if block is not None:
+            block.decompose()
+
+
+def _pieces(tag: "Tag") -> Iterator[tuple["Tag | None", bool]]:
+    """Yield the blocks of a page in order, None for bare text, with whether they consist of links alone."""
+    from bs4 import Tag
+
+    for child in tag.children:
+        if not isinstance(child, Tag):
+            if _WORD.search(str(child)):
+                yield None, False
+        elif _WORD.search(child.get_text() if child.name in _HEADINGS else "") or _has_own_text(child):
+            if child.name in _CONTAINERS:
+                yield from _pieces(child)
+            else:
+                yield child, False
+        elif child.find("a", href=True) or (child.name == "a" and child.has_attr("href")):
+            yield child, True
+
+
+def _has_own_text(tag: "Tag") -> bool:
+    """Return whether an element has a word that is in no link, or a heading."""
+    if tag.find(_HEADINGS):
+        return True
+    return any(_WORD.search(text) and not _is_within_link(text, tag) for text in tag.strings)
+
+
+def _is_within_link(text: "NavigableString", within: "Tag") -> bool:
+    above = text.parent
+    while above is not None:
+        if above.name == "a" and above.has_attr("href"):
+            return True
+        if above is within:
+            return False
         above = above.parent
     return False
 
