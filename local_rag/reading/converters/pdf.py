@@ -26,7 +26,7 @@ _EDGE_LINES = 2  # at the top and at the bottom of a page
 _FEWEST_REPEATS, _REPEATED = 3, 1 / 3  # pages, and their share, on which a line stands that every page repeats
 _MARGIN = 0.12  # of a page's height, in which its header and its footer stand
 _SAME_HEIGHT = 4.0  # points between the places of a line on several pages
-_FAR = 2.0  # heights between the text and what is a footer although it names a value
+_APART = 1.25  # times the usual distance of lines
 _VALUE = re.compile(r":\s*\S")
 _LARGER = 1.15  # times the height of most text: a heading
 _MOST_BOLD, _LONGEST_BOLD, _BOLD_TOGETHER = 0.3, 100, 2  # share of the text, characters, lines: bold lines are headings
@@ -194,21 +194,25 @@ def _leave_out_repeated(pages: Sequence[_Page]) -> None:
 
 
 def _edge_lines(page: _Page) -> list[int]:
-    """Return the lines that may be a header or a footer."""
-    by_place = sorted(page.kept(), key=lambda line: -page.lines[line].top)
-    top = [line for line in by_place[:_EDGE_LINES] if page.lines[line].top > (1 - _MARGIN) * page.height > 0]
-    bottom = [line for line in by_place[-_EDGE_LINES:] if 0 < page.lines[line].top < _MARGIN * page.height]
-    inner = [line for line in by_place if line not in top and line not in bottom]
-    lowest = page.lines[inner[-1]] if inner else None
-    return [
-        *top,
-        *(line for line in bottom if line not in top and not _is_value_below(lowest, page.lines[line])),
-    ]
+    """Return the lines in the margins of a page that stand apart from its text."""
+    by_place = sorted((line for line in page.kept() if page.lines[line].top), key=lambda line: -page.lines[line].top)
+    lines = [page.lines[line] for line in by_place]
+    steps = [above.top - below.top for above, below in pairwise(lines)]
+    inner = [step for step in steps[_EDGE_LINES:-_EDGE_LINES] if step > 0] or [step for step in steps if step > 0]
+    usual = median(inner) if inner else 0.0
+    found: dict[int, None] = {}  # an ordered set
+    for order in (range(len(lines)), range(len(lines) - 1, -1, -1)):
+        for count in range(min(_EDGE_LINES, len(lines) - 1), 0, -1):
+            last, following = lines[order[count - 1]], lines[order[count]]
+            is_apart = abs(last.top - following.top) > _APART * usual or _rounded(last) != _rounded(following)
+            if is_apart and all(_is_in_margin(lines[at], page.height) for at in order[:count]):
+                found |= dict.fromkeys(by_place[at] for at in order[:count])
+                break
+    return list(found)
 
 
-def _is_value_below(above: Line | None, line: Line) -> bool:
-    """Return whether a line names a value, as a total, and stands right below the text."""
-    return bool(_VALUE.search(line.text)) and above is not None and above.top - line.top < _FAR * line.height
+def _is_in_margin(line: Line, height: float) -> bool:
+    return 0 < line.top < _MARGIN * height or line.top > (1 - _MARGIN) * height > 0
 
 
 def _is_at(line: Line, height: float) -> bool:

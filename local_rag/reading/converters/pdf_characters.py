@@ -1,8 +1,11 @@
 """Ask PDFium about the characters of a page: where each stands, how it is turned, whether its font tells what it is."""
 
 import ctypes
+import re
 from typing import Any
 
+_BOLD = 600  # of 100 to 900: the weight of a font
+_BOLD_NAME = re.compile(rb"bold|black|heavy|demi", re.IGNORECASE)
 Box = tuple[float, float, float, float]  # left, bottom, right, top in points, from below
 
 
@@ -14,6 +17,7 @@ class Characters:
 
         self._pdfium, self._page = pdfium, textpage.raw
         self._box, self._x, self._y = pdfium.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
+        self._name = ctypes.create_string_buffer(100)
         self._is_same = textpage.count_chars() == length
 
     def box(self, offset: int) -> Box | None:
@@ -38,9 +42,13 @@ class Characters:
         """Return whether the font of a character does not tell what it is."""
         return bool(self._pdfium.FPDFText_HasUnicodeMapError(self._page, self._index(offset)) == 1)
 
-    def weight(self, offset: int) -> int:
-        """Return how bold a character is: 400 is usual, 700 bold; -1 if that is not known."""
-        return int(self._pdfium.FPDFText_GetFontWeight(self._page, self._index(offset)))
+    def is_bold(self, offset: int) -> bool:
+        """Return whether the font of a character is bold, by its weight or its name."""
+        index = self._index(offset)
+        if self._pdfium.FPDFText_GetFontWeight(self._page, index) >= _BOLD:
+            return True
+        length = self._pdfium.FPDFText_GetFontInfo(self._page, index, self._name, len(self._name), None)
+        return bool(_BOLD_NAME.search(self._name.raw[: min(length, len(self._name))]))
 
     def _index(self, offset: int) -> int:
         if self._is_same:

@@ -79,7 +79,8 @@ def with_marks(lines: Sequence[Line], marks: Sequence[Mark]) -> list[Line]:
         else:
             texts = [Line((Cell(text, row[0].left, row[0].right),)) for text in row[0].text.split("\n") if text.strip()]
             at = _below(written, row[0])
-            written[at:at] = [replace(line, top=row[0].top) for line in texts]
+            top = min(row[0].top, written[at - 1].top - 1) if at else row[0].top
+            written[at:at] = [replace(line, top=top) for line in texts]
     return written
 
 
@@ -192,5 +193,5 @@ def _fill(lines: list[Line], row: Sequence[Mark]) -> None:
 
 def _below(lines: Sequence[Line], mark: Mark) -> int:
     """Return the place behind the lowest line that stands above a mark."""
-    above = [(line.top, number) for number, line in enumerate(lines) if line.top >= mark.top]
+    above = [(line.top, number) for number, line in enumerate(lines) if line.top >= (mark.top + mark.bottom) / 2]
     return min(above)[1] + 1 if above else 0

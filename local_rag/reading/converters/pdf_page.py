@@ -15,7 +15,6 @@ _SMALLER = 0.88  # of a line's height: a character that may be raised or lowered
 _RISE, _FALL = 0.12, -0.04  # of a line's height, from its baseline
 _LONGEST_RAISED = 20  # characters
 _TOUCHING = 0.12  # of a line's height: a smaller gap is no space
-_BOLD = 600  # of 100 to 900: the weight of a font
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ def _line(words: Sequence[_Word], characters: Characters) -> Line:
         else:
             cells.append(Cell(clean(text), left, right))
     ends = words[0].offset, words[-1].offset
-    return Line(tuple(cells), top, height, all(characters.weight(offset) >= _BOLD for offset in ends))
+    return Line(tuple(cells), top, height, all(map(characters.is_bold, ends)))
 
 
 def _may_be_raised(word: _Word, height: float) -> bool:

@@ -4,6 +4,7 @@
 from tests.reading.golden.case import Case
 from tests.reading.golden.office_cases import HEADING, p, rtf
 from tests.support.office_files import book, open_document
+from tests.support.pdf_files import at, field, pdf_file, remark
 from tests.support.word_files import item, level, lists, paragraph, run, word_file
 
 FACT, LAST = "The fee is 40 crowns.", "Ask the harbour office."
@@ -139,4 +140,57 @@ OTHERS = [
          {"Start: 2024-06-03 09:00 (Europe/Oslo)": "", "Repeats: every 2 months on last Friday, until 2024-12-31": "",
           "Not on: 2024-08-02 09:00 UTC": "", "Status: cancelled": ""}, absent=("1970",)),
 ]  # fmt: skip
-CASES = [*WORD, *OTHERS]
+LEFT = (
+    "The ferry Skua leaves the pier at",
+    "six in the morning and is back",
+    "by noon. Its captain, Ada Holm,",
+    "has held the post since spring.",
+)
+RIGHT = (
+    "The tug Pellow lies at the quay and",
+    "burns forty litres an hour. Its",
+    "engineer keeps the log of it in a",
+    "green book in the engine room.",
+)
+PDFS = [
+    Case("form.pdf", lambda: pdf_file(
+        [at(50, 740, "Vessel:") + at(50, 700, "Insured:") + at(50, 660, "Pier:")],
+        fields=(
+            field("a", 150, 736, "/FT /Tx /V (Black Guillemot)"),
+            field("b", 150, 696, "/FT /Btn /V /Yes /AS /Yes /AP << /N << /Yes 1 0 R /Off 1 0 R >> >>", 12),
+            field("c", 150, 656, "/FT /Ch /Ff 131072 /Opt [(North) (South)] /V (South)"),
+        ),
+    ), {"Vessel: Black Guillemot": "", "Insured: [x]": "", "Pier: South": ""}),
+    Case("only-fields.pdf", lambda: pdf_file([""], fields=(field("a", 50, 700, "/FT /Tx /V (The anchor is at gate 9.)"),)),
+         {"The anchor is at gate 9.": ""}),
+    Case("remarks.pdf", lambda: pdf_file(
+        [at(50, 740, FACT) + at(50, 600, LAST)],
+        remarks=(remark("FreeText", 50, 680, "Use 7.5 metres."), remark("Text", 400, 735, "Ask Bo first.")),
+    ), {f"{FACT} Comment: Ask Bo first. Use 7.5 metres. {LAST}": ""}),
+    Case("portfolio.pdf", lambda: pdf_file([at(50, 740, FACT)], attached=("The wreck lies at marker 31.",)),
+         {FACT: "", "The wreck lies at marker 31.": "Attachment: survey.txt"}),
+    Case("raised.pdf", lambda: pdf_file([
+        at(50.0, 740, "It holds 10", 12) + at(105.4, 745, "6", 7) + at(109.3, 740, " cells of 30 m", 12) + at(180.0, 745, "2", 7)
+        + at(183.8, 740, "/s and H", 12) + at(228.5, 737, "2", 7) + at(232.4, 740, "O.", 12)
+    ]), {"It holds 10⁶ cells of 30 m²/s and H₂O.": ""}),
+    Case("certificates.pdf", lambda: pdf_file([
+        at(50, 780, f"Crane {name} was seen.") + at(50, 760, f"It lifts {number} tons.") + at(50, 740, "Result: passed")
+        for number, name in enumerate("ABCDE", start=3)
+    ]), {f"Crane {name} was seen. It lifts {number} tons. Result: passed": "" for number, name in enumerate("ABCDE", start=3)}),
+    Case("invoices.pdf", lambda: pdf_file([
+        "".join(at(50, 780 - 14 * line, f"Boat {name}{line} lay at the pier.") for line in range(50)) + at(50, 80, "Due: 250 crowns")
+        for name in "ABCD"
+    ]), {f"Boat {name}49 lay at the pier. Due: 250 crowns": "" for name in "ABCD"}),
+    Case("unknown-font.pdf", lambda: pdf_file([at(50, 780, FACT), at(50, 780, "wxyzabc", font="F3")]), {FACT: ""},
+         noted={"wxyzabc": "1 of 2 pages waits for OCR"}),
+    Case("narrow-columns.pdf", lambda: pdf_file([
+        "".join(at(50, 780 - 14 * line, left) + at(310, 780 - 14 * line, right)
+                for line, (left, right) in enumerate(zip(LEFT, RIGHT, strict=True)))
+    ]), {" ".join((*LEFT, *RIGHT)): ""}),
+    Case("bold-headings.pdf", lambda: pdf_file([
+        "".join(at(50, 780 - 90 * part, name, font="F2") + at(50, 760 - 90 * part, f"The limit of {name} is {part + 7} crowns a night, for all.")
+                for part, name in enumerate(("Meals", "Hotels", "Flights")))
+    ]), {f"The limit of {name} is {part + 7} crowns a night, for all.": name
+         for part, name in enumerate(("Meals", "Hotels", "Flights"))}),
+]  # fmt: skip
+CASES = [*WORD, *OTHERS, *PDFS]
