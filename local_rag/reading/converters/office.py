@@ -105,6 +105,8 @@ def _prepare(package: WordPackage, left_out: Counter[str]) -> tuple[dict[str, li
         package.replace(name, prepared)
     for name in package.parts("numbering"):
         package.replace(name, numbering_part())
+    for name in package.parts("styles"):
+        package.replace(name, styles.names())
     targets = {identity: name for identity, _, name in package.related(package.main)}
     chunks = [targets.get(identity, "") for identity in text.chunks]
     frames: dict[str, list[str]] = {}

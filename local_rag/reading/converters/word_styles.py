@@ -55,6 +55,17 @@ class Styles:
                 return "" if found == "baseline" else found
         return ""
 
+    def names(self) -> Any:
+        """Return the part with the styles' names alone, which is all that Mammoth needs of them."""
+        from lxml import etree
+
+        root = etree.Element(f"{WORD}styles", nsmap={"w": WORD[1:-1]})
+        for style in self.by_id.values():
+            named = etree.SubElement(root, f"{WORD}style", dict(style.attrib))
+            if (name := value_of(style, "name")) is not None:
+                etree.SubElement(named, f"{WORD}name").set(f"{WORD}val", name)
+        return root
+
     def _hides(self, style: str) -> bool:
         for element in self._chain(style):
             found = element.find(f"{WORD}rPr/{WORD}vanish")
