@@ -15,6 +15,7 @@ _LONGEST = 200_000  # bytes of a value or remark
 _MOST_BYTES = 100_000_000  # of all attached files
 _HIDDEN, _NO_VIEW = 2, 32  # flags of an annotation
 _PASSWORD = 1 << 13  # flag of a field
+_USUAL = 12.0  # points: the height of a line in a high field
 _SAME_ROW = 0.6  # of a mark's height: its middle is so near to that of its label
 _NEAR = 24.0  # points between a box and the label on its right
 _ASKS = (":", "?", "_", ".", "\u2026", "\uff1a")  # a label ends so
@@ -174,8 +175,8 @@ def _fill(lines: list[Line], row: Sequence[Mark]) -> None:
     ]
     at = min(near, key=lambda number: abs(lines[number].top - lines[number].height / 2 - middle), default=-1)
     if at < 0:
-        cells = tuple(Cell(mark.text, mark.left, mark.right) for mark in row)
-        lines.insert(_below(lines, row[0]), Line(cells, row[0].top, min(height, 12.0)))
+        own = tuple(Cell(mark.text, mark.left, mark.right) for mark in row)
+        lines.insert(_below(lines, row[0]), Line(own, row[0].top, min(height, _USUAL)))
         return
     cells = list(lines[at].cells)
     for mark in row:
