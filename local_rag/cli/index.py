@@ -1,7 +1,7 @@
 """`local-rag index`."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event
@@ -17,10 +17,10 @@ from local_rag.indexing.indexer import IndexReport
 from local_rag.indexing.watch import Watch, batches
 from local_rag.library import Library
 from local_rag.machine import give_way
-from local_rag.records import Chunker, ContextMode
+from local_rag.records import Chunker, ContextMode, Skipped
 from local_rag.settings import Settings
 
-_SHOWN = 20  # removed paths; all are in the JSON
+_SHOWN = 20  # lines of a list; all are in the JSON
 _LEAST_TOKENS = 16
 _PATIENCE_SECONDS = 10.0
 
@@ -133,26 +133,49 @@ def _as_text(report: IndexReport, settings: Settings) -> str:
             f"No sentences were written because the model {report.model_to_pull} is not pulled; run "
             f"`local-rag models pull {report.model_to_pull}`, or index with `--context headings`."
         )
-    lines += [f"Removed: {one_line(display_path(path))}" for path in report.removed_paths[:_SHOWN]]
-    if len(report.removed_paths) > _SHOWN:
-        lines.append(f"  and {len(report.removed_paths) - _SHOWN} more")
+    look_at, expected = report.skipped[: report.to_look_at], report.skipped[report.to_look_at :]
     lines += [
         f"{one_line(display_path(root))} is not reachable; its documents stay until you run `local-rag remove` on it."
         for root in report.unreachable
     ]
-    lines += [f"{one_line(display_path(note.path))}: {one_line(note.note)}." for note in report.notes]
+    lines += _listed("Not read", map(_skipped, look_at))
     if report.waiting_for_ocr:
         lines.append(
             f"Pages that wait for OCR: {report.waiting_for_ocr}; install local-rag with the extra `ocr`, then run "
             "`local-rag index` again."
         )
-    if report.skipped:
-        lines.append(f"Skipped {len(report.skipped)}:")
-        lines += [
-            f"  {one_line(display_path(item.path))}: {one_line(item.reason)}"
-            + (" (its last good version is kept)" if item.kept else "")
-            for item in report.skipped
-        ]
+    noted = (f"{one_line(display_path(note.path))}: {one_line(note.note)}" for note in report.notes)
+    lines += _listed("Removed", (one_line(display_path(path)) for path in report.removed_paths))
+    lines += _listed("Read, with a remark", noted)
+    lines += _listed("Nothing to read in", map(_skipped, expected))
     if not report.published:
         lines.append("The index is up to date.")
+    lines.append(_verdict(report))
     return printable("\n".join(lines))
+
+
+def _listed(title: str, lines: Iterable[str]) -> list[str]:
+    """Return a list below its title, cut after some lines; nothing if it is empty."""
+    items = list(lines)
+    more = [f"  and {len(items) - _SHOWN} more; `--json` lists all"] if len(items) > _SHOWN else []
+    return [f"{title} ({len(items)}):", *(f"  {item}" for item in items[:_SHOWN]), *more] if items else []
+
+
+def _skipped(item: Skipped) -> str:
+    kept = " (its last good version is kept)" if item.kept else ""
+    return f"{one_line(display_path(item.path))}: {one_line(item.reason)}{kept}"
+
+
+def _verdict(report: IndexReport) -> str:
+    """Say in one line whether a person must look at something."""
+    concerns = [
+        _counted(report.to_look_at, "file that is not read", "files that are not read"),
+        _counted(report.waiting_for_ocr, "page that waits for OCR", "pages that wait for OCR"),
+        _counted(len(report.unreachable), "folder that is not reachable", "folders that are not reachable"),
+    ]
+    said = ", ".join(filter(None, concerns))
+    return f"Please look at: {said}. Everything else is fine." if said else "Everything is fine."
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}" if count else ""

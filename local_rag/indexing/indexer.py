@@ -34,6 +34,7 @@ from local_rag.models.embedder import input_tokens
 from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.ocr import engine
+from local_rag.reading.reasons import is_expected
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import InstalledModel, Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
@@ -75,7 +76,8 @@ class IndexReport:
     unchanged: int = 0
     removed_paths: list[Path] = field(default_factory=list)
     unreachable: list[Path] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)  # first those `to_look_at`
+    to_look_at: int = 0
     notes: list[Note] = field(default_factory=list)
     waiting_for_ocr: int = 0  # pages
     chunks: int = 0
@@ -200,9 +202,10 @@ class Indexer:
         self._store.put_unread(filter(found.is_looked_at, known_bad), bad)
         prune_ocr_pages(self._store.folder, self._store.content_hashes())
         report, moved_from = self.report, set(changes.moved.values())
-        report.notes += [Note(item.path, item.reason) for item in unread if item.waiting]
         report.waiting_for_ocr = self._store.count_waiting()
-        report.skipped, report.unchanged = [*found.skipped, *unread], changes.unchanged
+        report.skipped = sorted([*found.skipped, *unread], key=_is_expected)
+        report.to_look_at = sum(not _is_expected(item) for item in report.skipped)
+        report.unchanged = changes.unchanged
         report.removed_paths = sorted(Path(stored.path) for stored in changes.gone if stored not in moved_from)
         report.removed = len(report.removed_paths)
         report.unreachable = sorted(found.roots.unreachable)
@@ -386,6 +389,11 @@ def content_of(fingerprint: Mapping[str, Any], documents: np.ndarray, versions: 
     by_id = np.argsort(documents)
     held = sha256(np.stack([documents[by_id], versions[by_id]]).tobytes()).hexdigest()
     return key_of(_MANIFEST_FORMAT, fingerprint, held)
+
+
+def _is_expected(item: Skipped) -> bool:
+    """Say whether nobody need look at a file that is not read; what was read earlier should be readable."""
+    return is_expected(item.reason) and not item.kept
 
 
 def _waiting(split_key: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from local_rag.reading import reasons
 from local_rag.records import DocumentKind
 
 
@@ -27,6 +28,7 @@ _MARKDOWN = ".md .markdown .mdown .mkd .mdx .qmd .rmd"
 _CONVERTERS = {
     ".csv .tsv": "sheets.convert_csv",
     ".eml": "mail.convert_mail",
+    ".ics .ical": "calendars.convert_calendar",
     ".mbox": "mail.convert_mailbox",
     ".mht .mhtml": "mail.convert_web_archive",
     ".msg": "outlook.convert_msg",
@@ -35,15 +37,16 @@ _CONVERTERS = {
     ".htm .html .xhtml": "html_pages.convert_html",
     ".ipynb": "notebooks.convert_notebook",
     ".pdf": "pdf.convert_pdf",
+    ".bmp .jpeg .jpg .png .tif .tiff .webp": "images.convert_image",
 }
 _ARCHIVES = {
-    ".docx": "office.convert_docx",
+    ".docx .docm .dotx .dotm": "office.convert_docx",
     ".epub": "books.convert_epub",
-    ".odp": "open_document.convert_odp",
-    ".ods": "open_document.convert_ods",
-    ".odt": "open_document.convert_odt",
-    ".pptx": "office.convert_pptx",
-    ".xlsx": "sheets.convert_xlsx",
+    ".odp .otp": "open_document.convert_odp",
+    ".ods .ots": "open_document.convert_ods",
+    ".odt .ott": "open_document.convert_odt",
+    ".pptx .pptm .potx .potm .ppsx .ppsm": "office.convert_pptx",
+    ".xlsx .xlsm .xltx .xltm": "sheets.convert_xlsx",
 }
 _LANGUAGES = {
     "c": ".c .h",
@@ -85,18 +88,17 @@ _LANGUAGES = {
 }
 # Skipped without being opened. The reader detects other binary files when it opens them.
 _UNSUPPORTED = {
-    "image, not a document": ".png .jpg .jpeg .gif .bmp .tif .tiff .webp .ico .svg .heic .avif .psd .ai .eps .xcf",
-    "audio or video, not a document": ".mp3 .wav .flac .ogg .m4a .aac .opus .mp4 .m4v .mkv .mov .avi .webm .wmv",
-    "archive, not a document": ".zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .iso .dmg .whl .jar .war .deb .rpm .apk .cab",
-    "program, not a document": ".exe .dll .so .dylib .o .a .lib .obj .class .pyc .pyd .wasm .msi .bin",
-    "font, not a document": ".ttf .otf .woff .woff2 .eot",
-    "data file, not a document": ".jsonl .ndjson .parquet .arrow .feather .avro .npy .npz .pkl .pickle .h5 .hdf5 .mat "
+    reasons.IMAGE: ".gif .ico .svg .heic .avif .psd .ai .eps .xcf",
+    reasons.MEDIA: ".mp3 .wav .flac .ogg .m4a .aac .opus .mp4 .m4v .mkv .mov .avi .webm .wmv",
+    reasons.ARCHIVE: ".zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .iso .dmg .whl .jar .war .deb .rpm .apk .cab",
+    reasons.PROGRAM: ".exe .dll .so .dylib .o .a .lib .obj .class .pyc .pyd .wasm .msi .bin",
+    reasons.FONT: ".ttf .otf .woff .woff2 .eot",
+    reasons.DATA: ".jsonl .ndjson .parquet .arrow .feather .avro .npy .npz .pkl .pickle .h5 .hdf5 .mat "
     ".rds .sqlite .sqlite3 .db .mdb .dat .gguf .safetensors .pt .pth .onnx .ckpt .map",
     "unsupported document format": ".doc .xls .ppt .xlsb .pages .numbers .key .mobi .azw .azw3 "
     ".djvu .ps .one .vsd .vsdx",
 }
 
-_KEYS = "a file of keys or passwords, which is never read"
 _KEY_SUFFIXES = ".pem .ppk .p12 .pfx .p8 .jks .keystore .kdb .kdbx .keytab .ovpn .tfstate .tfvars"
 _KEY_NAMES = (
     "id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk credentials credentials.json credentials.csv secrets "
@@ -106,14 +108,18 @@ _KEY_NAMES = (
 
 # Later entries replace earlier ones, so a format that can be read is never skipped as unsupported.
 FORMATS: Mapping[str, Format] = {
-    **{suffix: Format(unsupported=_KEYS) for suffix in _KEY_SUFFIXES.split()},
+    **{suffix: Format(unsupported=reasons.KEYS) for suffix in _KEY_SUFFIXES.split()},
     **{suffix: Format(unsupported=reason) for reason, suffixes in _UNSUPPORTED.items() for suffix in suffixes.split()},
     **{suffix: Format("code", language) for language, suffixes in _LANGUAGES.items() for suffix in suffixes.split()},
     **{suffix: Format("markdown") for suffix in _MARKDOWN.split()},
     **{suffix: Format(converter=name) for suffixes, name in _CONVERTERS.items() for suffix in suffixes.split()},
-    **{suffix: Format(converter=name, is_archive=True) for suffix, name in _ARCHIVES.items()},
+    **{
+        suffix: Format(converter=name, is_archive=True)
+        for suffixes, name in _ARCHIVES.items()
+        for suffix in suffixes.split()
+    },
 }
-_BY_NAME = dict.fromkeys(_KEY_NAMES.split(), Format(unsupported=_KEYS))
+_BY_NAME = dict.fromkeys(_KEY_NAMES.split(), Format(unsupported=reasons.KEYS))
 _PLAIN_TEXT = Format()
 
 

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from local_rag.reading.source_code import line_starts
@@ -12,6 +12,12 @@ from local_rag.records import Heading, Table
 # all lines would backtrack in exponential time.
 _FRONT_MATTER_LINES, _FRONT_MATTER_CHARACTERS = 500, 64 * 1024
 _FIRST_KEY = re.compile(r"[\w-]+[ \t]*:(?:\s|$)")
+_KEY = re.compile(r"[\"']?([\w-]{1,60})[\"']?[ \t]*:(?:\s|$)")
+# The origin of a document, and how a program shows it.
+_FIELDS_ELSEWHERE = {
+    "url", "title", "date", "author", "authors", "tags", "keywords", "layout", "permalink", "slug", "cssclass",
+    "cssclasses", "template",
+}  # fmt: skip
 _YAML_LINE = re.compile(r"""\s|-(?:\s|$)|[\]}]|[\w"'][^:]{0,60}:(?:\s|$)""")
 _HEADING_LINE = re.compile(r"#{1,6}\s")
 _TABLE_RULE = re.compile(r"^[ \t>]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+\|", re.MULTILINE)
@@ -23,17 +29,32 @@ _TAG_CLOSING = {
     "html": re.compile(r"-->"),
 }
 _QUOTED_OR_ANY = re.compile(r'"(?P<quoted>[^"\n]*)"|[^\n]')
+_CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)[^`\n]+\1(?!`)")
+_NEAR = 300  # characters around a tag
 _FILE_NAME = re.compile(r".*/.*|\S*\.\w+")
 
 
 def blank_front_matter(text: str) -> tuple[str, Mapping[str, object]]:
-    """Blank out YAML front matter; return the text, with unchanged length and lines, and the fields."""
+    """Blank out YAML front matter; return the text, with unchanged length and lines, and the fields.
+
+    Aliases and properties that the document has nowhere else stay as they are written, because they are asked for.
+    """
     first, *lines = text.split("\n", _FRONT_MATTER_LINES)[:_FRONT_MATTER_LINES]
     closing = next((number for number, line in enumerate(lines) if line.rstrip(" \t") in {"---", "..."}), 0)
     end = len("\n".join([first, *lines[: closing + 1]]))
     if first.rstrip(" \t") != "---" or end > _FRONT_MATTER_CHARACTERS or not _is_yaml(lines[:closing]):
         return text, {}
-    return _blank(text[:end]) + text[end:], _fields_in("\n".join(lines[:closing]))
+    kept = "\n".join([_blank(first), *_properties(lines[:closing]), _blank(lines[closing])])
+    return kept + text[end:], _fields_in("\n".join(lines[:closing]))
+
+
+def _properties(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of front matter, blank ones for comments and for the fields that the document has elsewhere."""
+    is_kept = False
+    for line in lines:
+        if key := _KEY.match(line):
+            is_kept = key[1].lower() not in _FIELDS_ELSEWHERE
+        yield line if is_kept and not line.startswith("#") else _blank(line)
 
 
 def title_of(fields: Mapping[str, object]) -> str | None:
@@ -46,7 +67,7 @@ def title_of(fields: Mapping[str, object]) -> str | None:
 
 
 def blank_tags(text: str) -> str:
-    """Blank out Liquid tags and HTML comments outside fenced code, except prose quoted in a tag.
+    """Blank out Liquid tags and HTML comments outside code, except prose quoted in a tag.
 
     The text keeps its length and lines. `{% image "a.png" "Red door" %}` leaves `Red door`.
     """
@@ -65,6 +86,8 @@ def blank_tags(text: str) -> str:
         code = _fenced_code(text) if code is None else code
         fence = bisect_right(code, (opening.start(), len(text))) - 1
         if fence >= 0 and opening.start() < code[fence][1]:
+            continue
+        if kind == "tag" and _is_in_code(text, opening.start()):
             continue
         tag = text[opening.start() : closing.end()]
         pieces += [text[end : opening.start()], _QUOTED_OR_ANY.sub(_keep_prose, tag) if kind == "tag" else _blank(tag)]
@@ -141,6 +164,15 @@ def _fenced_code(text: str) -> list[tuple[int, int]]:
     starts = [*line_starts(text), len(text)]
     tokens = MarkdownIt("commonmark").disable("inline").parse(text)
     return [(starts[token.map[0]], starts[token.map[1]]) for token in tokens if token.type == "fence" and token.map]
+
+
+def _is_in_code(text: str, offset: int) -> bool:
+    """Return whether a place stands between backticks on its line, of which only the near part is looked at."""
+    start = max(text.rfind("\n", 0, offset) + 1, offset - _NEAR)
+    end = text.find("\n", offset, offset + _NEAR)
+    line = text[start : offset + _NEAR if end < 0 else end]
+    at = offset - start
+    return any(found.start() < at < found.end() for found in _CODE_SPAN.finditer(line))
 
 
 def _blank(text: str) -> str:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from local_rag.errors import ReadError
 from local_rag.files import FileStamp
+from local_rag.reading import reasons
 from local_rag.reading.converters.converted import Converted, check_archive
-from local_rag.reading.converters.images import IMAGE_SUFFIXES, pdf_of_image
+from local_rag.reading.converters.images import IMAGE_SUFFIXES
 from local_rag.reading.converters.sections import Sections
 from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
 from local_rag.reading.formats import Format, format_of
@@ -66,34 +67,35 @@ def read_file(path: Path) -> tuple[bytes, FileStamp]:
 def parse(path: Path, data: bytes, *, depth: int = 0, recognize: "Recognize | None" = None) -> Document:
     """Parse a file's bytes into a document; `depth` counts the files that it is attached to.
 
-    `recognize` reads the pages of a PDF that have no text, and attached images.
+    `recognize` reads images, and the pages of a PDF that have no text.
     """
     suffix, file_format = path.suffix.lower(), format_of(path)
     if not data.strip():
-        raise ReadError("empty")
+        raise ReadError(reasons.EMPTY)
     if _PRIVATE_KEY.match(data[:_KEY_STARTS_WITHIN]):
-        raise ReadError("a private key, which is never read")
+        raise ReadError(reasons.PRIVATE_KEY)
     if file_format.converter:
         converted = _convert(suffix, file_format, data, recognize)
         if suffix == ".pdf" and not converted.provenance.url:  # other scraped pages contain their address
             provenance = replace(converted.provenance, url=scraped_from(path, hashlib.sha256(data).hexdigest()))
             converted = replace(converted, provenance=provenance)
         if converted.attachments:
-            converted = _with_attachments(converted, depth, recognize)
+            converted = _with_attachments(path, converted, depth, recognize)
         document = make_document(path, converted)
     else:
         text, notes = decode_with_notes(data, declared_in_text(data))
         document = as_document(path, text, notes=notes)
     if not document.text.strip():
-        raise ReadError("contains no text")
+        raise ReadError(reasons.NO_TEXT)
     if len(document.text) > MAX_BYTES:  # a converted table repeats its column names in each row
         mebibytes = f"{len(document.text) / 2**20:.1f} MiB"
         raise ReadError(f"contains {mebibytes} of text, more than the limit of {MAX_BYTES / 2**20:.1f} MiB")
     return document
 
 
-def _with_attachments(converted: Converted, depth: int, recognize: "Recognize | None") -> Converted:
+def _with_attachments(path: Path, converted: Converted, depth: int, recognize: "Recognize | None") -> Converted:
     """Add the text of attached files, each below its name; a note says why one is left out."""
+    title = converted.title or make_document(path, converted).title
     sections, notes, waiting = Sections(), list(converted.notes), converted.waiting
     sections.add(converted.text, converted.kind, converted.headings, converted.tables)
     for number, attached in enumerate(converted.attachments):
@@ -110,17 +112,13 @@ def _with_attachments(converted: Converted, depth: int, recognize: "Recognize | 
             waiting += document.waiting
             sections.add_document(f"Attachment: {name}", document)
             notes += [f"{name}: {note}" for note in document.notes]
-    return replace(
-        sections.converted(converted.title, notes=tuple(notes), provenance=converted.provenance), waiting=waiting
-    )
+    made = sections.converted(title, notes=tuple(notes), provenance=converted.provenance)
+    # The pages are those of the file, whose text comes first.
+    return replace(made, waiting=waiting, pages=converted.pages, ocr=(*converted.ocr, *made.ocr))
 
 
 def _parse_attached(path: Path, data: bytes, depth: int, recognize: "Recognize | None") -> Document:
-    """Parse an attached file; an image is read as a scanned page."""
-    if path.suffix.lower() in IMAGE_SUFFIXES:
-        if recognize is None:
-            raise ReadError("an image that waits for OCR, the extra `ocr`", waiting=1)
-        path, data = path.with_suffix(".pdf"), pdf_of_image(data)
+    """Parse an attached file."""
     if reason := format_of(path).unsupported:
         raise ReadError(reason)
     return parse(path, data, depth=depth, recognize=recognize)
@@ -136,7 +134,7 @@ def _convert(suffix: str, file_format: Format, data: bytes, recognize: "Recogniz
     """Convert a file's bytes; raise ReadError with a short reason, whatever the parser raises."""
     if file_format.is_archive:
         check_archive(data)
-    more = {"recognize": recognize} if suffix == ".pdf" else {}
+    more = {"recognize": recognize} if suffix in {".pdf", *IMAGE_SUFFIXES} else {}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # parsers' warnings about odd files are useless to the user

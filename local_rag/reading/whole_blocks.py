@@ -8,7 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from local_rag.reading.ruler import Ruler, Span
 from local_rag.records import Table
 
-_ITEM = re.compile(r"[ \t]*(?:[-*+\u2022\u25e6\u2013]|\(?(?:\d{1,3}|[A-Za-z])[.)])[ \t]+\S")
+# Labels of items: signs, `3.`, `(a)`, `iv)`, `2.2`, `1.1.3.`
+_ITEM = re.compile(
+    r"[ \t]*(?:[-*+\u2022\u25e6\u2013]|\(?(?:\d{1,3}|[A-Za-z]|[ivxlc]{1,6}|[IVXLC]{1,6})[.)]"
+    r"|\d{1,3}(?:\.\d{1,3}){1,5}\.?)[ \t]+\S"
+)
 _INTRODUCES = re.compile(r":[ \t*_]{0,8}\n")
 
 # The start of the headings at the very end of a text that starts at the first offset and ends at the second, or None.

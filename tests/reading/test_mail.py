@@ -157,8 +157,8 @@ def test_an_invitation_says_what_when_and_where() -> None:
     assert document.text.split("\n\n")[1].split("\n") == [
         "Event: Budget, second part",
         "Start: 2024-05-03 10:00 UTC",
-        "End: 2024-05-03 11:30",
-        "Organizer: ada@x.org",
+        "End: 2024-05-03 11:30 (Europe/Oslo)",
+        "Organizer: Ada <ada@x.org>",
         "Location: Room 4",
     ]
 

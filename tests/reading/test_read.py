@@ -146,7 +146,7 @@ def test_text_that_looks_like_front_matter_stays(text: str) -> None:
         "# note\ntitle: x\n  # indented\n#tag: y",
         "tags:\n- a\n-\n  b\ntitle: x",
         'tags: [\n  a\n]\n"title": x',
-        "about: >-\n  two\n\n  lines\ntitle: x",
+        "keywords: >-\n  two\n\n  lines\ntitle: x",
     ],
 )
 @pytest.mark.parametrize("end", ["---", "... \t"])

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, notes_of
-from local_rag.reading.converters.markup import parse_html, remove_invisible, to_markdown
+from local_rag.reading.converters.markup import MENUS, parse_html, remove_invisible, to_markdown
 from local_rag.reading.converters.xml_parts import parse_xml, text_of
 from local_rag.reading.decode import clean, declared_in_html, decode
 from local_rag.reading.provenance import make_provenance
@@ -29,7 +29,10 @@ def convert_epub(data: bytes) -> Converted:
         chapters, notes, images = [text for text in named["description"] if text], list[str](), 0
         for reference in package.iterfind(".//{*}spine/{*}itemref"):
             href = hrefs.get(reference.get("idref"), "")
-            names = (posixpath.normpath(posixpath.join(folder, one)) for one in (unquote(href), href))
+            names = (
+                posixpath.normpath(posixpath.join(folder, one))
+                for one in (unquote(href), href, unquote(href).partition("#")[0])
+            )
             name = next((name for name in names if name in members), None)
             if name is None:
                 notes.append(f"the chapter {href or reference.get('idref')} is missing")
@@ -37,7 +40,7 @@ def convert_epub(data: bytes) -> Converted:
             content = archive.read(name)
             page = parse_html(decode(content, declared_in_html(content)))
             notes += remove_invisible(page)
-            for menu in page.select("nav"):
+            for menu in page.select(MENUS):
                 menu.decompose()
             images += sum(not str(image.get("alt") or "").strip() for image in page.find_all(["img", "image"]))
             chapters.append(to_markdown(page.body or page))

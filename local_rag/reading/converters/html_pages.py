@@ -4,7 +4,17 @@ import re
 from typing import TYPE_CHECKING
 
 from local_rag.reading.converters.converted import Converted, notes_of
-from local_rag.reading.converters.markup import count_images, count_words, parse_html, remove_invisible, to_markdown
+from local_rag.reading.converters.html_lists import counts_from_one
+from local_rag.reading.converters.markup import (
+    MENUS,
+    count_images,
+    count_words,
+    parse_html,
+    remove_invisible,
+    remove_menus,
+    to_markdown,
+    write_raised,
+)
 from local_rag.reading.decode import clean, declared_in_html, decode_with_notes
 from local_rag.reading.provenance import web_provenance
 
@@ -42,9 +52,11 @@ def main_content(page: "BeautifulSoup") -> tuple[str, tuple[str, ...]]:
     everything but menus, header, footer and asides.
     """
     notes = remove_invisible(page)
-    for menu in page.select("nav"):
+    write_raised(page)
+    for menu in page.select(MENUS):
         menu.decompose()
     body = page.body or page
+    remove_menus(body)
     total = count_words(body)
     articles = page.find_all("article")
     marked = page.select("main, [role=main]") or (articles if len(articles) == 1 else [])
@@ -71,10 +83,13 @@ def _images(tag: "Tag") -> tuple[str, ...]:
 
 
 def _extract(page: "BeautifulSoup", body: "Tag", total: int) -> str:
-    """Let trafilatura find the main content of a page without tables; return nothing if it loses much."""
+    """Let trafilatura find the main content of a page without tables; return nothing if it loses much.
+
+    It writes no numbers of lists but 1, 2, 3.
+    """
     import trafilatura
 
-    if page.find("th") or page.select_one("td[rowspan]"):
+    if page.find("th") or page.select_one("td[rowspan]") or not counts_from_one(page):
         return ""
     # Without its slow fallbacks: all of the page is the better one.
     options = {"favor_recall": True, "include_comments": False, "fast": True}

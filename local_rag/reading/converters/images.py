@@ -1,14 +1,46 @@
-"""Prepare images that are attached to something for OCR."""
+"""Convert images: OCR reads them as scanned pages."""
 
 import io
 import warnings
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from local_rag.errors import ReadError
+from local_rag.reading import reasons
+from local_rag.reading.converters.converted import Converted
+
+if TYPE_CHECKING:
+    from local_rag.reading.converters.pdf import Recognize
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp"})
 _FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP")
+_SMALLEST = 24  # pixels of a side
 _MOST_PIXELS, _MOST_PAGES = 60_000_000, 200
+
+
+def convert_image(data: bytes, recognize: "Recognize | None" = None) -> Converted:
+    """Convert a photo or a scan; without OCR it waits for that, unless it is too small to show text."""
+    from local_rag.reading.converters.pdf import convert_pdf
+
+    if _is_small(data):
+        raise ReadError(reasons.NO_TEXT)
+    if recognize is None:
+        raise ReadError("an image that waits for OCR, the extra `ocr`", waiting=1)
+    return replace(convert_pdf(pdf_of_image(data), recognize), pages=())
+
+
+def _is_small(data: bytes) -> bool:
+    """Return whether an image is an icon or a line."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with (
+            warnings.catch_warnings(action="ignore"),
+            Image.open(io.BytesIO(data), formats=_FORMATS) as image,
+        ):
+            return min(image.size) < _SMALLEST
+    except (Image.DecompressionBombError, UnidentifiedImageError, OSError, ValueError, SyntaxError):
+        return False  # `pdf_of_image` says what is wrong
 
 
 def pdf_of_image(data: bytes) -> bytes:

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import cast
 
 from local_rag.errors import ReadError
+from local_rag.reading.converters.calendars import calendar_text
 from local_rag.reading.converters.converted import Attachment, Converted, notes_of
 from local_rag.reading.converters.html_pages import convert_html, convert_whole_page
 from local_rag.reading.converters.sections import Sections
@@ -24,16 +25,7 @@ _SAME = 0.6  # the share of the words of one text that another has if it says th
 _STUB_WORDS = 60
 _STUB = re.compile(r"html|browser|mail (?:program|client|reader)|view|display|anzeigen|darstellen", re.IGNORECASE)
 _MOST_PARTS, _DEEPEST, _MOST_FRAMES = 2000, 20, 200
-_CALENDAR = {
-    "SUMMARY": "Event",
-    "DTSTART": "Start",
-    "DTEND": "End",
-    "LOCATION": "Location",
-    "ORGANIZER": "Organizer",
-    "ATTENDEE": "Attendee",
-    "DESCRIPTION": "Description",
-}
-_CALENDAR_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?(Z?)")
+_BROKEN_CODE = re.compile(r"(\w-) $")  # programs also break behind a hyphen, and keep the space
 _WORD = re.compile(r"\w+")
 
 
@@ -171,7 +163,9 @@ class _Reader:
             else:
                 text, notes = decode_with_notes(content, charset)
                 self.notes += notes
-                self.sections.add(_calendar_entry(text) if kind == "text/calendar" else text.strip())
+                if str(part.get_param("format") or "").lower() == "flowed":
+                    text = _unflowed(text, deletes_spaces=str(part.get_param("delsp") or "").lower() == "yes")
+                self.sections.add(calendar_text(text) if kind == "text/calendar" else text.strip())
         except ReadError as error:
             self.notes.append(f"a part ({kind}) cannot be read: {error}")
 
@@ -209,21 +203,22 @@ def _compared(plain: Message, rich: Message) -> tuple[bool, bool]:
     return not is_stub and len(words & of_page) < _SAME * len(words), True
 
 
-def _calendar_entry(text: str) -> str:
-    """Return what an invitation says: what, when, where, who."""
-    lines = re.sub(r"\n[ \t]", "", text).split("\n")
-    found = (re.match(r"([A-Z]+)(?:;[^:]*)?:(?:mailto:)?(.*)", line, re.IGNORECASE) for line in lines)
-    said = ((one[1].upper(), one[2]) for one in found if one)
-    unescaped = ((name, re.sub(r"\\([,;\\])", r"\1", value.replace("\\n", "\n"))) for name, value in said)
-    return "\n".join(f"{_CALENDAR[name]}: {_day(value)}" for name, value in unescaped if name in _CALENDAR)
-
-
-def _day(value: str) -> str:
-    """Write the time of an invitation as `2024-05-03 10:00 UTC`; leave other values as they are."""
-    if not (found := _CALENDAR_TIME.fullmatch(value.strip())):
-        return value
-    year, month, day, hour, minute, utc = found.groups()
-    return f"{year}-{month}-{day}" + (f" {hour}:{minute}{' UTC' if utc else ''}" if hour else "")
+def _unflowed(text: str, *, deletes_spaces: bool) -> str:
+    """Join the lines that a program has broken (format=flowed, RFC 3676): they end with a space."""
+    paragraphs: list[str] = []
+    depth, is_open = 0, False
+    for line in text.split("\n"):
+        quoted = len(line) - len(line.lstrip(">"))
+        said = line[quoted:].removeprefix(" ") if quoted or line.startswith(" ") else line
+        goes_on = is_open and quoted == depth and said != "-- "
+        if goes_on:
+            paragraphs[-1] += said
+        else:
+            paragraphs.append(f"{'>' * quoted} {said}" if quoted else said)
+        is_open, depth = said.endswith(" ") and said != "-- ", quoted
+        if is_open and deletes_spaces:
+            paragraphs[-1] = _BROKEN_CODE.sub(r"\1", paragraphs[-1][:-1])
+    return "\n".join(paragraphs)
 
 
 def _is_attached(part: Message) -> bool:

@@ -2,20 +2,30 @@
 
 import re
 import warnings
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from local_rag.reading.converters.converted import notes_of
+from local_rag.reading.converters.html_lists import list_labels
 from local_rag.reading.converters.html_tables import rewrite_tables
+from local_rag.reading.converters.raised import subscript, superscript
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
     from bs4.element import NavigableString
 
 _NOISE = "script, style, noscript, template, a.headerlink"
+MENUS = "nav, [role=navigation], div.navheader, div.navfooter, ul.docnav, .breadcrumb, .breadcrumbs"
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+_CONTAINERS = {"div", "section", "article", "main", "body", "header", "footer", "center"}
 _INLINE = {"a", "b", "big", "em", "font", "i", "small", "span", "strong", "u"}
 _WORD = re.compile(r"\w+")
+_NOTE_SIGNS = "a[epub\\:type~=noteref], a[role=doc-noteref]"
+_RAISED = f"sup, sub, {_NOTE_SIGNS}, [style*=vertical-align i], msup, msub, msubsup, mfrac, msqrt, mroot, mtd, mtr"
+_RAISING_STYLE = re.compile(r"(?:^|;)\s*vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
+_INDENT = "   "  # of what stands below a number; four spaces would make it code
+_DEEPEST_FRAME = 3  # frames within frames
 
 
 def parse_html(text: str) -> "BeautifulSoup":
@@ -28,10 +38,11 @@ def parse_html(text: str) -> "BeautifulSoup":
 
 
 def remove_invisible(page: "BeautifulSoup") -> tuple[str, ...]:
-    """Remove scripts, styles and hidden elements; the note says how many words were hidden.
+    """Remove scripts, styles, hidden elements and reading aids, and open frames; the notes say what is left out.
 
     A page may hide its body until a script has run, so the body stays.
     """
+    frames = _open_frames(page)
     for tag in page.select(_NOISE):
         tag.decompose()
     hidden = 0
@@ -42,7 +53,67 @@ def remove_invisible(page: "BeautifulSoup") -> tuple[str, ...]:
         if is_hidden and tag.name not in {"html", "body"}:
             hidden += count_words(tag)
             tag.decompose()
-    return notes_of({"hidden word*": hidden})
+    aids = page.select("rt, rp")
+    for tag in aids:
+        tag.extract()
+    readings = sum(tag.name == "rt" for tag in aids)
+    return notes_of({"hidden word*": hidden, "frame* within frames": frames, "reading aid*": readings})
+
+
+def _open_frames(page: "BeautifulSoup") -> int:
+    """Put the pages that are written within frames in their place; return how many are too deep."""
+    for _ in range(_DEEPEST_FRAME):
+        for frame in page.select("iframe[srcdoc]"):
+            inner = parse_html(str(frame["srcdoc"]))
+            body = inner.body or inner
+            body.name = "div"
+            frame.replace_with(body.extract())
+    return len(page.select("iframe[srcdoc]"))
+
+
+def write_raised(page: "Tag") -> None:
+    """Write superscripts, subscripts and signs of notes as text that stays apart from what they stand at.
+
+    A raised element within another one is written first.
+    """
+    for aid in page.select("math annotation, math annotation-xml"):
+        aid.decompose()
+    for tag in reversed(page.select(_RAISED)):
+        if (written := _raised(tag)) is not None:
+            tag.replace_with(written)
+
+
+def _raised(tag: "Tag") -> str | None:  # noqa: PLR0911  a table, in fact
+    """Return an element as text; None if its style does not raise it."""
+    parts = [part.get_text() for part in tag.find_all(True, recursive=False)]
+    match tag.name, parts:
+        case "sub", _:
+            return subscript(tag.get_text())
+        case "msup", [base, above]:
+            return base + superscript(above)
+        case "msub", [base, below]:
+            return base + subscript(below)
+        case "msubsup", [base, below, above]:
+            return base + subscript(below) + superscript(above)
+        case "mfrac", [above, below]:
+            return f"{_as_one(above)}/{_as_one(below)}"
+        case "mroot", [base, degree]:
+            return f"root {degree} of {_as_one(base)}"
+        case "msqrt", _:
+            return f"sqrt {_as_one(tag.get_text())}"
+        case "mtd" | "mtr", _:
+            return f"{tag.get_text().strip()}{',' if tag.name == 'mtd' else ';'} "
+        case "sup" | "a", _:
+            return superscript(tag.get_text())
+    style = _RAISING_STYLE.search(str(tag.get("style", "")))
+    if style is None:
+        return None
+    return superscript(tag.get_text()) if style[1].lower() == "super" else subscript(tag.get_text())
+
+
+def _as_one(text: str) -> str:
+    """Put what consists of several parts in brackets."""
+    return text if text.strip().isalnum() else f"({text.strip()})"
 
 
 def count_words(tag: "Tag") -> int:
@@ -60,6 +131,58 @@ def _is_linked(text: "NavigableString", within: "Tag") -> bool:
     return False
 
 
+def remove_menus(body: "Tag") -> None:
+    """Remove what consists of links alone before the first or behind the last text of a page: `Prev Up Home Next`.
+
+    The first such block below a heading stays, and so does a page of links.
+    """
+    pieces = list(_pieces(body))
+    texts = [at for at, (_, is_menu) in enumerate(pieces) if not is_menu]
+    if not texts:
+        return
+    first, last = texts[0], texts[-1]
+    below = pieces[last][0]
+    behind = last + 1 + (below is not None and below.name in _HEADINGS)
+    for block, _ in (*pieces[:first], *pieces[behind:]):
+        if block is not None:
+            block.decompose()
+
+
+def _pieces(tag: "Tag") -> Iterator[tuple["Tag | None", bool]]:
+    """Yield the blocks of a page in order, None for bare text, with whether they consist of links alone."""
+    from bs4 import Tag
+
+    for child in tag.children:
+        if not isinstance(child, Tag):
+            if _WORD.search(str(child)):
+                yield None, False
+        elif _WORD.search(child.get_text() if child.name in _HEADINGS else "") or _has_own_text(child):
+            if child.name in _CONTAINERS:
+                yield from _pieces(child)
+            else:
+                yield child, False
+        elif child.find("a", href=True) or (child.name == "a" and child.has_attr("href")):
+            yield child, True
+
+
+def _has_own_text(tag: "Tag") -> bool:
+    """Return whether an element has a word that is in no link, or a heading."""
+    if tag.find(_HEADINGS):
+        return True
+    return any(_WORD.search(text) and not _is_within_link(text, tag) for text in tag.strings)
+
+
+def _is_within_link(text: "NavigableString", within: "Tag") -> bool:
+    above = text.parent
+    while above is not None:
+        if above.name == "a" and above.has_attr("href"):
+            return True
+        if above is within:
+            return False
+        above = above.parent
+    return False
+
+
 def count_images(tag: "Tag") -> int:
     """Count the images without a description that are stored within the page itself."""
     return sum(
@@ -68,20 +191,24 @@ def count_images(tag: "Tag") -> int:
     )
 
 
-def to_markdown(tag: "Tag") -> str:
-    """Write an element as Markdown: links as their text and images as their description; its tables are rewritten."""
+def to_markdown(tag: "Tag", labels: Mapping[int, str] | None = None) -> str:
+    """Write an element as Markdown: links as their text and images as their description; its tables are rewritten.
+
+    `labels` are the numbers of list items by the id of their tag, as a page writes them if none are given.
+    """
+    write_raised(tag)
     rewrite_tables(tag)
     for heading in tag.find_all(_HEADINGS):  # a heading within bold text would be bold text
         around = heading.parent
         while around is not None and around.name in _INLINE:
             around.name, around = "div", around.parent
     try:
-        return str(_converter().convert_soup(tag)).strip()
+        return str(_converter(list_labels(tag) if labels is None else labels).convert_soup(tag)).strip()
     except RecursionError:  # nested too deeply: the text alone
         return tag.get_text("\n", strip=True)
 
 
-def _converter() -> Any:
+def _converter(labels: Mapping[int, str]) -> Any:
     from markdownify import ATX, MarkdownConverter
 
     class Converter(MarkdownConverter):
@@ -94,6 +221,14 @@ def _converter() -> Any:
             if el.get("type") == "checkbox":
                 return "[x] " if el.has_attr("checked") else "[ ] "
             return ""
+
+        def convert_li(self, el: Any, text: str, parent_tags: Any) -> str:
+            label = labels.get(id(el))
+            if label is None:
+                return str(super().convert_li(el, text, parent_tags))
+            first, *lines = (text or "").strip().split("\n")
+            below = (f"{_INDENT if label else ''}{line}" if line else "" for line in lines)
+            return "\n".join([f"{label} {first}".strip(), *below]) + "\n"
 
     # A search engine takes escapes for text, so snake_case must not become snake\_case.
     return Converter(

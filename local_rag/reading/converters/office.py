@@ -4,117 +4,162 @@ import io
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
-from typing import Any
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
 
-from local_rag.reading.converters.converted import Converted, notes_of
+from local_rag.reading.converters.converted import Attachment, Converted, notes_of
+from local_rag.reading.converters.html_pages import convert_whole_page
+from local_rag.reading.converters.mail import convert_web_archive
 from local_rag.reading.converters.markup import parse_html, to_markdown
+from local_rag.reading.converters.numerals import repeated_letters, roman
+from local_rag.reading.converters.raised import subscript, superscript
+from local_rag.reading.converters.word_numbers import Numbering
+from local_rag.reading.converters.word_package import WordPackage
+from local_rag.reading.converters.word_styles import Styles
+from local_rag.reading.converters.word_text import (
+    CHUNK_SIGN,
+    LABEL_BEGINS,
+    LABEL_ENDS,
+    WordText,
+    lines_of,
+    numbering_part,
+)
 from local_rag.reading.converters.xml_parts import parse_xml
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import office_provenance
 
-_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
+
 _STYLES = "p[style-name='Title'] => h1:fresh\ncomment-reference => sup"
-_FORMULAS = {
-    "f": "{num}/{den}",
-    "sSup": "{e}^{sup}",
-    "sSub": "{e}_{sub}",
-    "sSubSup": "{e}_{sub}^{sup}",
-    "rad": "sqrt {e}",
+_PAGES, _ARCHIVES = {".htm", ".html", ".xhtml"}, {".mht", ".mhtml"}
+_NOTES = re.compile(r"(?:footnote|endnote|comment)-")
+
+
+_OTHER_SLIDES = re.compile(
+    rb"application/vnd\.(?:openxmlformats-officedocument\.presentationml\.(?:slideshow|template)"
+    rb"|ms-powerpoint\.(?:slideshow|template)\.macroEnabled)\.main\+xml"
+)
+_PRESENTATION = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
+_AUTOMATIC = re.compile(r"(.*?)(Period|Plain|ParenR|ParenBoth)?", re.DOTALL)
+_AROUND = {"Period": "{}. ", "Plain": "{} ", "ParenR": "{}) ", "ParenBoth": "({}) ", "": "{}. "}
+_NUMERALS: dict[str, Callable[[int], str]] = {
+    "alphaLc": repeated_letters,
+    "alphaUc": lambda number: repeated_letters(number).upper(),
+    "romanLc": roman,
+    "romanUc": lambda number: roman(number).upper(),
 }
-_FRAME = re.compile(r"word/(header|footer)\d*\.xml")
 
 
 def convert_docx(data: bytes) -> Converted:
     """Convert a Word document; its title becomes the first heading, page headers and footers stand around the text."""
     import mammoth
 
-    frames, left_out = _word_parts(data)
+    package, left_out = WordPackage(data), Counter[str]()
+    frames, chunks = _prepare(package, left_out)
 
     def describe(image: Any) -> dict[str, str]:
         left_out["image* without a description"] += not (image.alt_text or "").strip()
         return {"src": ""}
 
-    prepared = io.BytesIO(_with_formulas(data))
     result = mammoth.convert_to_html(
-        prepared, style_map=_STYLES, convert_image=mammoth.images.img_element(describe), external_file_access=False
+        package.packed(),
+        style_map=_STYLES,
+        convert_image=mammoth.images.img_element(describe),
+        external_file_access=False,
     )
     page = parse_html(f"<body>{result.value}</body>")
-    text = to_markdown(page.body or page)
+    text = to_markdown(page.body or page, _labels(page))
+    text = text.replace(LABEL_BEGINS, "").replace(LABEL_ENDS, " ")
+    attachments, notes = list[Attachment](), list[str]()
+    for number, name in enumerate(chunks):
+        written = _chunk(package, name, attachments, notes)
+        text = text.replace(CHUNK_SIGN.format(number), written)
     text = clean("\n\n".join(filter(None, ["\n".join(frames["header"]), text, "\n".join(frames["footer"])])))
-    return Converted(None, text, "markdown", notes=notes_of(left_out), provenance=office_provenance(data))
-
-
-def _word_parts(data: bytes) -> tuple[dict[str, list[str]], Counter[str]]:
-    """Return the different lines of page headers and footers, and how many parts are not read."""
-    frames: dict[str, dict[str, None]] = {"header": {}, "footer": {}}  # ordered sets
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = archive.namelist()
-        for name in sorted(filter(_FRAME.fullmatch, names)):
-            lines = frames["header" if "header" in name else "footer"]
-            for paragraph in parse_xml(archive.read(name)).iter(f"{_WORD}p"):
-                line = "".join(one.text or " " for one in paragraph.iter(f"{_WORD}t", f"{_WORD}tab", f"{_WORD}br"))
-                if any(map(str.isalpha, line)):  # not the number of a page
-                    lines[" ".join(line.split())] = None
-    left_out = Counter(
-        {
-            "chart*": sum(bool(re.fullmatch(r"word/charts/chart\d*\.xml", name)) for name in names),
-            "diagram*": sum(bool(re.fullmatch(r"word/diagrams/data\d*\.xml", name)) for name in names),
-            "embedded file*": sum(name.startswith("word/embeddings/") for name in names),
-        }
+    return Converted(
+        None,
+        text,
+        "markdown",
+        notes=(*notes, *notes_of(left_out)),
+        attachments=tuple(attachments),
+        provenance=office_provenance(data),
     )
-    left_out["embedded file*"] = max(0, left_out["embedded file*"] - left_out["chart*"])  # each chart embeds its sheet
-    return {kind: list(lines) for kind, lines in frames.items()}, left_out
 
 
-def _with_formulas(data: bytes) -> bytes:
-    """Write formulas as text, which Mammoth would drop."""
-    source = zipfile.ZipFile(io.BytesIO(data))
-    document = source.read("word/document.xml")
-    if b":oMath" not in document:
-        return data
-    root = parse_xml(document)
-    for formula in list(root.iter(f"{_MATH}oMath")):
-        parent = formula.getparent()
-        run = parent.makeelement(f"{_WORD}r")
-        text = run.makeelement(f"{_WORD}t")
-        text.text = f" {_formula(formula)} "
-        run.append(text)
-        run.tail = formula.tail
-        if parent.tag == f"{_MATH}oMathPara":  # Mammoth reads only runs directly in a paragraph
-            parent.addprevious(run)
-        else:
-            parent.replace(formula, run)
-    return _replaced(source, "word/document.xml", root)
+def _prepare(package: WordPackage, left_out: Counter[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Prepare the parts with text; return the different lines of page headers and footers, and the names of chunks."""
+
+    def root(kind: str) -> Any | None:
+        return next((package.root(name) for name in package.parts(kind)), None)
+
+    styles = Styles(root("styles"))
+    text = WordText(styles, Numbering(root("numbering"), styles.by_id), left_out)
+    for name in (
+        package.main,
+        *(name for kind in ("footnotes", "endnotes", "comments") for name in package.parts(kind)),
+    ):
+        prepared = package.root(name)
+        text.prepare(prepared)
+        package.replace(name, prepared)
+    for name in package.parts("numbering"):
+        package.replace(name, numbering_part())
+    for name in package.parts("styles"):
+        package.replace(name, styles.names())
+    targets = {identity: name for identity, _, name in package.related(package.main)}
+    chunks = [targets.get(identity, "") for identity in text.chunks]
+    frames: dict[str, list[str]] = {}
+    for kind in ("header", "footer"):
+        lines: dict[str, None] = {}  # an ordered set
+        for name in package.parts(kind):
+            frame = package.root(name)
+            text.prepare(frame)
+            lines |= dict.fromkeys(
+                line for line in lines_of(frame) if any(map(str.isalpha, line))
+            )  # no number of a page
+        frames[kind] = list(lines)
+    names = package.names
+    charts = sum(bool(re.fullmatch(r".*/charts/chart\d*\.xml", name)) for name in names)
+    left_out["chart*"] += charts
+    left_out["diagram*"] += sum(bool(re.fullmatch(r".*/diagrams/data\d*\.xml", name)) for name in names)
+    # Each chart embeds its sheet.
+    left_out["embedded file*"] += max(0, sum("/embeddings/" in name for name in names) - charts)
+    return frames, chunks
 
 
-def _replaced(source: zipfile.ZipFile, name: str, root: Any) -> bytes:
-    from lxml import etree
+def _labels(page: "BeautifulSoup") -> dict[int, str]:
+    """Return the numbers that a Word document gives the items of its lists, by the id of their tag.
 
-    copy = io.BytesIO()
-    with zipfile.ZipFile(copy, "w") as archive:
-        for member in source.infolist():
-            archive.writestr(member.filename, etree.tostring(root) if member.filename == name else source.read(member))
-    return copy.getvalue()
+    An item without one only stands around others, or is a note, which Mammoth counts.
+    """
+    labels: dict[int, str] = {}
+    for item in page.select("ol > li"):
+        first = next(iter(item.find_all(string=True, limit=1)), None)
+        label, ends, rest = (first or "").partition(LABEL_ENDS)
+        if first is not None and ends and label.startswith(LABEL_BEGINS):
+            labels[id(item)] = label.removeprefix(LABEL_BEGINS)
+            first.replace_with(rest)
+        elif not _NOTES.match(str(item.get("id", ""))):
+            labels[id(item)] = ""
+    return labels
 
 
-def _formula(element: Any) -> str:
-    """Write a formula on one line: `(a+b)/c`, `x^2`, `sqrt y`."""
-
-    def part(name: str) -> str:
-        found = element.find(f"{_MATH}{name}")
-        text = _formula(found) if found is not None else ""
-        return text if len(text) < 2 or text.isalnum() else f"({text})"  # noqa: PLR2004  one sign needs no brackets
-
-    name = element.tag.removeprefix(_MATH)
-    if name == "t":
-        return element.text or ""
-    if name in _FORMULAS:
-        return _FORMULAS[name].format_map({one: part(one) for one in ("num", "den", "e", "sub", "sup")})
-    text = "".join(map(_formula, element))
-    return f"({text})" if name == "d" else text
+def _chunk(package: WordPackage, name: str, attachments: list[Attachment], notes: list[str]) -> str:
+    """Return the text of a page that is a part of a document's text; attach a file of another format."""
+    if name not in package.names:
+        notes.append("1 part of another format is missing")
+        return ""
+    data, file = package.bytes_of(name), PurePosixPath(name)
+    if file.suffix.lower() in _PAGES:
+        page = convert_whole_page(data)
+    elif file.suffix.lower() in _ARCHIVES:
+        page = convert_web_archive(data)
+    else:
+        attachments.append(Attachment(file.name, data))
+        return ""
+    notes += page.notes
+    return page.text
 
 
 def convert_pptx(data: bytes) -> Converted:
@@ -123,11 +168,11 @@ def convert_pptx(data: bytes) -> Converted:
 
     left_out = Counter[str]()
     slides = []
-    for slide in Presentation(io.BytesIO(data)).slides:
+    for slide in Presentation(io.BytesIO(_as_presentation(data))).slides:
         blocks = list(_shapes(slide.shapes, slide.shapes.title, left_out))
         frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
         if frame is not None and frame.text.strip():
-            blocks.append(f"### Notes:\n{frame.text}")
+            blocks.append(f"Notes: {_said(frame)}")
         slides.append(clean("\n\n".join(filter(str.strip, blocks))))
     pages, start = list[int](), 0
     for text in slides:
@@ -135,7 +180,9 @@ def convert_pptx(data: bytes) -> Converted:
         start += len(text) + len("\n\n")
     provenance = office_provenance(data)
     text = "\n\n".join(slides)
-    return Converted(None, text, "markdown", pages=tuple(pages), notes=notes_of(left_out), provenance=provenance)
+    return Converted(
+        _title(slides), text, "markdown", pages=tuple(pages), notes=notes_of(left_out), provenance=provenance
+    )
 
 
 def _shapes(shapes: Iterable[Any], title: Any, left_out: Counter[str]) -> Iterator[str]:
@@ -149,11 +196,11 @@ def _shapes(shapes: Iterable[Any], title: Any, left_out: Counter[str]) -> Iterat
         if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
             yield from _shapes(shape.shapes, title, left_out)
         elif getattr(shape, "has_table", False):
-            yield _table([[cell.text for cell in row.cells] for row in shape.table.rows])
+            yield _table([[_said(cell.text_frame) for cell in row.cells] for row in shape.table.rows])
         elif getattr(shape, "has_chart", False):
             yield _chart(shape.chart)
         elif getattr(shape, "has_text_frame", False):
-            text = shape.text_frame.text.replace("\v", "\n").strip("\n")
+            text = _said(shape.text_frame).strip("\n")
             is_title = title is not None and shape.shape_id == title.shape_id
             yield f"# {' '.join(text.split())}" if is_title and text.strip() else text
         elif texts := _diagram(shape):
@@ -162,6 +209,63 @@ def _shapes(shapes: Iterable[Any], title: Any, left_out: Counter[str]) -> Iterat
             yield described
         elif shape.shape_type != MSO_SHAPE_TYPE.LINE:
             left_out["image* without a description"] += 1
+
+
+def _as_presentation(data: bytes) -> bytes:
+    """Give a slide show or a template the type of a presentation, which is all that tells them apart."""
+    with zipfile.ZipFile(io.BytesIO(data)) as source:
+        types = source.read("[Content_Types].xml")
+        if not _OTHER_SLIDES.search(types):
+            return data
+        copy = io.BytesIO()
+        with zipfile.ZipFile(copy, "w") as archive:
+            archive.writestr("[Content_Types].xml", _OTHER_SLIDES.sub(_PRESENTATION, types))
+            for name in dict.fromkeys(source.namelist()):
+                if name != "[Content_Types].xml":
+                    archive.writestr(name, source.read(name))
+    return copy.getvalue()
+
+
+def _title(slides: Sequence[str]) -> str | None:
+    """Return the title of the first slide that has one, else the first line of all, which is no table or chart."""
+    lines = [line for slide in slides for line in slide.split("\n") if line.strip()]
+    titled = next((line.removeprefix("# ") for line in lines if line.startswith("# ")), None)
+    return titled or next((line for line in lines if not line.startswith(("#", "|", "Notes: "))), None)
+
+
+def _said(frame: Any) -> str:
+    """Return the text of a frame, with the numbers of its lists and what is raised or lowered."""
+    counts: dict[int, int] = {}
+    lines = []
+    for paragraph in frame.paragraphs:
+        written = "".join(_piece(child) for child in paragraph._p)
+        lines.append(f"{_number(paragraph, counts)}{written}" if written.strip() else written)
+    return "\n".join(lines)
+
+
+def _piece(element: Any) -> str:
+    name = element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+    if name == "br":
+        return "\n"
+    text = "".join(one.text or "" for one in element.iter("{*}t")) if name in {"r", "fld", "m"} else ""
+    baseline = next((one.get("baseline", "") for one in element.iterfind("{*}rPr")), "")
+    if not baseline.strip("-0%"):
+        return text
+    return subscript(text) if baseline.startswith("-") else superscript(text)
+
+
+def _number(paragraph: Any, counts: dict[int, int]) -> str:
+    """Count a paragraph and return its number, such as `3. `; empty if it has none."""
+    level = paragraph.level
+    numbered = paragraph._p.find("{*}pPr/{*}buAutoNum")
+    for below in [one for one in counts if one > level or (one == level and numbered is None)]:
+        del counts[below]
+    if numbered is None:
+        return ""
+    start = numbered.get("startAt", "1")
+    counts[level] = counts[level] + 1 if level in counts else int(start) if start.isdecimal() else 1
+    kind, around = _AUTOMATIC.fullmatch(numbered.get("type", "")[:40]).groups()
+    return _AROUND[around or ""].format(_NUMERALS.get(kind, str)(counts[level]))
 
 
 def _description(shape: Any) -> str:

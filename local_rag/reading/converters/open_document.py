@@ -9,6 +9,8 @@ from typing import Any
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, notes_of
+from local_rag.reading.converters.open_lists import Counts, Lists, TextStyles
+from local_rag.reading.converters.raised import subscript, superscript
 from local_rag.reading.converters.sheets import sections_of_sheets
 from local_rag.reading.converters.tables import pipe_table
 from local_rag.reading.converters.xml_parts import parse_xml, text_of
@@ -18,6 +20,7 @@ from local_rag.records import Provenance
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+_FORM = "{urn:oasis:names:tc:opendocument:xmlns:form:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 # What a program made of the rest, what was deleted, and what a document only declares.
 _NOT_WRITTEN = {
@@ -27,8 +30,14 @@ _NOT_WRITTEN = {
     "forms",
     "sequence-decls",
     "variable-decls",
+    "script",
+    "number",
 }
-_CONTAINERS = {"section", "text-box", "frame", "g", "custom-shape", "list-header", "index-body", "bibliography"}
+_SHAPES = {
+    "frame", "custom-shape", "g", "rect", "ellipse", "circle", "polygon", "polyline", "path", "line", "connector",
+    "regular-polygon", "caption",
+}  # fmt: skip
+_CONTAINERS = {"section", "text-box", "list-header", "index-body", "bibliography"} | _SHAPES
 _MOST_REPEATED = 1000  # copies of a cell or row that are written; a sheet repeats its empty ones a million times
 _MOST_COPIES = 20_000  # of cells with text in a document
 
@@ -37,7 +46,8 @@ def convert_odt(data: bytes) -> Converted:
     """Convert a text document; headers and footers of its pages stand around the text."""
     package = _Package(data)
     head, foot = (package.frame_lines(name) for name in ("header", "footer"))
-    text = "\n\n".join(filter(None, [head, *package.blocks(package.body("text")), foot]))
+    body = package.body("text")
+    text = "\n\n".join(filter(None, [head, *package.blocks(body), *form_values(body), foot]))
     return package.converted(text)
 
 
@@ -77,6 +87,8 @@ class _Package:
             self._meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
         self._left_out = Counter[str]()
         self._copies = 0
+        roots = [one for one in (self._styles, self._content) if one is not None]
+        self._lists, self._text_styles = Lists(roots), TextStyles(roots)
 
     def body(self, kind: str) -> Any:
         """Return the element that contains the document."""
@@ -121,21 +133,23 @@ class _Package:
             yield f"# {' '.join(text.split())}" if frame.get(classes) == "title" and text.strip() else text
         for notes in slide.iterfind("{*}notes"):
             if text := "\n\n".join(self.blocks(notes)):
-                yield f"### Notes:\n{text}"
+                yield f"Notes: {text}"
 
     def blocks(self, parent: Any, indent: str = "") -> Iterator[str]:
         """Yield headings, paragraphs, lists and tables as Markdown."""
         for element in parent:
-            name = element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
-            if name == "h":
-                level = int(element.get(f"{_TEXT}outline-level") or 1)
-                yield f"{'#' * max(1, min(6, level))} {self._line(element)}"
+            name = _name(element)
+            if self._is_hidden(element, name):
+                self._left_out["hidden word*"] += len(" ".join(element.itertext()).split())
+            elif name == "h":
+                yield self._heading(element)
                 yield from self._boxes(element)
             elif name == "p":
                 yield self._line(element)
                 yield from self._boxes(element)
             elif name == "list":
-                yield "\n".join(self._items(element, indent))
+                counts = self._lists.begin(element, self._list_style(element))
+                yield "\n".join(self._items(element, indent, counts, 1, counts.style))
             elif name == "table":
                 yield self._table(element)
             elif name in _CONTAINERS:
@@ -147,16 +161,67 @@ class _Package:
             elif name not in _NOT_WRITTEN and len(element):
                 yield from self.blocks(element, indent)
 
-    def _items(self, items: Any, indent: str) -> Iterator[str]:
+    def _heading(self, element: Any, label: str | None = None) -> str:
+        """Write a heading with its number, which is that of a list if it is in one."""
+        level = int(element.get(f"{_TEXT}outline-level") or 1)
+        if label is None:
+            is_numbered = self._text_styles.list_style(element.get(f"{_TEXT}style-name")) != ""
+            label = self._lists.heading_label(element, level) if is_numbered else ""
+        written = self._line(element)
+        return (
+            f"{'#' * max(1, min(6, level))} {label} {written}" if label else f"{'#' * max(1, min(6, level))} {written}"
+        )
+
+    def _list_style(self, element: Any) -> str:
+        """Return the list style of the first paragraph in a list."""
+        first = next(element.iter(f"{_TEXT}p", f"{_TEXT}h"), None)
+        return (self._text_styles.list_style(first.get(f"{_TEXT}style-name")) or "") if first is not None else ""
+
+    def _items(self, items: Any, indent: str, counts: Counts, level: int, style: str) -> Iterator[str]:
+        """Yield the lines of a list's items with their labels, and of the lists within them."""
+        numbered = any(item.get(f"{_TEXT}start-value") for item in items) or bool(
+            items.get(f"{_TEXT}continue-numbering")
+        )
         for item in items:
-            blocks = [block for block in self.blocks(item, f"{indent}  ") if block.strip()]
-            for number, block in enumerate(blocks):
-                yield block if block.startswith(f"{indent}  - ") else f"{indent}{'  ' if number else '- '}{block}"
+            label = ""
+            children = [one for one in item if isinstance(one.tag, str) and one.tag != f"{_TEXT}number"]
+            counted = item.tag == f"{_TEXT}list-item" and children and children[0].tag in {f"{_TEXT}p", f"{_TEXT}h"}
+            if counted:
+                label = self._lists.label(counts, item, level, style, numbered=numbered)
+            below = f"{indent}{' ' * min(3, len(label) + 1)}" if label else f"{indent}  "
+            is_first = True
+            for child in children:
+                if child.tag == f"{_TEXT}h":
+                    yield self._heading(child, label if is_first else "")
+                    yield from self._boxes(child)
+                elif child.tag == f"{_TEXT}list":
+                    own = child.get(f"{_TEXT}style-name") or style
+                    yield from self._items(child, below if counted else indent, counts, level + 1, own)
+                else:
+                    for block in filter(str.strip, self.blocks([child], below)):
+                        yield f"{indent}{label} {block}" if label and is_first else f"{below}{block}"
+                        is_first = False
+                is_first = False
+
+    def _is_hidden(self, element: Any, name: str) -> bool:
+        """Say whether a document hides a paragraph, a section or some words."""
+        style = element.get(f"{_TEXT}style-name") if isinstance(element.tag, str) else None
+        if name in {"p", "h"}:
+            marks = element.iterfind(f"{_TEXT}hidden-paragraph")
+            return any(mark.get(f"{_TEXT}is-hidden") != "false" for mark in marks) or self._text_styles.is_hidden(
+                "paragraph", style
+            )
+        if name == "section":
+            display = element.get(f"{_TEXT}display")
+            return display == "none" or (display == "condition" and element.get(f"{_TEXT}is-hidden") == "true")
+        if name == "span":
+            return self._text_styles.is_hidden("text", style)
+        return name == "hidden-text" and element.get(f"{_TEXT}is-hidden") != "false"
 
     def _boxes(self, paragraph: Any) -> Iterator[str]:
-        """Yield what is anchored in a paragraph: text boxes and images."""
-        for frame in paragraph.iter("{*}frame", "{*}custom-shape"):
-            if not any(above.tag.endswith("}frame") for above in frame.iterancestors() if above is not paragraph):
+        """Yield what is anchored in a paragraph: text boxes, shapes and images."""
+        for frame in paragraph.iter(*(f"{{*}}{name}" for name in _SHAPES)):
+            if not any(_name(above) in _SHAPES for above in _between(frame, paragraph)):
                 yield from self.blocks([frame])
 
     def _line(self, paragraph: Any) -> str:
@@ -166,8 +231,10 @@ class _Package:
         """Yield the text of a paragraph; notes and comments stand in brackets."""
         yield _collapsed(element.text)
         for child in element:
-            name = child.tag.rpartition("}")[2] if isinstance(child.tag, str) else "frame"
-            if name == "s":
+            name = _name(child) or "frame"
+            if self._is_hidden(child, name):
+                self._left_out["hidden word*"] += len("".join(child.itertext()).split())
+            elif name == "s":
                 yield " " * min(80, int(child.get(f"{_TEXT}c") or 1))
             elif name == "tab":
                 yield "\t"
@@ -176,7 +243,13 @@ class _Package:
             elif name in {"note", "annotation"}:
                 body = [one for one in child if not one.tag.endswith(("}note-citation", "}creator", "}date"))]
                 yield f" ({' '.join(' '.join(self.blocks(body if name == 'annotation' else body[0])).split())})"
-            elif name not in {"frame", "custom-shape", *_NOT_WRITTEN}:
+            elif name == "number":
+                yield f"{text_of(child)} "
+            elif name == "ruby-text":
+                self._left_out["reading aid*"] += 1
+            elif name == "span" and (raised := self._text_styles.raised(child.get(f"{_TEXT}style-name"))):
+                yield (superscript if raised > 0 else subscript)("".join(self._inline(child)))
+            elif name not in _SHAPES | _NOT_WRITTEN:
                 yield from self._inline(child)
             yield _collapsed(child.tail)
 
@@ -234,6 +307,29 @@ class _Package:
         while cells and not cells[-1]:
             cells.pop()
         return cells
+
+
+def form_values(body: Any) -> Iterator[str]:
+    """Yield the values that are filled into the forms of a document."""
+    for control in body.iterfind(f"{_OFFICE}forms//*"):
+        value = control.get(f"{_FORM}current-value") or control.get(f"{_FORM}value") or ""
+        if name := control.get(f"{_FORM}name"):
+            if value.strip():
+                yield f"{name}: {value}"
+            elif control.get(f"{_FORM}current-state") == "checked":
+                yield f"{name}: yes"
+
+
+def _name(element: Any) -> str:
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+def _between(element: Any, outer: Any) -> Iterator[Any]:
+    """Yield the elements around one, up to an outer one."""
+    for above in element.iterancestors():
+        if above is outer:
+            return
+        yield above
 
 
 def _collapsed(text: str | None) -> str:

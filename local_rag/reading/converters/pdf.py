@@ -1,15 +1,19 @@
-"""Convert PDF files: headings, tables, and text without the lines that every page repeats."""
+"""Convert PDF files: headings, tables, filled forms, remarks, and text without the lines that every page repeats."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
+from statistics import median
 from typing import Any, Protocol
 
 from local_rag.errors import ReadError
-from local_rag.reading.converters.converted import Converted
-from local_rag.reading.converters.pdf_page import Line, PageTable, find_tables, lines_of
+from local_rag.reading import reasons
+from local_rag.reading.converters.converted import Converted, notes_of
+from local_rag.reading.converters.pdf_marks import attached_files, marks_of, open_forms, with_marks
+from local_rag.reading.converters.pdf_page import Cell, Line, lines_of
+from local_rag.reading.converters.pdf_tables import PageTable, find_tables, unfold_columns
 from local_rag.reading.converters.tables import pipe_row, pipe_table
 from local_rag.reading.provenance import pdf_provenance
 from local_rag.records import Heading, Table
@@ -20,7 +24,15 @@ _HYPHENS = "-\u00ad\u2010"
 _BROKEN_WORD = re.compile(r"(\w*[^\W\d_])[\ufffe\u00ad](?=([^\W\d_]\w*))")
 _EDGE_LINES = 2  # at the top and at the bottom of a page
 _FEWEST_REPEATS, _REPEATED = 3, 1 / 3  # pages, and their share, on which a line stands that every page repeats
+_MARGIN = 0.12  # of a page's height, in which its header and its footer stand
+_SAME_HEIGHT = 4.0  # points between the places of a line on several pages
+_APART = 1.25  # times the usual distance of lines
+_VALUE = re.compile(r":\s*\S")
 _LARGER = 1.15  # times the height of most text: a heading
+_MOST_BOLD, _LONGEST_BOLD, _BOLD_TOGETHER = 0.3, 100, 2  # share of the text, characters, lines: bold lines are headings
+_NEXT_LINE = 1.8  # heights between the lines of one heading
+_MOST_UNKNOWN = 0.3  # of the characters of a page: more are in fonts that do not tell what they are, so it is scanned
+_UNKNOWN = "(The text of this page is in a font that does not tell its characters.)"
 _LONGEST_HEADING = 200  # characters
 _MOST_LARGE = 0.3  # of the characters
 _MOST_OUTLINE = 5000  # entries
@@ -46,12 +58,16 @@ Recognize = Callable[[Any, int], Recognized]  # reads a page of PDFium's with it
 class _Page:
     """The lines of a page, its tables by their first line, and the lines that are left out.
 
-    `ocr` is the confidence with which the page was read by OCR.
+    `ocr` is the confidence with which the page was read by OCR; `waits` says that it waits for that. `height` is 0 for
+    a page that is turned, `unknown` counts its characters that nothing tells.
     """
 
     lines: list[Line]
     tables: dict[int, PageTable]
     ocr: float | None = None
+    waits: bool = False
+    height: float = 0.0
+    unknown: int = 0
     left_out: set[int] = field(default_factory=set)
     starts: dict[int, int] = field(default_factory=dict)  # of lines in the text
 
@@ -72,18 +88,24 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
         pdf = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         raise ReadError("encrypted PDF" if "password" in str(error).lower() else "damaged PDF file") from error
+    left_out = Counter[str]()
     try:
-        read = [_read_page(page, number, recognize) for number, page in enumerate(pdf)]
+        open_forms(pdf, left_out)
+        pages = [_read_page(pdf, page, number, recognize, left_out) for number, page in enumerate(pdf)]
+        attachments = attached_files(pdf, left_out)
         named = pdf.get_metadata_dict()
         outline = list(_outline(pdf))
     finally:
         pdf.close()
-    pages = [page for page in read if page is not None]
-    waiting = read.count(None)
-    wait = f"{waiting} of {len(read)} pages {'wait' if waiting > 1 else 'waits'} for OCR, the extra `ocr`"
-    if not any(page.lines for page in pages):
-        raise ReadError(f"no text layer: {wait}" if waiting else "contains no text", waiting=waiting)
-    pages = [page or _Page([], {}) for page in read]
+    waiting = sum(page.waits for page in pages)
+    wait = f"{waiting} of {len(pages)} pages {'wait' if waiting > 1 else 'waits'} for OCR, the extra `ocr`"
+    if not any(page.lines for page in pages) and not attachments:
+        raise ReadError(f"no text layer: {wait}" if waiting else reasons.NO_TEXT, waiting=waiting)
+    notes = [wait] if waiting else []
+    if unread := sum(page.unknown > 0 for page in pages):
+        notes.append(
+            f"{unread} {'pages have' if unread > 1 else 'page has'} text in a font that does not tell its characters"
+        )
     _leave_out_repeated(pages)
     body = _usual_height(pages)
     large = _large_lines(pages, body)
@@ -98,29 +120,38 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
         pages=tuple(starts),
         headings=headings,
         tables=tables,
-        notes=(wait,) if waiting else (),
+        notes=(*notes, *notes_of(left_out)),
         ocr=tuple(
             (start, end, page.ocr)
             for page, (start, end) in zip(pages, pairwise([*starts, len(text)]), strict=True)
             if page.ocr is not None
         ),
         waiting=waiting,
+        attachments=attachments,
         provenance=pdf_provenance(named),
     )
 
 
-def _read_page(page: Any, number: int, recognize: Recognize | None) -> _Page | None:
-    """Read a page, with OCR if it has no text; None if it waits for that."""
+def _read_page(pdf: Any, page: Any, number: int, recognize: Recognize | None, left_out: Counter[str]) -> _Page:
+    """Read a page with its marks; with OCR if it has no text, or if its fonts do not tell what it is."""
     import pypdfium2.raw as pdfium
 
-    lines, confidence = lines_of(page.get_textpage()), None
-    if not lines and pdfium.FPDFPage_CountObjects(page.raw):
+    text = lines_of(page.get_textpage())
+    lines, waits, confidence = unfold_columns(text.lines), False, None
+    is_unknown = text.unknown > _MOST_UNKNOWN * (text.unknown + sum(len(line.text) for line in lines))
+    unknown = text.unknown
+    if is_unknown or (not lines and pdfium.FPDFPage_CountObjects(page.raw)):
         if recognize is None:
-            return None
-        recognized = recognize(page, number)
-        lines = list(recognized.lines)
-        confidence = recognized.confidence if lines else None
-    return _Page(lines, {table.first: table for table in find_tables(lines)}, confidence)
+            waits = True
+            lines = [Line((Cell(_UNKNOWN, 0, 0),)), *lines] if is_unknown else lines
+        else:
+            recognized = recognize(page, number)
+            lines, unknown = list(recognized.lines), 0
+            confidence = recognized.confidence if lines else None
+    lines = with_marks(lines, marks_of(pdf, page, left_out))
+    height = 0.0 if page.get_rotation() else page.get_height()
+    tables = {table.first: table for table in find_tables(lines)}
+    return _Page(lines, tables, confidence, waits, height, unknown)
 
 
 def _outline(pdf: Any) -> Iterator[tuple[int, str, int]]:
@@ -134,19 +165,58 @@ def _outline(pdf: Any) -> Iterator[tuple[int, str, int]]:
 
 
 def _leave_out_repeated(pages: Sequence[_Page]) -> None:
-    """Leave out the lines at the edges of pages that are repeated; the first of each stays if it has words."""
+    """Leave out the lines in the margins of pages that are repeated; the first of each stays if it has words.
+
+    They stand at the same height and differ at most in a number that goes with the page's.
+    """
+    edges = [_edge_lines(page) for page in pages]
     found: dict[str, list[tuple[int, int]]] = {}
     for number, page in enumerate(pages):
-        by_place = sorted(page.kept(), key=lambda line: -page.lines[line].top)
-        for line in dict.fromkeys((*by_place[:_EDGE_LINES], *by_place[-_EDGE_LINES:])):
+        for line in edges[number]:
             for variant in _variants(page.lines[line].text, number):
                 found.setdefault(variant, []).append((number, line))
     filled = sum(bool(page.lines) for page in pages)
-    for variant, places in found.items():
-        if len({number for number, _ in places}) < max(_FEWEST_REPEATS, _REPEATED * filled):
+    for variant, everywhere in found.items():
+        height = median(pages[number].lines[line].top for number, line in everywhere)
+        places = [one for one in everywhere if _is_at(pages[one[0]].lines[one[1]], height)]
+        on = [number for number, _ in places]
+        if len(set(on)) < max(_FEWEST_REPEATS, _REPEATED * filled):
             continue
+        between = [
+            number
+            for number in range(on[0], on[-1])
+            if number not in on and any(_is_at(pages[number].lines[line], height) for line in edges[number])
+        ]
+        if any(number % 2 == on[0] % 2 for number in between) or (between and len({one % 2 for one in on}) > 1):
+            continue  # other pages say something else there: it is no running line
         for number, line in places[any(map(str.isalpha, variant)) :]:
             pages[number].left_out.add(line)
+
+
+def _edge_lines(page: _Page) -> list[int]:
+    """Return the lines in the margins of a page that stand apart from its text."""
+    by_place = sorted((line for line in page.kept() if page.lines[line].top), key=lambda line: -page.lines[line].top)
+    lines = [page.lines[line] for line in by_place]
+    steps = [above.top - below.top for above, below in pairwise(lines)]
+    inner = [step for step in steps[_EDGE_LINES:-_EDGE_LINES] if step > 0] or [step for step in steps if step > 0]
+    usual = median(inner) if inner else 0.0
+    found: dict[int, None] = {}  # an ordered set
+    for order in (range(len(lines)), range(len(lines) - 1, -1, -1)):
+        for count in range(min(_EDGE_LINES, len(lines) - 1), 0, -1):
+            last, following = lines[order[count - 1]], lines[order[count]]
+            is_apart = abs(last.top - following.top) > _APART * usual or _rounded(last) != _rounded(following)
+            if is_apart and all(_is_in_margin(lines[at], page.height) for at in order[:count]):
+                found |= dict.fromkeys(by_place[at] for at in order[:count])
+                break
+    return list(found)
+
+
+def _is_in_margin(line: Line, height: float) -> bool:
+    return 0 < line.top < _MARGIN * height or line.top > (1 - _MARGIN) * height > 0
+
+
+def _is_at(line: Line, height: float) -> bool:
+    return abs(line.top - height) <= _SAME_HEIGHT
 
 
 def _variants(text: str, page: int) -> Iterator[str]:
@@ -175,18 +245,35 @@ def _rounded(line: Line) -> float:
 
 
 def _large_lines(pages: Sequence[_Page], body: float) -> list[tuple[int, int]]:
-    """Return the page and number of the lines that are headings by their size; none if there are too many."""
-    large = [
+    """Return the page and number of the lines that are headings by their size, or by being bold among others."""
+    candidates = [
         (number, line)
         for number, page in enumerate(pages)
         for line in page.kept()
         if page.ocr is None
-        and _rounded(page.lines[line]) >= _LARGER * body > 0
         and len(page.lines[line].text) <= _LONGEST_HEADING
         and any(map(str.isalpha, page.lines[line].text))
     ]
     characters = sum(len(line.text) for page in pages for line in page.lines)
-    return large if sum(len(pages[page].lines[line].text) for page, line in large) <= _MOST_LARGE * characters else []
+    large = [one for one in candidates if _rounded(pages[one[0]].lines[one[1]]) >= _LARGER * body > 0]
+    if sum(len(pages[page].lines[line].text) for page, line in large) > _MOST_LARGE * characters:
+        large = []
+    bold = [one for one in candidates if one not in set(large) and _is_bold_heading(pages[one[0]], one[1], body)]
+    all_bold = sum(len(line.text) for page in pages for line in page.lines if line.is_bold)
+    return sorted([*large, *bold]) if all_bold <= _MOST_BOLD * characters else large
+
+
+def _is_bold_heading(page: _Page, number: int, body: float) -> bool:
+    """Return whether a bold line stands over text: it is short, no sentence and no value, and not one of many."""
+    line = page.lines[number]
+    if not line.is_bold or _rounded(line) < body or len(line.text) > _LONGEST_BOLD or len(line.cells) > 1:
+        return False
+    first = last = number
+    while first and page.lines[first - 1].is_bold:
+        first -= 1
+    while last + 1 < len(page.lines) and page.lines[last + 1].is_bold:
+        last += 1
+    return last - first < _BOLD_TOGETHER and line.text[-1:] not in set(".,;:") and not _VALUE.search(line.text)
 
 
 def _headings_of(pages: Sequence[_Page], large: Sequence[tuple[int, int]]) -> tuple[Heading, ...]:
@@ -197,7 +284,9 @@ def _headings_of(pages: Sequence[_Page], large: Sequence[tuple[int, int]]) -> tu
     for page, line in large:
         height = _rounded(pages[page].lines[line])
         text = rejoin_words(pages[page].lines[line].text)
-        if before == (page, line - 1, height):
+        above = pages[page].lines[line - 1] if line else None
+        is_next = above is not None and above.top - pages[page].lines[line].top < _NEXT_LINE * height
+        if before == (page, line - 1, height) and is_next:
             joined = f"{headings[-1].title} {text}"
             headings[-1] = Heading(headings[-1].level, joined, headings[-1].start)
         else:

@@ -1,22 +1,20 @@
-"""Read the lines of a PDF's page with their place and size, and find the tables among them."""
+"""Read the lines of a PDF's page with their place and size."""
 
-import ctypes
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from local_rag.reading.converters.tables import find_header, is_number
+from local_rag.reading.converters.pdf_characters import Box, Characters
+from local_rag.reading.converters.raised import subscript, superscript
 from local_rag.reading.decode import clean
 
 _WIDE = 0.75  # a gap of this part of a line's height separates cells: a space is 0.25, in justified text up to 0.6
-_NEXT_LINE = 3.0  # heights between two rows of a table at most
-_FEWEST_ROWS, _FEWEST_FULL_ROWS = 3, 2
-_LONG_CELL = 40  # characters: two columns of longer cells are columns of prose
 _MOST_WORDS = 20_000  # of a page: longer ones are read as text alone
-
-_Place = Callable[[int], tuple[float, float, float, float] | None]
+_SMALLER = 0.88  # of a line's height: a character that may be raised or lowered
+_RISE, _FALL = 0.12, -0.04  # of a line's height, from its baseline
+_LONGEST_RAISED = 20  # characters
+_TOUCHING = 0.12  # of a line's height: a smaller gap is no space
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +33,7 @@ class Line:
     cells: tuple[Cell, ...]
     top: float = 0.0
     height: float = 0.0
+    is_bold: bool = False
 
     @property
     def text(self) -> str:
@@ -43,149 +42,141 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class PageTable:
-    """Lines `first` to `last - 1` of a page as a table; `lefts` are where its columns begin."""
+class PageText:
+    """The lines of a page, and how many of its characters are in fonts that do not tell what they are."""
 
-    first: int
-    last: int
-    names: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    lefts: tuple[float, ...]
+    lines: list[Line]
+    unknown: int = 0
 
 
-def lines_of(textpage: Any) -> list[Line]:
+@dataclass(slots=True)
+class _Word:
+    """A word with the boxes of its first and last character; `is_joined` to the one before it, without a space."""
+
+    text: str
+    offset: int
+    first: Box | None
+    last: Box | None
+    is_joined: bool = False
+
+    @property
+    def height(self) -> float:
+        return self.first[3] - self.first[1] if self.first else 0.0
+
+
+def lines_of(textpage: Any) -> PageText:
     """Return the lines of a page in the order of its text; blank ones are left out."""
     text = textpage.get_text_range()
     if text.count(" ") > _MOST_WORDS:
-        return [Line((Cell(line, 0, 0),)) for line in clean(text).split("\n") if line.strip()]
-    place = _places(textpage, len(text))
-    lines, start = list[Line](), 0
-    for line in text.split("\n"):
-        words = _words(line, start)
-        start += len(line) + 1
-        if words:
-            one = _line(words, place)
-            if lines and _is_beside(lines[-1], one):  # PDFium may break a line between cells
-                one = Line((*lines.pop().cells, *one.cells), one.top, one.height)
-            lines.append(one)
-    return lines
+        return PageText([Line((Cell(line, 0, 0),)) for line in clean(text).split("\n") if line.strip()])
+    characters = Characters(textpage, len(text))
+    fragments, unknown, start = list[list[_Word]](), 0, 0
+    for written in text.split("\n"):
+        words, left_out = _words(written, start, characters)
+        start += len(written) + 1
+        unknown += left_out
+        if words and fragments and _goes_on(fragments[-1], words, characters):
+            fragments[-1] += words
+        elif words:
+            fragments.append(words)
+    lines = list[Line]()
+    for words in fragments:
+        one = _line(words, characters)
+        if lines and _is_beside(lines[-1], one):  # PDFium may break a line between cells
+            one = replace(one, cells=(*lines.pop().cells, *one.cells))
+        lines.append(one)
+    return PageText(lines, unknown)
 
 
-def find_tables(lines: Sequence[Line]) -> Iterator[PageTable]:
-    """Find rows of cells that stand below each other; text in columns is none."""
-    number = 0
-    while number < len(lines):
-        last = _block_end(lines, number)
-        table = _table(lines, number, last) if last - number >= _FEWEST_ROWS else None
-        if table:
-            yield table
-        number = max(number + 1, last)
-
-
-def _places(textpage: Any, length: int) -> _Place:
-    """Return a function that gives the box of a character: left, bottom, right, top; None if it has none."""
-    import pypdfium2.raw as pdfium
-
-    box = pdfium.FS_RECTF()
-    same = textpage.count_chars() == length
-
-    def place(offset: int) -> tuple[float, float, float, float] | None:
-        index = offset if same else pdfium.FPDFText_GetCharIndexFromTextIndex(textpage.raw, offset)
-        if index < 0 or not pdfium.FPDFText_GetLooseCharBox(textpage.raw, index, ctypes.byref(box)):
-            return None
-        return box.left, box.bottom, box.right, box.top
-
-    return place
-
-
-def _words(line: str, start: int) -> list[tuple[str, int]]:
-    """Return the words of a line with their offsets."""
-    words, offset = [], 0
+def _words(line: str, start: int, characters: Characters) -> tuple[list[_Word], int]:
+    """Return the words of a line, and how many characters are left out because nothing tells what they are."""
+    words, offset, unknown = list[_Word](), start, 0
     for word in line.replace("\r", " ").replace("\t", " ").split(" "):
         if word.strip():
-            words.append((word, start + offset))
+            if characters.is_unknown(offset) and _is_unknown(word, offset, characters):
+                unknown += len(word)
+            else:
+                first, last = characters.box(offset), characters.box(offset + len(word) - 1)
+                words.append(_Word(word, offset, first, last))
         offset += len(word) + 1
-    return words
+    return words, unknown
 
 
-def _line(words: Sequence[tuple[str, int]], place: _Place) -> Line:
+def _is_unknown(word: str, offset: int, characters: Characters) -> bool:
+    """Return whether most characters of a word are unknown: a single one may be a sign of a symbol font."""
+    return sum(characters.is_unknown(offset + at) for at in range(len(word))) > len(word) / 2
+
+
+def _goes_on(before: Sequence[_Word], after: Sequence[_Word], characters: Characters) -> bool:
+    """Return whether a line goes on: PDFium breaks it behind a raised character. Say so to the word that is joined."""
+    one, other = before[-1], after[0]
+    if one.last is None or other.first is None:
+        return False
+    height = max(one.height, other.height)
+    gap = other.first[0] - one.last[2]
+    is_near = -_TOUCHING * height <= gap <= _WIDE * height and abs(other.first[1] - one.last[1]) < height / 2
+    if not is_near or not characters.is_upright(other.offset):
+        return False
+    other.is_joined = gap < _TOUCHING * height
+    return True
+
+
+def _line(words: Sequence[_Word], characters: Characters) -> Line:
+    """Put words together to cells; what is smaller than most of the line and off its baseline is raised or lowered."""
+    heights = Counter[float]()
+    for word in words:
+        heights[word.height] += len(word.text)
+    height = max(heights, key=heights.__getitem__)
+    usual = next(word for word in words if word.height == height)
+    if not characters.is_upright(usual.offset):  # the boxes of turned letters are as high as these are wide
+        height = 0.0
+    top = usual.first[3] if usual.first and height else 0.0
+    baseline: float | None = None
     cells: list[Cell] = []
-    top = height = 0.0
-    for word, offset in words:
-        first, last = place(offset), place(offset + len(word) - 1)
-        left, right = (first[0], last[2]) if first and last else (cells[-1].right if cells else 0.0,) * 2
-        if first and not height:
-            height, top = first[3] - first[1], first[3]
-        if cells and left - cells[-1].right <= _WIDE * (height or 1.0):
-            cells[-1] = Cell(f"{cells[-1].text} {clean(word)}", cells[-1].left, right)
+    for word in words:
+        text = word.text
+        if height and _may_be_raised(word, height):
+            baseline = characters.baseline(usual.offset) if baseline is None else baseline
+            text = _with_raised(word, height, baseline, characters)
+        left, right = (
+            (word.first[0], word.last[2]) if word.first and word.last else (cells[-1].right if cells else 0.0,) * 2
+        )
+        if cells and word.is_joined:
+            cells[-1] = Cell(f"{cells[-1].text}{clean(text)}", cells[-1].left, right)
+        elif cells and left - cells[-1].right <= _WIDE * (height or 1.0):
+            cells[-1] = Cell(f"{cells[-1].text} {clean(text)}", cells[-1].left, right)
         else:
-            cells.append(Cell(clean(word), left, right))
-    return Line(tuple(cells), top, height)
+            cells.append(Cell(clean(text), left, right))
+    ends = words[0].offset, words[-1].offset
+    return Line(tuple(cells), top, height, all(map(characters.is_bold, ends)))
+
+
+def _may_be_raised(word: _Word, height: float) -> bool:
+    """Return whether a word may contain raised characters: small ones at its ends, or digits between others."""
+    ends = min(one[3] - one[1] for one in (word.first, word.last) if one) if word.first or word.last else height
+    return ends < _SMALLER * height or (len(word.text) > 2 and any(map(str.isdigit, word.text[1:-1])))  # noqa: PLR2004
+
+
+def _with_raised(word: _Word, height: float, baseline: float, characters: Characters) -> str:
+    """Write a word with its superscripts and subscripts."""
+    pieces: list[tuple[int, str]] = []
+    for at, character in enumerate(word.text):
+        box = characters.box(word.offset + at)
+        place = 0
+        if box and 0 < box[3] - box[1] < _SMALLER * height and characters.is_upright(word.offset + at):
+            rise = (characters.baseline(word.offset + at) - baseline) / height
+            place = 1 if rise > _RISE else -1 if rise < _FALL else 0
+        if pieces and pieces[-1][0] == place:
+            pieces[-1] = place, pieces[-1][1] + character
+        else:
+            pieces.append((place, character))
+    return "".join(
+        text if not place or len(text) > _LONGEST_RAISED else (superscript if place > 0 else subscript)(text)
+        for place, text in pieces
+    )
 
 
 def _is_beside(line: Line, other: Line) -> bool:
     """Return whether a line stands to the right of the line before it."""
     same = abs(line.top - other.top) < line.height / 4 and abs(line.height - other.height) < line.height / 4
     return same and other.cells[0].left > line.cells[-1].right + _WIDE * line.height
-
-
-def _block_end(lines: Sequence[Line], start: int) -> int:
-    """Return the end of the lines that may be a table: rows of several cells, and single cells between them."""
-    end = start
-    for number in range(start, len(lines)):
-        line = lines[number]
-        above = lines[number - 1] if number > start else None
-        if above and not 0 < above.top - line.top < _NEXT_LINE * max(above.height, line.height):
-            break
-        if len(line.cells) > 1:
-            end = number + 1
-        elif not above or number > end:  # no single cell at the beginning, and no two together
-            break
-    return end
-
-
-def _table(lines: Sequence[Line], first: int, last: int) -> PageTable | None:
-    block = lines[first:last]
-    counts = Counter(len(line.cells) for line in block if len(line.cells) > 1)
-    width, rows_of_width = max(counts.items(), key=lambda one: (one[1], one[0]))
-    columns = _columns([line for line in block if len(line.cells) == width])
-    if rows_of_width < _FEWEST_FULL_ROWS or columns is None:
-        return None
-    rows = [_row(line, columns) for line in block]
-    if _is_prose(rows, width):
-        return None
-    # A name may take several lines: a line of the header that leaves columns blank continues in the next one.
-    spanned = {number for number, row in enumerate(rows) if not all(row) and not any(map(is_number, row))}
-    header = find_header(rows, spanned)
-    names = header.names if not any(name.endswith(":") for name in header.names) else ()
-    body = rows[header.captions + (header.rows if names else 0) :]
-    lefts = tuple(left for left, _ in columns)
-    return PageTable(first + header.captions, last, names, tuple(map(tuple, body)), lefts)
-
-
-def _columns(lines: Sequence[Line]) -> list[tuple[float, float]] | None:
-    """Return the extents of the columns; None if they overlap."""
-    extents = [
-        (min(cell.left for cell in cells), max(cell.right for cell in cells))
-        for cells in zip(*(line.cells for line in lines), strict=True)
-    ]
-    apart = all(right < left for (_, right), (left, _) in pairwise(extents))
-    return extents if apart else None
-
-
-def _row(line: Line, columns: Sequence[tuple[float, float]]) -> list[str]:
-    """Write each cell under the column that it overlaps most; one that spans several counts for all of them."""
-    row = [""] * len(columns)
-    for cell in line.cells:
-        shared = [min(cell.right, right) - max(cell.left, left) for left, right in columns]
-        over = [number for number, width in enumerate(shared) if width > 0]
-        if len(over) <= 1 or len(line.cells) == 1:
-            over = [max(range(len(columns)), key=shared.__getitem__)] if len(line.cells) > 1 or len(over) <= 1 else [0]
-        for number in over:
-            row[number] = f"{row[number]} {cell.text}".strip()
-    return row
-
-
-def _is_prose(rows: Sequence[Sequence[str]], width: int) -> bool:
-    lengths = [sorted(len(row[column]) for row in rows)[len(rows) // 2] for column in range(width)]
-    return sum(length > _LONG_CELL for length in lengths) > 1

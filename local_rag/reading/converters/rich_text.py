@@ -1,10 +1,12 @@
 """Convert Rich Text Format: striprtf reads the text, marks in it tell where headings and the cells of tables are."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, notes_of
+from local_rag.reading.converters.rich_text_marks import rewrite, write_raised
 from local_rag.reading.converters.sections import Sections
 from local_rag.reading.converters.tables import find_header, pipe_row, pipe_table
 from local_rag.reading.decode import clean
@@ -13,8 +15,6 @@ from local_rag.records import Table
 
 _CODE_PAGE = re.compile(r"\\ansicpg(\d{3,5})\b")
 _PICTURE = re.compile(r"\\pict\b")
-# striprtf passes over these groups, which are text.
-_BESIDE_THE_TEXT = re.compile(r"(?:\\\*)?\\(?:footnote|annotation|header[lrf]?|footer[lrf]?)\b")
 _INFORMATION = r"\{\\%s ([^{}\\]{1,500})\}"
 _HEADING_STYLE = re.compile(r"\{\\s(\d{1,5})\b[^{};]{0,1000}?(?:heading|Heading|Überschrift|Titre|Título|Titolo) (\d);")
 # Marks are characters for private use. A row begins with the properties of its cells; those below and right of the
@@ -47,11 +47,12 @@ def convert_rtf(data: bytes) -> Converted:
     if not source.startswith("{\\rtf"):
         raise ReadError("not a file in Rich Text Format")
     page = _CODE_PAGE.search(source, 0, 4096)
-    marked = _with_marks(_BESIDE_THE_TEXT.sub("", source))
+    left_out = Counter({"image*": len(_PICTURE.findall(source))})
+    marked = _with_marks(rewrite(source, left_out))
     text = rtf_to_text(marked, encoding=f"cp{page[1]}" if page else "cp1252", errors="replace")
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # emoji are escaped as two halves
     sections = Sections()
-    for part in _parts(clean(text)):
+    for part in _parts(write_raised(clean(text))):
         if isinstance(part, str):
             _add_paragraphs(sections, part)
         else:
@@ -59,7 +60,7 @@ def convert_rtf(data: bytes) -> Converted:
     title, author = (re.search(_INFORMATION % name, source[:20_000]) for name in ("title", "author"))
     return sections.converted(
         title[1] if title else None,
-        notes=notes_of({"image*": len(_PICTURE.findall(source))}),
+        notes=notes_of(left_out),
         provenance=make_provenance(author=author[1] if author else None),
     )
 

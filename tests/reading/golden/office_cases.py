@@ -154,7 +154,7 @@ CASES = [
         "picture.docx", lambda: word(picture), {FACT: "Leave"}, noted={"the picture": "1 image without a description"}
     ),
     Case("group.pptx", lambda: slides(group), {FACT: "Leave", MORE: "Leave"}),
-    Case("speaker.pptx", lambda: slides(speaker), {FACT: "Leave", LAST: "Notes:"}),
+    Case("speaker.pptx", lambda: slides(speaker), {FACT: "Leave", LAST: "Leave"}),
     Case("cells.pptx", lambda: slides(cells), {FACT: "Leave"}, (Cell("25", "Days", "Norway"),)),
     Case(
         "deleted.odt", lambda: open_document("text", f"{DELETED}{HEADING}{p(FACT)}"), {FACT: "Leave"}, absent=("Gone.",)
@@ -216,7 +216,7 @@ CASES = [
             f"<draw:page>{box(FACT)}<draw:frame presentation:class='title'><draw:text-box>{p('Leave')}</draw:text-box>"
             f"</draw:frame><presentation:notes>{box(LAST)}</presentation:notes></draw:page>",
         ),
-        {FACT: "Leave", LAST: "Notes:"},
+        {FACT: "Leave", LAST: "Leave"},
     ),
     Case(
         "styles.rtf",

@@ -2,7 +2,16 @@
 
 import pytest
 
-from tests.reading.golden import mail_cases, markup_cases, office_cases, page_cases, pdf_cases, plain_cases, table_cases
+from tests.reading.golden import (
+    fidelity_cases,
+    mail_cases,
+    markup_cases,
+    office_cases,
+    page_cases,
+    pdf_cases,
+    plain_cases,
+    table_cases,
+)
 from tests.reading.golden.case import Case, Cell, problems
 
 CASES: list[Case] = [
@@ -13,6 +22,7 @@ CASES: list[Case] = [
     *plain_cases.CASES,
     *table_cases.CASES,
     *pdf_cases.CASES,
+    *fidelity_cases.CASES,
 ]
 
 

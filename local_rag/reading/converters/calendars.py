@@ -1,0 +1,168 @@
+"""Read the entries of a calendar or an invitation: what, when, where, who, how often, and whether it is cancelled."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from local_rag.reading.converters.converted import Converted
+from local_rag.reading.decode import decode_with_notes
+
+_LINE = re.compile(r'([A-Za-z-]{1,60})((?:;[^:;"]*(?:"[^"]*"[^:;"]*)*)*):(.*)', re.DOTALL)
+_PARAMETER = re.compile(r';([A-Za-z-]{1,60})=(?:"([^"]*)"|([^;:"]*))')
+_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?(Z?)")
+_DURATION = re.compile(r"(-?)P(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,4})M)?(?:\d{1,4}S)?)?")
+_ENTRIES = {"VEVENT", "VTODO", "VJOURNAL"}
+_NAMES = {
+    "SUMMARY": "Event",
+    "STATUS": "Status",
+    "DTSTART": "Start",
+    "DTEND": "End",
+    "DUE": "Due",
+    "DURATION": "Duration",
+    "RRULE": "Repeats",
+    "RDATE": "Also on",
+    "EXDATE": "Not on",
+    "RECURRENCE-ID": "Instead of the one on",
+    "LOCATION": "Location",
+    "ORGANIZER": "Organizer",
+    "ATTENDEE": "Attendee",
+    "DESCRIPTION": "Description",
+}
+_TIMES = {"DTSTART", "DTEND", "DUE", "RDATE", "EXDATE", "RECURRENCE-ID"}
+_PEOPLE = {"ORGANIZER", "ATTENDEE"}
+_UNITS = {
+    "YEARLY": "year",
+    "MONTHLY": "month",
+    "WEEKLY": "week",
+    "DAILY": "day",
+    "HOURLY": "hour",
+    "MINUTELY": "minute",
+}
+_DAYS = {
+    "MO": "Monday", "TU": "Tuesday", "WE": "Wednesday", "TH": "Thursday", "FR": "Friday", "SA": "Saturday",
+    "SU": "Sunday",
+}  # fmt: skip
+_DAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
+_PLACES = {"1": "first ", "2": "second ", "3": "third ", "4": "fourth ", "5": "fifth ", "-1": "last "}
+
+
+@dataclass(slots=True)
+class _Component:
+    """A part of a calendar with its lines: name, parameters, value."""
+
+    name: str
+    lines: list[tuple[str, dict[str, str], str]] = field(default_factory=list)
+
+
+def convert_calendar(data: bytes) -> Converted:
+    """Convert a calendar (.ics): each entry is a paragraph; a file without entries is text."""
+    text, notes = decode_with_notes(data)
+    entries = list(_entries(text))
+    title = next((line.removeprefix("Event: ") for line in "\n".join(entries[:1]).split("\n")), None)
+    return Converted(title if len(entries) == 1 else None, "\n\n".join(entries) or text, "text", notes=notes)
+
+
+def calendar_text(text: str) -> str:
+    """Return what an invitation says, an entry below the other."""
+    return "\n\n".join(_entries(text))
+
+
+def _entries(text: str) -> Iterator[str]:
+    """Yield the entries; what describes time zones and alarms is none."""
+    lines = re.sub(r"\n[ \t]", "", text).split("\n")
+    open_parts: list[_Component] = []
+    is_cancelled = False
+    for line in lines:
+        found = _LINE.fullmatch(line.strip())
+        if found is None:
+            continue
+        name, value = found[1].upper(), found[3]
+        if name == "BEGIN":
+            open_parts.append(_Component(value.strip().upper()))
+        elif name == "END" and open_parts:
+            ended = open_parts.pop()
+            if ended.name in _ENTRIES and (said := _said(ended, is_cancelled=is_cancelled)):
+                yield said
+        elif name == "METHOD":
+            is_cancelled = value.strip().upper() == "CANCEL"
+        elif open_parts and open_parts[-1].name in _ENTRIES:
+            parameters = {one[1].upper(): one[2] or one[3] for one in _PARAMETER.finditer(found[2])}
+            open_parts[-1].lines.append((name, parameters, value))
+    for part in open_parts:  # without its end
+        if part.name in _ENTRIES and (said := _said(part, is_cancelled=is_cancelled)):
+            yield said
+
+
+def _said(entry: _Component, *, is_cancelled: bool) -> str:
+    lines = []
+    if is_cancelled and not any(name == "STATUS" for name, _, _ in entry.lines):
+        entry.lines.insert(1, ("STATUS", {}, "CANCELLED"))
+    for name, parameters, value in entry.lines:
+        if name in _NAMES and (written := _value(name, parameters, value)).strip():
+            lines.append(f"{_NAMES[name]}: {written}")
+    return "\n".join(lines)
+
+
+def _value(name: str, parameters: dict[str, str], value: str) -> str:
+    if name in _TIMES:
+        return ", ".join(_time(one, parameters.get("TZID", "")) for one in value.split(","))
+    if name in _PEOPLE:
+        address = re.sub(r"(?i)^mailto:", "", value.strip())
+        called = parameters.get("CN", "").strip()
+        return f"{called} <{address}>" if called and called != address else address
+    if name == "RRULE":
+        return _rule(value)
+    if name == "STATUS":
+        return value.strip().lower().replace("-", " ")
+    if name == "DURATION":
+        return _duration(value)
+    return re.sub(r"\\([,;\\])", r"\1", re.sub(r"\\[nN]", "\n", value))
+
+
+def _time(value: str, zone: str) -> str:
+    """Write a time as `2024-05-03 10:00 UTC` or `2024-05-03 10:00 (Europe/Oslo)`; other values stay as they are."""
+    found = _TIME.fullmatch(value.strip())
+    if not found:
+        return value.strip()
+    year, month, day, hour, minute, utc = found.groups()
+    if not hour:
+        return f"{year}-{month}-{day}"
+    place = " UTC" if utc else f" ({zone.lstrip('/')})" if zone else ""
+    return f"{year}-{month}-{day} {hour}:{minute}{place}"
+
+
+def _duration(value: str) -> str:
+    found = _DURATION.fullmatch(value.strip())
+    if not found or found[1]:
+        return value.strip()
+    parts = zip(found.groups()[1:], ("week", "day", "hour", "minute"), strict=True)
+    return ", ".join(f"{number} {unit}{'' if int(number) == 1 else 's'}" for number, unit in parts if number)
+
+
+def _rule(value: str) -> str:
+    """Write how often an entry repeats: `every 2 weeks on Monday, 4 times`."""
+    parts = dict(part.strip().upper().split("=", 1) for part in value.split(";") if "=" in part)
+    unit = _UNITS.get(parts.pop("FREQ", ""))
+    if unit is None:
+        return value.strip()
+    step = parts.pop("INTERVAL", "1")
+    written = f"every {unit}" if step == "1" else f"every {step} {unit}s"
+    if days := parts.pop("BYDAY", ""):
+        written += f" on {', '.join(map(_day, days.split(',')))}"
+    if days := parts.pop("BYMONTHDAY", ""):
+        written += f" on day {days.replace(',', ', ')}"
+    if months := parts.pop("BYMONTH", ""):
+        written += f" in month {months.replace(',', ', ')}"
+    count, until = parts.pop("COUNT", ""), parts.pop("UNTIL", "")
+    parts.pop("WKST", None)
+    written += "".join(f", {name.lower()} {other}" for name, other in parts.items())
+    written += f", {count} {'time' if count == '1' else 'times'}" if count else ""
+    return f"{written}, until {_time(until, '')}" if until else written
+
+
+def _day(day: str) -> str:
+    found = _DAY.fullmatch(day.strip())
+    if not found:
+        return day.strip()
+    place = (found[1] or "").lstrip("+")
+    return f"{_PLACES.get(place, f'{place}. ' if place else '')}{_DAYS[found[2]]}"

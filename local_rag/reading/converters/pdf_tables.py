@@ -1,0 +1,163 @@
+"""Tell the tables of a PDF's page from columns of prose, which are read one after the other."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from local_rag.reading.converters.pdf_page import Line
+from local_rag.reading.converters.tables import find_header, is_number
+
+_NEXT_LINE = 3.0  # heights between two rows of a table at most
+_FEWEST_ROWS, _FEWEST_FULL_ROWS = 3, 2
+_LONG_CELL = 40  # characters: two columns of longer cells are columns of prose
+_FEWEST_WORDS = 4  # of most lines of a column of prose
+_RUNS_ON = 0.4  # of the lines of a column of prose begin within a sentence
+_GAP = 1.25  # times the usual distance of lines: a row of a table begins
+_INDENT = 20.0  # points by which a line may stand out of its column
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """Lines `first` to `last - 1` of a page as a table; `lefts` are where its columns begin."""
+
+    first: int
+    last: int
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    lefts: tuple[float, ...]
+
+
+def find_tables(lines: Sequence[Line]) -> Iterator[PageTable]:
+    """Find rows of cells that stand below each other; text in columns is none."""
+    number = 0
+    while number < len(lines):
+        last = _block_end(lines, number)
+        table = _table(lines, number, last) if last - number >= _FEWEST_ROWS else None
+        if table:
+            yield table
+        number = max(number + 1, last)
+
+
+def unfold_columns(lines: Sequence[Line]) -> list[Line]:
+    """Put the columns of prose that were drawn line by line one below the other."""
+    ordered, number = list[Line](), 0
+    while number < len(lines):
+        last = _block_end(lines, number)
+        columns = _prose_columns(lines[number:last]) if last - number >= _FEWEST_ROWS else None
+        if columns is None:
+            last = max(number + 1, last)
+            ordered += lines[number:last]
+        else:
+            while last < len(lines) and _is_below(lines[last - 1], lines[last]) and _fits(lines[last], columns):
+                last += 1
+            block = lines[number:last]
+            for left, right in columns:
+                for line in block:
+                    cells = tuple(cell for cell in line.cells if _share(cell.left, cell.right, left, right) > 0)
+                    if cells:
+                        ordered.append(Line(cells, line.top, line.height, line.is_bold))
+        number = last
+    return ordered
+
+
+def _prose_columns(block: Sequence[Line]) -> list[tuple[float, float]] | None:
+    """Return the extents of the columns of a block of prose; None for a table.
+
+    Most cells are parts of sentences that go on in the line below, and no gap runs through all columns.
+    """
+    width = Counter(len(line.cells) for line in block if len(line.cells) > 1).most_common(1)[0][0]
+    full = [line for line in block if len(line.cells) == width]
+    columns = _columns(full)
+    if len(full) < _FEWEST_ROWS or columns is None or any(not _fits(line, columns) for line in block):
+        return None
+    texts = [[line.cells[column].text for line in full] for column in range(width)]
+    for column in texts:
+        starts = [text[:1].islower() for text in column[1:]]
+        if median(len(text.split()) for text in column) < _FEWEST_WORDS or sum(starts) < _RUNS_ON * len(starts):
+            return None
+    steps = [above.top - below.top for above, below in pairwise(full)]
+    for at, step in enumerate(steps, start=1):
+        if step > _GAP * median(steps) and not any(column[at][:1].islower() for column in texts):
+            return None
+    return columns
+
+
+def _is_below(above: Line, line: Line) -> bool:
+    return 0 < above.top - line.top < _NEXT_LINE / 2 * max(above.height, line.height)
+
+
+def _fits(line: Line, columns: Sequence[tuple[float, float]]) -> bool:
+    """Return whether each cell of a line stands in one column."""
+    return all(
+        any(left - _INDENT <= cell.left and cell.right <= right + _INDENT for left, right in columns)
+        and sum(_share(cell.left, cell.right, left, right) > 0 for left, right in columns) == 1
+        for cell in line.cells
+    )
+
+
+def _share(left: float, right: float, other_left: float, other_right: float) -> float:
+    return min(right, other_right) - max(left, other_left)
+
+
+def _block_end(lines: Sequence[Line], start: int) -> int:
+    """Return the end of the lines that may be a table: rows of several cells, and single cells between them."""
+    end = start
+    for number in range(start, len(lines)):
+        line = lines[number]
+        above = lines[number - 1] if number > start else None
+        if above and not 0 < above.top - line.top < _NEXT_LINE * max(above.height, line.height):
+            break
+        if len(line.cells) > 1:
+            end = number + 1
+        elif not above or number > end:  # no single cell at the beginning, and no two together
+            break
+    return end
+
+
+def _table(lines: Sequence[Line], first: int, last: int) -> PageTable | None:
+    block = lines[first:last]
+    counts = Counter(len(line.cells) for line in block if len(line.cells) > 1)
+    width, rows_of_width = max(counts.items(), key=lambda one: (one[1], one[0]))
+    columns = _columns([line for line in block if len(line.cells) == width])
+    if rows_of_width < _FEWEST_FULL_ROWS or columns is None:
+        return None
+    rows = [_row(line, columns) for line in block]
+    if _is_prose(rows, width):
+        return None
+    # A name may take several lines: a line of the header that leaves columns blank continues in the next one.
+    spanned = {number for number, row in enumerate(rows) if not all(row) and not any(map(is_number, row))}
+    header = find_header(rows, spanned)
+    names = header.names if not any(name.endswith(":") for name in header.names) else ()
+    body = rows[header.captions + (header.rows if names else 0) :]
+    lefts = tuple(left for left, _ in columns)
+    return PageTable(first + header.captions, last, names, tuple(map(tuple, body)), lefts)
+
+
+def _columns(lines: Sequence[Line]) -> list[tuple[float, float]] | None:
+    """Return the extents of the columns; None if they overlap."""
+    extents = [
+        (min(cell.left for cell in cells), max(cell.right for cell in cells))
+        for cells in zip(*(line.cells for line in lines), strict=True)
+    ]
+    apart = all(right < left for (_, right), (left, _) in pairwise(extents))
+    return extents if apart else None
+
+
+def _row(line: Line, columns: Sequence[tuple[float, float]]) -> list[str]:
+    """Write each cell under the column that it overlaps most; one that spans several counts for all of them."""
+    row = [""] * len(columns)
+    for cell in line.cells:
+        shared = [min(cell.right, right) - max(cell.left, left) for left, right in columns]
+        over = [number for number, width in enumerate(shared) if width > 0]
+        if len(over) <= 1 or len(line.cells) == 1:
+            over = [max(range(len(columns)), key=shared.__getitem__)] if len(line.cells) > 1 or len(over) <= 1 else [0]
+        for number in over:
+            row[number] = f"{row[number]} {cell.text}".strip()
+    return row
+
+
+def _is_prose(rows: Sequence[Sequence[str]], width: int) -> bool:
+    lengths = [sorted(len(row[column]) for row in rows)[len(rows) // 2] for column in range(width)]
+    return sum(length > _LONG_CELL for length in lengths) > 1
