@@ -156,7 +156,7 @@ def _bigrams(run: str) -> Iterator[str]:
 
 
 def _pieces(word: str) -> list[str]:
-    """Return what an apostrophe or an underscore parts a word into, as in "l'eau" and "_eau_"; nothing if it has none."""
+    """Return what apostrophes and underscores part a word into, as in "l'eau" and "_eau_"; nothing without them."""
     return [piece for piece in _MARK.split(word) if len(piece) >= _FEWEST_OF_PIECE] if _MARK.search(word) else []
 
 

@@ -1,8 +1,8 @@
 """Normalize text and cut it into words: the same for the index, questions, counts and the check of answers.
 
-What looks the same is the same: letters in any Unicode form, all dashes, quotation marks and spaces. What cannot be seen
-is removed: soft hyphens, characters without width, joiners, marks of direction. A superscript stays apart from what it
-stands at: 10\u2076 becomes 10^6, not 106.
+What looks the same is the same: letters in any Unicode form, all dashes, quotation marks and spaces. What cannot be
+seen is removed: soft hyphens, characters without width, joiners, marks of direction. A superscript stays apart from
+what it stands at: 10\u2076 becomes 10^6, not 106.
 """
 
 import functools
