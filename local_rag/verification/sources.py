@@ -7,7 +7,7 @@ from itertools import pairwise
 from local_rag.index.words import plain
 from local_rag.verification.dates import MONTHS, Date, find_dates, find_times
 from local_rag.verification.quantities import Quantity, find_numbers
-from local_rag.verification.units import CURRENCIES, SHARES, scale_of, scaled_unit_of
+from local_rag.verification.units import CURRENCIES, SHARES, scale_of, scaled_unit_of, unit_of
 from local_rag.verification.words import WORD, blank, fold, stem
 
 _DOTTED = re.compile(r"\b(?:[A-Za-z]\.){2,}(?:[A-Za-z]\b)?")
@@ -30,6 +30,7 @@ _VERSION, _GROUPS = re.compile(r"\d+(?:\.\d+){2,}"), re.compile(r"\d{1,3}(?:\.\d
 _NUMBER_AND_UNIT = re.compile(
     r"[\d.,]*\d-?([^\W\d_]+[23]?(?:/[^\W\d_]+)?)|(?:NOK|SEK|DKK|EUR|USD|GBP|CHF|kr)-?[\d.,]+[km]?", re.I
 )
+_ROW = re.compile(r"^Row (\d{1,9}):", re.MULTILINE)  # as sheets are written: no amount
 _PIECE = re.compile(r"[^\W\d_]+|\d+")
 # A sequence of capitalised words, which an acronym may abbreviate.
 _RUN = re.compile(r"\b[^\W\d_a-z][^\W\d_]+(?:[ -](?:of |and |the |for )?[^\W\d_a-z][^\W\d_]+)+")
@@ -60,6 +61,8 @@ def find_codes(text: str) -> list[re.Match[str]]:
 
 
 def _is_number(code: str) -> bool:
+    if unit_of(code):  # m2
+        return True
     if _VERSION.fullmatch(code) and not _GROUPS.fullmatch(code):
         return False
     if _NOT_A_CODE.fullmatch(code):
@@ -79,7 +82,9 @@ class Source:
         self._dates = find_dates(text)
         codes = find_codes(text)
         self._codes = fold(" ".join(code[0] for code in codes))
-        rest = blank(text, [*((date.start, date.end) for date in self._dates), *(code.span() for code in codes)])
+        rows = list(_ROW.finditer(text))
+        dated = [(date.start, date.end) for date in self._dates]
+        rest = blank(text, [*dated, *(code.span() for code in codes), *(row.span() for row in rows)])
         numbers = find_numbers(rest)
         self._times = find_times(text)
         self._numbers = dict[Decimal, list[Quantity]]()
@@ -91,7 +96,8 @@ class Source:
         if len(money) == 1:  # "income was 14.3 million kroner, a surplus of 2.2 million"
             (unit,) = money
             self._scales.setdefault(unit, frozenset({1}))
-        self._dated = {Decimal(part) for date in self._dates for part in (date.year, date.day) if part is not None}
+        self._dated = {Decimal(row[1]) for row in rows}
+        self._dated |= {Decimal(part) for date in self._dates for part in (date.year, date.day) if part is not None}
         runs = (run.split() for run in _RUN.findall(text))
         self._initials = [fold("".join(word[0] for word in run if word[0].isupper())) for run in runs]
 
