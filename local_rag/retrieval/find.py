@@ -17,7 +17,7 @@ from local_rag.records import EVERYTHING, Filters, Found, FoundPlace, Passage, P
 from local_rag.retrieval.filters import document_filter, outdated_of
 from local_rag.retrieval.found_passage import found_passage
 from local_rag.retrieval.marking import sentences, unwrapped
-from local_rag.retrieval.occurrences import best_line, line_span, occurrences, pattern_of, tokens_of
+from local_rag.retrieval.occurrences import best_line, has_inflections, line_span, occurrences, pattern_of, tokens_of
 from local_rag.retrieval.question_kinds import FindQuestion, Phrase
 from local_rag.retrieval.search import Searcher
 from local_rag.retrieval.versions import Versions
@@ -199,7 +199,7 @@ def said_of_words(asked: FindQuestion) -> str:
     names = [f'"{one.text}"' for one in asked.phrases]
     listed = (" and " if asked.every else " or ").join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
     words = "word" if len(names) == 1 and len(asked.phrases[0].text.split()) == 1 else "words"
-    exact = all(one.exact for one in asked.phrases)
+    exact = not any(map(has_inflections, asked.phrases))
     how = " exactly as written" if exact else " or inflected forms of it" if words == "word" else ", also inflected"
     return f"{'do not contain' if asked.negated else 'contain'} the {words} {listed}{how}"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from local_rag.index.keyword_index import english_stem, keyword_tokens, tokens_of_holders
-from local_rag.index.words import boundaries, caseless, is_hangul, is_unspaced, parts_of_line, plain
+from local_rag.index.words import boundaries, caseless, is_hangul, parts_of_line, plain
 from local_rag.retrieval.question_kinds import Phrase
 
 # Plurals that no rule forms; -ves, -ices and the like are such too, because their stems differ.
@@ -29,6 +29,7 @@ _BETWEEN_EXACT = rf"{_MARKUP}(?:\s++|\|)(?:\s++|[*_`~\\#>|]){{0,12}}"
 _TOKEN = re.compile(r"[^!-/:-@\[-^`{-~]+|.")
 _ENDS = re.compile(r"[.!?;:][\])\"']*\Z")
 _RAISED = re.compile(r"([^\W\d_]+)(\d{1,2})")  # may be a superscript in the text: m2, note1
+_LAST_LATIN = "\u024f"
 _LETTERS = re.compile(r"[^\W\d_]+\Z")
 _LONGEST_LINE = 300  # characters
 _LONGEST_COMPARED = 20_000  # characters of a line; in a longer one a place is estimated
@@ -145,7 +146,12 @@ def _word_pattern(word: str) -> str:
 
 
 def _is_inflected(word: str) -> bool:
-    return bool(_LETTERS.match(word)) and not is_unspaced(word) and not is_hangul(word)
+    return word[:1] <= _LAST_LATIN and bool(_LETTERS.match(word))
+
+
+def has_inflections(phrase: Phrase) -> bool:
+    """Return whether other forms of a word of a phrase count too: of words in Latin letters, unless they are quoted."""
+    return not phrase.exact and any(_is_inflected(_core(word)) for word in _prepared(phrase.text).split())
 
 
 def tokens_of(phrase: Phrase) -> list[frozenset[str]]:

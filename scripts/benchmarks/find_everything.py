@@ -23,7 +23,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_rag import Library
+from local_rag.library import Library, Parts
+from tests.fakes import FakeEmbedder
 
 WORDS = {
     "latin": "crane harbour the and inspection Straße größe l'eau d'Oslo naïve café İstanbul ışık Łódź encyclopædia "
@@ -153,7 +154,8 @@ def main() -> None:
         root.mkdir()
         for number, text in enumerate(texts):
             (root / f"{number:05}.txt").write_text(text, encoding="utf-8")
-        with Library(Path(folder, "library"), context="none") as library:
+        # Words are found without vectors.
+        with Library(Path(folder, "library"), parts=Parts(load_embedder=FakeEmbedder), context="none") as library:
             library.index([root])
             misses, asked, seconds = missed(library, texts, phrases)
     for miss in misses:
