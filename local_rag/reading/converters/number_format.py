@@ -45,8 +45,11 @@ def show_cell(value: float, code: str, *, from_1904: bool = False) -> str:
     if code == "General":
         return _plain(value)
     section, _ = choose_section(code[:_LONGEST_CODE], value)
-    is_date = section is not None and section.has("date")
-    if is_date and (is_ambiguous(section.parts) or (value % 1 == 0 and is_moment(section.parts))):
+    if (
+        section
+        and section.has("date")
+        and (is_ambiguous(section.parts) or (value % 1 == 0 and is_moment(section.parts)))
+    ):
         parts = [part for part in section.parts if value % 1 or part.text[:1] in set("ymd")]
         return show_iso(value, parts, from_1904=from_1904) or _plain(value)
     return show_number(value, code, from_1904=from_1904)
@@ -65,8 +68,8 @@ def _show_date(value: float, section: Section, *, from_1904: bool) -> str:
 
 
 def _signed(value: float, section: Section, *, unsigned: bool) -> str:
-    amount = abs(value if isinstance(value, int) else Decimal(f"{value:.15g}"))
-    shown = _show(Decimal(amount), section)
+    amount = Decimal(value) if isinstance(value, int) else Decimal(f"{value:.15g}")
+    shown = _show(abs(amount), section)
     if shown is None:
         return _plain(value)
     text = " ".join(shown.split())
