@@ -116,7 +116,7 @@ def test_the_result_is_written_as_a_table_in_which_nothing_is_a_formula(folder: 
         "documents/incidents/a.md", "documents/incidents/c.md", "documents/policies/crane.md", "documents/sum.txt",
     ]  # fmt: skip
     assert rows[-1]["text"].startswith("'=SUM")
-    assert "3 documents that contain" in result.stdout
+    assert "4 documents that contain" in result.stdout
     again = run("find", "crane", "--csv", "found.csv")
     assert again.exit_code == 1
     assert "found.csv already exists" in again.stderr
@@ -284,7 +284,7 @@ def test_documents_are_listed_by_their_folders_and_names(
 
 def test_an_operator_that_does_not_exist_is_said(folder: Path, run: Run) -> None:
     result = run("find", "crane -lamp")
-    assert "4 documents that contain" in result.stdout
+    assert "3 documents that contain" in result.stdout
     assert result.stderr.startswith("There is no operator as in `-lamp`: ")
 
 
