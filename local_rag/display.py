@@ -165,7 +165,13 @@ def found_headline(found: Found) -> str:
     documents = found.count if found.by_document else len({place.passage.path for place in found.places})
     rule = found.rule
     if documents == 1:
-        for several, one in (("contain ", "contains "), ("do not ", "does not "), ("are about ", "is about ")):
+        for several, one in (
+            ("contain ", "contains "),
+            ("do not ", "does not "),
+            ("have ", "has "),
+            ("lie ", "lies "),
+            ("are ", "is "),
+        ):
             rule = one + rule.removeprefix(several) if rule.startswith(several) else rule
     named = f"{documents:,} {'document' if documents == 1 else 'documents'} that {rule}"
     return named if found.by_document else f"{found.count:,} {'place' if found.count == 1 else 'places'} in {named}"

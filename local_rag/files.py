@@ -185,11 +185,12 @@ def document_sha256(path: Path | str) -> str:
 def write_whole(path: Path, content: bytes | str, *, durable: bool = False) -> None:
     """Replace a file atomically: a reader sees the old content or the new. With `durable` it also survives a power cut.
 
-    The permissions of a file that is there stay. A killed process may leave a hidden file that ends in `.tmp`.
+    The permissions of a file that is there stay. Raises OSError for a device, a pipe or a link, which stay too. A
+    killed process may leave a hidden file that ends in `.tmp`.
     """
+    mode = permissions_of_regular(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}{threading.get_ident()}.tmp")
     try:
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
         if mode is not None:
             temporary.touch(0o600)
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -203,6 +204,16 @@ def write_whole(path: Path, content: bytes | str, *, durable: bool = False) -> N
             temporary.unlink()
     if durable:
         flush(path.parent)
+
+
+def permissions_of_regular(path: Path) -> int | None:
+    """Return the permissions of a file, None if there is none; raise OSError for anything but a regular file."""
+    if not os.path.lexists(path):
+        return None
+    if not stat.S_ISREG(mode := path.lstat().st_mode):
+        kind = "a link" if stat.S_ISLNK(mode) else "no regular file"
+        raise FileExistsError(errno.EEXIST, f"it is {kind}", str(path))
+    return stat.S_IMODE(mode)
 
 
 def flush(path: Path, command: int | None = _FULL_FLUSH) -> None:

@@ -77,7 +77,7 @@ from local_rag.records import (
     Written,
 )
 from local_rag.retrieval.filters import document_filter
-from local_rag.retrieval.find import find_meaning, find_words
+from local_rag.retrieval.find import find_meaning, find_names, find_words
 from local_rag.retrieval.keyword_search import search_keywords
 from local_rag.retrieval.open import LiveSearcher, OpenSearcher, live_index
 from local_rag.retrieval.question_kinds import FindQuestion, any_question, as_words, find_question
@@ -396,10 +396,21 @@ class Library:
         True, the result is what was found until then.
         """
         asked = any_question(question)
+        if asked.rule == "names":
+            if found := self._find_names(question, asked, filters):
+                return found
+            asked = replace(asked, rule="meaning", subject=asked.sort or asked.subject, sort="")
         if asked.rule == "meaning" and not self._knows_relevance:
             found = self._find(question, as_words(asked), filters)
             return replace(found, notes=(*found.notes, _NOT_CALIBRATED))
         return self._find(question, asked, filters, most=most, progress=progress, stop=stop)
+
+    def _find_names(self, question: str, asked: FindQuestion, filters: Filters) -> Found | None:
+        with self.reading() as store:
+            index = live_index(self._indexes, self.settings, self.folder)
+            index.open()
+            require_own(index.passages() or store, index)
+            return find_names(question, asked, index, store, Versions(store, self.settings.no_versions), filters)
 
     def _find(self, question: str, asked: FindQuestion, filters: Filters, **how: Any) -> Found:
         with self.reading() as store:

@@ -27,6 +27,22 @@ from local_rag.files import (
 from tests.fakes import IgnoresCase
 
 
+@pytest.mark.parametrize("kind", ["pipe", "link", "dangling link"])
+def test_a_pipe_or_a_link_is_never_replaced(tmp_path: Path, kind: str) -> None:
+    path, target = tmp_path / "out.csv", tmp_path / "target"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(target)
+        if kind == "link":
+            target.write_text("kept")
+    before = path.lstat()
+    with pytest.raises(OSError, match="it is "):
+        write_whole(path, "new")
+    assert path.lstat() == before
+    assert not target.exists() or target.read_text() == "kept"
+
+
 @pytest.mark.parametrize("durable", [False, True])
 def test_a_file_is_replaced_whole(tmp_path: Path, durable: bool) -> None:
     path = tmp_path / "settings.toml"

@@ -4,12 +4,13 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 from rich.cells import get_character_cell_size
 
 from local_rag.answering.remarks import remarks, sources_as_lines
-from local_rag.cli.search import NO_MATCHING_DOCUMENT
+from local_rag.cli.no_match import no_matching_document
 from local_rag.display import printable
 from local_rag.records import Answer, AskOptions, Written
 
@@ -71,7 +72,7 @@ def rows_of(text: str, width: int) -> list[str]:
     return [*rows, ""] if text.endswith("\n") else rows
 
 
-def print_below(answer: Answer, options: AskOptions, changed: Sequence[str]) -> None:
+def print_below(answer: Answer, options: AskOptions, changed: Sequence[str], library: Path) -> None:
     """Print what comes below the text of an answer: remarks and hints on stderr, and the sources.
 
     `changed` are the paths of cited documents whose files have changed.
@@ -80,6 +81,6 @@ def print_below(answer: Answer, options: AskOptions, changed: Sequence[str]) -> 
         click.echo(remark, err=True)
     searched = answer.found or not answer.answered  # not for a greeting
     if options.filters and searched and not answer.passages:
-        click.echo(NO_MATCHING_DOCUMENT, err=True)
+        click.echo(no_matching_document(library, options.filters), err=True)
     for number, line in enumerate(sources_as_lines(answer)):
         click.echo(line if number else f"\n{line}")

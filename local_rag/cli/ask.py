@@ -107,6 +107,6 @@ def command(
         click.echo(printable_json(answer_as_dict(answer)))
     else:
         text.end(answer)
-        print_below(answer, options, changed)
+        print_below(answer, options, changed, library)
         if answer.outcome == "quoted" and is_answered_in_english(question):
             click.echo("For the answer of the model, which is doubtful, add --anyway.", err=True)

@@ -2,7 +2,6 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ from local_rag.cli.search import passage_as_text
 from local_rag.conversation import Conversation
 from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError, MissingError
-from local_rag.files import write_whole
-from local_rag.records import Answer, AskOptions
+from local_rag.files import permissions_of_regular, write_whole
+from local_rag.library import Library
+from local_rag.records import AskOptions
 from local_rag.store.history import KeptConversation
 
 _HELP = """\
@@ -62,7 +62,7 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
                     if not _obey(line, conversation, listed):
                         break
                 elif line:
-                    _ask(line, conversation, opened.changed, as_json=as_json)
+                    _ask(line, conversation, opened, as_json=as_json)
             except LocalRagError as error:
                 click.echo(f"Error: {one_line(str(error))}", err=True)
             except KeyboardInterrupt:
@@ -92,9 +92,7 @@ def _load_line_history(conversation: Conversation) -> None:
             readline.add_history(printable(question))
 
 
-def _ask(
-    question: str, conversation: Conversation, changed: Callable[[Answer], Sequence[str]], *, as_json: bool
-) -> None:
+def _ask(question: str, conversation: Conversation, opened: Library, *, as_json: bool) -> None:
     if len(conversation.turns) == 1 and not as_json:
         click.echo("(A follow-up is searched together with earlier questions; /new starts a new subject.)", err=True)
 
@@ -104,7 +102,7 @@ def _ask(
         click.echo(printable_json(answer_as_dict(answer)))
         return
     text.end(answer)
-    print_below(answer, conversation.options, changed(answer))
+    print_below(answer, conversation.options, opened.changed(answer), opened.folder)
     if conversation.notice:
         click.echo(one_line(conversation.notice), err=True)
 
@@ -167,7 +165,7 @@ def _obey(line: str, conversation: Conversation, listed: Listed) -> bool:
 def _save(path: Path, conversation: Conversation) -> None:
     """Write the conversation to a new file."""
     try:
-        if path.exists():
+        if permissions_of_regular(path) is not None:
             raise FileExistsError(17, "it already exists")
         write_whole(path, printable(conversation.as_markdown()))
     except OSError as error:

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from local_rag.cli.no_match import no_matching_document
 from local_rag.cli.options import (
     Command,
     as_of_option,
@@ -23,10 +24,9 @@ from local_rag.cli.options import (
     require_question,
 )
 from local_rag.cli.progress import IndexProgress
-from local_rag.cli.search import NO_MATCHING_DOCUMENT
 from local_rag.display import found_as_csv, found_as_dict, found_as_lines, one_line, printable_json
 from local_rag.errors import LocalRagError
-from local_rag.files import write_whole
+from local_rag.files import permissions_of_regular, write_whole
 from local_rag.records import Filters, Found
 
 
@@ -57,8 +57,8 @@ def command(
     """
     require_question(question)
     filters = replace(filters, as_of=as_of)
-    if table is not None and table.exists() and table.stat().st_size:
-        raise LocalRagError(f"{table} already exists; name another file.")
+    if table is not None:
+        _require_new(table)
     with open_library(library, **settings) as opened, _stopping() as stopped, IndexProgress() as progress:
         found = opened.find(question, filters=filters, progress=progress, stop=stopped.is_set)
     if table is not None:
@@ -71,7 +71,7 @@ def command(
     for note in found.notes:
         click.echo(one_line(note), err=True)
     if filters and not found.places:
-        click.echo(NO_MATCHING_DOCUMENT, err=True)
+        click.echo(no_matching_document(library, filters), err=True)
 
 
 @contextmanager
@@ -88,6 +88,14 @@ def _stopping() -> Iterator[Event]:
         yield stopped
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _require_new(path: Path) -> None:
+    try:
+        if permissions_of_regular(path) is not None and path.stat().st_size:
+            raise LocalRagError(f"{path} already exists; name another file.")
+    except OSError as error:
+        raise LocalRagError(f"{path} cannot be written ({error.strerror}); name another file.") from None
 
 
 def _write(path: Path, found: Found) -> None:

@@ -161,6 +161,12 @@ class Day(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not a date such as 2024-05-01, 2024-05 or 2024.", param, ctx)
 
 
+def _also_from_here(within: tuple[str, ...]) -> tuple[str, ...]:
+    """Return places and the absolute paths of those in the working directory, from which paths are shown."""
+    here = [str(Path.cwd() / one) for one in within if one and not one.startswith("/") and (Path.cwd() / one).exists()]
+    return tuple(dict.fromkeys((*within, *here)))
+
+
 def filter_options(function: F) -> F:
     """Add the options that limit the documents to search; the command receives them as `filters`."""
 
@@ -174,7 +180,7 @@ def filter_options(function: F) -> F:
         tags: tuple[str, ...],
         **others: Any,
     ) -> Any:
-        return function(filters=Filters(within, types, since, before, tags), **others)
+        return function(filters=Filters(_also_from_here(within), types, since, before, tags), **others)
 
     options = (
         click.option(

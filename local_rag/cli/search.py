@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from local_rag.cli.no_match import no_matching_document
 from local_rag.cli.options import (
     Command,
     ask_options,
@@ -25,9 +26,6 @@ from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server
 
 _TOP = 10
-NO_MATCHING_DOCUMENT = (
-    "No matching document passes the filters; remove one of --in, --type, --since, --before and --tag."
-)
 
 
 @click.command(cls=Command)
@@ -86,7 +84,7 @@ def command(
     for number, passage in enumerate(passages, start=1):
         click.echo(passage_as_text(number, passage, explain=explain))
     if not passages and options.filters:
-        click.echo(NO_MATCHING_DOCUMENT, err=True)
+        click.echo(no_matching_document(library, options.filters), err=True)
     elif not passages and (every or min_score is not None):
         click.echo("No passage has such a high score; remove --all and --min-score to see the best passages.", err=True)
     elif not passages:

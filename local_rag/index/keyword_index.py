@@ -24,18 +24,17 @@ from local_rag.index.scoring import (
     term_weights,
     token_number,
 )
+from local_rag.index.words import caseless, is_unspaced, runs_of, words_of
 
 # Part of the key of every index: raise it when the code below makes other tokens of the same text.
-TOKENS_VERSION = 6
+TOKENS_VERSION = 7
 _SHORT = 40  # the length of a word whose tokens are remembered
 _FEWEST_LETTERS = 3  # of a word that is kept as it is spelt
+_FEWEST_OF_PIECE = 2  # letters
+_MARK = re.compile("['_]+")
 
 # `getUserName` -> get User Name, `HTTPServer2` -> HTTP Server 2, `snake_case` -> snake case
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-# Scripts written without spaces: Thai to Myanmar, Khmer, kana, Han.
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
-)
 STOP_WORDS = frozenset(
     """a an and are as at be but by do does for from had has have he her his how i if in into is it its me my no not of
     on or our s she so such that the their then there these they this to was we were what when where which who will
@@ -56,7 +55,7 @@ def keyword_tokens(text: str, language: str = ENGLISH) -> list[str]:
     An index also holds the English stems of other languages; see `document_tokens`.
     """
     # The stems of short words are kept, because they occur again and again.
-    stems = [(_remembered if len(word) <= _SHORT else _stems_of)(word, language, language) for word in _words(text)]
+    stems = [(_remembered if len(word) <= _SHORT else _stems_of)(word, language, language) for word in words_of(text)]
     return list(chain.from_iterable(stems))
 
 
@@ -75,7 +74,7 @@ def folded(word: str) -> str:
 
     An accent tells words apart in some languages. Those have stemmers, which are given the word as it is.
     """
-    return word.lower() if word.isascii() else word.lower().translate(_plain_letters())
+    return word.lower() if word.isascii() else caseless(word).translate(_plain_letters())
 
 
 @functools.cache
@@ -95,19 +94,19 @@ def document_tokens(texts: Sequence[str], words: dict[str, set[str]] | None = No
     words are added to those of their language in `words`, if given.
     """
     language = language_of("\n".join(texts))
-    found = [_words(text) for text in texts]
+    found = [words_of(text) for text in texts]
     if words is not None:
         words.setdefault(language, set()).update(*found)
     return [list(chain.from_iterable(_terms_of(word, language) for word in some)) for some in found]
 
 
 def _terms_of(word: str, language: str) -> tuple[str, ...]:
-    """Return the stems of a word in its language, then those in English that differ."""
+    """Return the stems of a word in its language, then those in English and of its pieces that differ."""
     stems_of = _remembered if len(word) <= _SHORT else _stems_of
     own = stems_of(word, language, language)
-    if language == ENGLISH:
-        return own
-    return own + tuple(term for term in stems_of(word, language, ENGLISH) if term not in own)
+    also = list(stems_of(word, language, ENGLISH)) if language != ENGLISH else []
+    also += [term for piece in _pieces(word) for term in _terms_of(piece, language)]
+    return own + tuple(term for term in dict.fromkeys(also) if term not in own)
 
 
 def spellings(words: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
@@ -134,55 +133,59 @@ def question_terms(question: str, language: str = "") -> list[str]:
     terms = keyword_tokens(question, language)
     if language == ENGLISH:
         return terms
-    also = dict.fromkeys(term for word in _words(question) for term in _stems_of(word, language, ENGLISH))
+    also = dict.fromkeys(term for word in words_of(question) for term in _stems_of(word, language, ENGLISH))
     return terms + [term for term in also if term not in set(terms)]
 
 
-_ASCII_WORD = re.compile(r"\w+(?:'\w+)?")
+def _parts(word: str) -> Iterator[str]:
+    """Yield a word without case and the parts of an identifier, or the bigrams of a script without spaces."""
+    word = word.removesuffix("'s")
+    for run in runs_of(word):
+        if not run.isascii() and is_unspaced(run):
+            yield from _bigrams(run)
+            continue
+        lower = caseless(run)
+        yield lower
+        plain = run.isalpha() and run[1:] == lower[1:]  # most words have one part
+        if not plain and run.isascii() and "'" not in run and (parts := _PART.findall(run)) != [run]:
+            yield from (part.lower() for part in parts)
+
+
+def _bigrams(run: str) -> Iterator[str]:
+    return (run[index : index + 2] for index in range(max(1, len(run) - 1)))
+
+
+def _pieces(word: str) -> list[str]:
+    """Return what apostrophes and underscores part a word into, as in "l'eau" and "_eau_"; nothing without them."""
+    return [piece for piece in _MARK.split(word) if len(piece) >= _FEWEST_OF_PIECE] if _MARK.search(word) else []
+
+
+def tokens_of_holders(word: str) -> list[str]:
+    """Return tokens that every text with a word has, whatever its language: all of them.
+
+    There are none for what an index may leave out: words without meaning in some language, single letters.
+    """
+    runs = [run for one in words_of(word) for piece in _MARK.split(one) for run in runs_of(piece)]
+    tokens = list[str]()
+    for run in runs:
+        if len(run) < _FEWEST_OF_PIECE:
+            continue
+        if is_unspaced(run):
+            tokens += _bigrams(run)
+        elif folded(run) not in _left_out():
+            tokens.append(english_stem(run))
+    return tokens
+
+
+def english_stem(word: str) -> str:
+    """Return the token that an index has of a word in whatever language, unless it leaves the word out."""
+    return str(_stemmer(ENGLISH).stemWord(folded(word)))
 
 
 @functools.cache
-def _word() -> re.Pattern[str]:
-    """Match a word with its combining marks, such as vowel signs; `re` alone does not treat them as parts of words.
-
-    Marks above U+FFFF are excluded, because including them makes matching several times slower for every text.
-    """
-    marks = "".join(
-        character
-        for character in map(chr, range(0x300, 0x10000))
-        if unicodedata.category(character) in {"Mn", "Mc"}
-        and not unicodedata.name(character, "").startswith("VARIATION SELECTOR")
-    )
-    word = rf"\w+(?:[{marks}]\w*)*"
-    return re.compile(rf"{word}(?:['\u2019]{word})?")
-
-
-def _words(text: str) -> list[str]:
-    # Joiners and non-joiners change the appearance of a word only.
-    text = unicodedata.normalize("NFKC", text).replace("\u200c", "").replace("\u200d", "")
-    # The pattern that knows marks takes longer to make than an index of a few thousand chunks to search.
-    return (_ASCII_WORD if text.isascii() else _word()).findall(text)
-
-
-def _parts(word: str) -> Iterator[str]:
-    """Yield a word in lower case and the parts of an identifier, or the bigrams of a script without spaces."""
-    word = word.replace("\u2019", "'").removesuffix("'s")
-    if runs := _UNSPACED.findall(word):
-        for run in runs:
-            yield from (run[index : index + 2] for index in range(max(1, len(run) - 1)))
-        word = _UNSPACED.sub(" ", word).strip()
-        if not word:
-            return
-    lower = word.lower()
-    yield lower
-    plain = word.isalpha() and word[1:] == lower[1:]  # most words have one part
-    if not plain and word.isascii() and "'" not in word and (parts := _PART.findall(word)) != [word]:
-        yield from (part.lower() for part in parts)
-
-
-def is_unspaced(text: str) -> bool:
-    """Return whether a text has letters of a script that is written without spaces."""
-    return _UNSPACED.search(text) is not None
+def _left_out() -> frozenset[str]:
+    """Return the words that an index leaves out in some language."""
+    return frozenset(folded(word) for words in (STOP_WORDS, *FUNCTION_WORDS.values()) for word in words)
 
 
 class KeywordIndex:

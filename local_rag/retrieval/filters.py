@@ -1,6 +1,7 @@
 """Find the chunks of the documents that pass filters: exactly, and before any candidate is chosen."""
 
 import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -12,7 +13,9 @@ from local_rag.index.protocol import Allowed, PassageStore
 from local_rag.reading.ignore import parse_pattern
 from local_rag.records import EVERYTHING, DocumentFacts, Filters
 
-_WILD = set("*?[")
+_WILD = set("*?[\\")
+# The end of a path in results: its line or page, and how the page was read.
+_PLACE = re.compile(r"(?::\d{1,9}(?:-\d{1,9})?| page \d{1,9}(?:, .{1,80})?)\Z")
 Outdated = Callable[[date, Filters], Collection[int]]  # the documents not valid on a day, for a person's limits
 _REMEMBERED = 64  # filters whose documents are kept
 
@@ -52,21 +55,23 @@ class DocumentsByPath:
     """Documents in the order of their paths: those below a folder are found without looking at the others."""
 
     def __init__(self, facts: Sequence[DocumentFacts]) -> None:
-        self._facts = sorted(facts, key=lambda one: one.path)
-        self._paths = [one.path for one in self._facts]
+        named = sorted(((_composed(one.path), one) for one in facts), key=lambda one: one[0])
+        self._paths, self._facts = [path for path, _ in named], [one for _, one in named]
 
     def passing(self, filters: Filters, roots: Sequence[Path]) -> list[DocumentFacts]:
         """Return the documents that pass, as `document_filter` does it with each of them."""
         within, limits = filters.within, filters.limits
-        if not within and limits and limits.within:
+        are_limits = bool(not within and limits and limits.within)
+        if limits and are_limits:
             within, limits = limits.within, replace(limits, within=())
         passes = document_filter(replace(filters, within=(), limits=limits), roots)
-        return [one for one in (self._within(within, roots) if within else self._facts) if passes(one)]
+        chosen = self._within(within, roots, are_limits=are_limits) if within else self._facts
+        return [one for one in chosen if passes(one)]
 
-    def _within(self, within: Sequence[str], roots: Sequence[Path]) -> list[DocumentFacts]:
-        found, paths = set[int](), [str(root) for root in roots]
+    def _within(self, within: Sequence[str], roots: Sequence[Path], *, are_limits: bool) -> list[DocumentFacts]:
+        found, paths = set[int](), [_composed(str(root)) for root in roots]
         for wanted in within:
-            beginnings, fits = _path_filter(wanted, paths)
+            beginnings, fits = _path_filter(wanted, paths, are_limits=are_limits)
             near = [*map(self._below, beginnings), *(self._below(path, whole=True) for path in paths)]
             found.update(row for rows in near for row in rows if row not in found and fits(self._paths[row]))
         return [self._facts[row] for row in sorted(found)]
@@ -86,19 +91,24 @@ def outdated_of(filters: Filters, outdated: Outdated | None) -> Collection[int]:
     return outdated(filters.as_of, filters.limits or EVERYTHING)
 
 
-def document_filter(filters: Filters, roots: Sequence[Path]) -> Callable[[DocumentFacts], bool]:
-    """Return a function that tells whether a document passes."""
-    path_filters = [_path_filter(pattern, [str(root) for root in roots])[1] for pattern in filters.within]
+def document_filter(
+    filters: Filters, roots: Sequence[Path], *, are_limits: bool = False
+) -> Callable[[DocumentFacts], bool]:
+    """Return a function that tells whether a document passes filters, or the limits of a person."""
+    paths = [_composed(str(root)) for root in roots]
+    path_filters = [_path_filter(pattern, paths, are_limits=are_limits)[1] for pattern in filters.within]
     suffixes = tuple(f".{kind.lower().removeprefix('.')}" for kind in filters.types)
     tags = {tag.casefold() for tag in filters.tags}
     since, before = _beginning(filters.since), _beginning(filters.before)
-    within_limits = document_filter(filters.limits, roots) if filters.limits else None
+    within_limits = document_filter(filters.limits, roots, are_limits=True) if filters.limits else None
 
     def passes(facts: DocumentFacts) -> bool:
         if within_limits and not within_limits(facts):
             return False
-        if path_filters and not any(fits(facts.path) for fits in path_filters):
-            return False
+        if path_filters:
+            path = _composed(facts.path)
+            if not any(fits(path) for fits in path_filters):
+                return False
         if suffixes and not facts.path.lower().endswith(suffixes):
             return False
         if tags and not tags <= {tag.casefold() for tag in facts.tags}:
@@ -118,14 +128,57 @@ def _beginning(day: date | None) -> tuple[str, int] | None:
     return day.isoformat(), int(datetime.combine(day, time.min).timestamp()) * 10**9
 
 
-def _path_filter(wanted: str, roots: Sequence[str]) -> tuple[Sequence[str], Callable[[str], bool]]:
+def _composed(path: str) -> str:
+    """Return a path with its letters composed; some systems store them decomposed."""
+    return path if path.isascii() else unicodedata.normalize("NFC", path)
+
+
+_Fits = Callable[[str], bool]
+
+
+def _path_filter(wanted: str, roots: Sequence[str], *, are_limits: bool) -> tuple[Sequence[str], _Fits]:
     """Return the beginnings of matching paths, and a function that tells whether a path matches.
 
-    A pattern is absolute, or relative to any root. Without wildcards it may name a folder, which matches everything
-    below it. Every matching path has one of the beginnings or is a root.
+    What is wanted is a pattern, or a path as it is or as results show it: from the name of a root on, with a line or a
+    page. What a person may see is never widened so. Every matching path has one of the beginnings or is a root.
+    """
+    wanted = _composed(wanted)
+    shown = [wanted] if are_limits else list(dict.fromkeys((wanted, _PLACE.sub("", wanted))))
+    patterns = [(one, _is_literal(one)) for one in shown]
+    patterns += [(_escaped(one), True) for one in shown if _WILD & set(one)]
+    if not are_limits:
+        below = [(root.rpartition("/")[0], one) for root in roots for one in shown if _begins_with_name(one, root)]
+        patterns += [(f"{_escaped(parent)}/{one}", _is_literal(one)) for parent, one in below]
+        patterns += [(f"{_escaped(parent)}/{_escaped(one)}", True) for parent, one in below if _WILD & set(one)]
+    every = [_one_path_filter(pattern, roots, literal=literal) for pattern, literal in patterns]
+    beginnings = [beginning for some, _ in every for beginning in some]
+
+    def fits(path: str) -> bool:
+        return path in shown or any(one(path) for _, one in every)
+
+    return beginnings, fits
+
+
+def _begins_with_name(wanted: str, root: str) -> bool:
+    name = root.rpartition("/")[2]
+    return bool(name) and (wanted == name or wanted.startswith(f"{name}/"))
+
+
+def _is_literal(pattern: str) -> bool:
+    return not set("*?[") & set(pattern)
+
+
+def _escaped(name: str) -> str:
+    """Return a pattern that means a name as it is."""
+    return re.sub(r"([*?\[\]\\])", r"\\\1", name)
+
+
+def _one_path_filter(wanted: str, roots: Sequence[str], *, literal: bool) -> tuple[Sequence[str], _Fits]:
+    """Return what `_path_filter` does for one pattern, absolute or relative to any root.
+
+    A `literal` one may name a folder, which matches everything below it.
     """
     absolute = wanted.startswith("/")
-    literal = not _WILD & set(wanted)
     # In a .gitignore a leading ! or # is not part of a name.
     pattern = parse_pattern(f"\\{wanted}" if wanted[:1] in {"!", "#"} else wanted.removeprefix("./"))
     folders = [f"{root.rstrip('/')}/" for root in roots]
@@ -143,8 +196,6 @@ def _path_filter(wanted: str, roots: Sequence[str]) -> tuple[Sequence[str], Call
         return [*below, [path.rpartition("/")[2]]] if path in roots else below
 
     def fits(path: str) -> bool:
-        if path == wanted:
-            return True
         if pattern is None or not (path.startswith(beginnings) or path in roots):
             return False
         for names in names_in(path):

@@ -17,12 +17,12 @@ from local_rag.records import EVERYTHING, Filters, Found, FoundPlace, Passage, P
 from local_rag.retrieval.filters import document_filter, outdated_of
 from local_rag.retrieval.found_passage import found_passage
 from local_rag.retrieval.marking import sentences, unwrapped
-from local_rag.retrieval.occurrences import best_line, line_span, occurrences, pattern_of, tokens_of
+from local_rag.retrieval.occurrences import best_line, has_inflections, line_span, occurrences, pattern_of, tokens_of
 from local_rag.retrieval.question_kinds import FindQuestion, Phrase
 from local_rag.retrieval.search import Searcher
 from local_rag.retrieval.versions import Versions
 from local_rag.store.database import Store
-from local_rag.store.finding import NamedDocument, chunk_at, documents_of, named_documents
+from local_rag.store.finding import NamedDocument, chunk_at, documents_of, documents_with_cut_words, named_documents
 
 OnProgress = Callable[[Progress], None]
 _ROUND = 32  # passages that are read between two reports of progress
@@ -62,8 +62,9 @@ def find_words(
     scope = scope_of(question, asked, index, store, versions, filters)
     patterns = [pattern_of(phrase) for phrase in asked.phrases]
     allowed, rows = scope.allowed(index, store), max(1, len(index.chunk_ids()))
-    holders = [scope.ids & _holders(phrase, index, store, allowed, rows) for phrase in asked.phrases]
-    chosen = set.intersection(*holders) if asked.every else set.union(*holders)
+    holders = [_holders(phrase, index, store, allowed, rows) for phrase in asked.phrases]
+    known = [one if one is not None else scope.ids for one in holders]
+    chosen = (set.intersection if asked.every else set.union)(*known) | documents_with_cut_words(store)
     places, total = list[FoundPlace](), 0
     for document in scope.documents:
         text = store.document_text(document.id) if document.id in chosen else ""
@@ -90,8 +91,32 @@ def find_words(
         tuple(places),
         complete=not scope.notes,
         by_document=asked.by_document or asked.negated,
-        notes=scope.notes,
+        notes=(*asked.notes, *scope.notes),
     )
+
+
+def find_names(
+    question: str,
+    asked: FindQuestion,
+    index: Index,
+    store: Store,
+    versions: Versions,
+    filters: Filters = EVERYTHING,
+) -> Found | None:
+    """Find the documents that are called what a question asks for, or lie in such a folder; None if none is."""
+    scope = scope_of(question, replace(asked, sort=""), index, store, versions, filters)
+    named, said = scope.documents, "are in the library"
+    if asked.sort:
+        folders_only = not asked.is_sort
+        named, name = _of_sort(named, asked.sort, store, folders_only=folders_only)
+        said = f'have "{name}" in the name of their folder{"" if folders_only else " or file, their title or tags"}'
+    if asked.folder:
+        named, name = _of_sort(named, asked.folder, store, folders_only=True)
+        said = f'{said} and lie in a folder "{name}"' if asked.sort else f'lie in a folder "{name}"'
+    if not named and scope.documents:
+        return None
+    places = tuple(place for one in named if (place := _beginning(store, one)))
+    return Found(question, asked.kind, said, len(places), places, not scope.notes, notes=scope.notes)
 
 
 def find_meaning(
@@ -137,11 +162,11 @@ def find_meaning(
     if not asked.by_document:
         groups = [[one] for group in groups for one in group]
     places = tuple(FoundPlace(_sentence_of(group[0]), len(group)) for group in groups)
-    notes = scope.notes
+    notes, complete = (*asked.notes, *scope.notes), not scope.notes and done == len(near)
     if done < len(near):
         notes = (*notes, f"Of {len(near):,} passages near the subject, only the {done:,} nearest were read.")
     said = f'are about "{asked.subject}", by what their sentences mean'
-    return Found(question, asked.kind, said + scope.said, len(places), places, not notes, asked.by_document, notes)
+    return Found(question, asked.kind, said + scope.said, len(places), places, complete, asked.by_document, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +199,7 @@ def said_of_words(asked: FindQuestion) -> str:
     names = [f'"{one.text}"' for one in asked.phrases]
     listed = (" and " if asked.every else " or ").join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
     words = "word" if len(names) == 1 and len(asked.phrases[0].text.split()) == 1 else "words"
-    exact = all(one.exact for one in asked.phrases)
+    exact = not any(map(has_inflections, asked.phrases))
     how = " exactly as written" if exact else " or inflected forms of it" if words == "word" else ", also inflected"
     return f"{'do not contain' if asked.negated else 'contain'} the {words} {listed}{how}"
 
@@ -194,8 +219,7 @@ def scope_of(
     notes = (f"{waiting:,} documents are not indexed yet; run `local-rag index`.",) if waiting else ()
     if not asked.sort:
         return Scope(documents, notes=notes)
-    below = [f"{root}/" for root in store.roots()]
-    of_sort, name = _of_sort(documents, asked.sort, below)
+    of_sort, name = _of_sort(documents, asked.sort, store)
     if not of_sort:
         return Scope(
             documents, f'; no document is named "{asked.sort}", so all {len(documents):,} were examined', notes
@@ -203,29 +227,40 @@ def scope_of(
     return Scope(of_sort, f', of {len(of_sort):,} named "{name}"', notes)
 
 
-def _of_sort(documents: Sequence[NamedDocument], sort: str, below: Sequence[str]) -> tuple[list[NamedDocument], str]:
-    """Return the documents whose path, title or tags have all words of a sort, or else all words but the noun."""
-    names = dict[int, set[str]]()
-    for one in documents:
-        path = next((one.path.removeprefix(root) for root in below if one.path.startswith(root)), one.path)
-        names[one.id] = set(keyword_tokens(" ".join((path.replace("_", " "), one.title, *one.tags))))
+def _of_sort(
+    documents: Sequence[NamedDocument], sort: str, store: Store, *, folders_only: bool = False
+) -> tuple[list[NamedDocument], str]:
+    """Return the documents whose path, title or tags have all words of a sort, or else all words but the noun.
+
+    With `folders_only`, the folders above them must have all words.
+    """
+    below = [f"{root}/" for root in store.roots()]
+    names = {one.id: _words_of_names(one, below, folders_only=folders_only) for one in documents}
     words = sort.split()
-    for some in (words, words[:-1]):
+    for some in (words,) if folders_only else (words, words[:-1]):
         wanted = set(keyword_tokens(" ".join(some)))
         if wanted and (found := [one for one in documents if wanted <= names[one.id]]):
             return found, " ".join(some)
     return [], sort
 
 
-def _holders(phrase: Phrase, index: Index, store: Store, allowed: Allowed, rows: int) -> set[int]:
-    """Return the documents that have each word of a phrase in one of the `rows` of the index: all that may have it."""
+def _words_of_names(document: NamedDocument, below: Sequence[str], *, folders_only: bool) -> set[str]:
+    root = next((root for root in below if document.path.startswith(root)), "")
+    path = document.path.removeprefix(root)
+    if folders_only:
+        names = (root.rstrip("/").rpartition("/")[2], path.rpartition("/")[0])
+    else:
+        names = (path, document.title, *document.tags)
+    return set(keyword_tokens(" ".join(names).replace("_", " ")))
+
+
+def _holders(phrase: Phrase, index: Index, store: Store, allowed: Allowed, rows: int) -> set[int] | None:
+    """Return the documents that have each word of a phrase in one of the `rows` of the index; None if any may."""
     found = list[set[int]]()
     for tokens in tokens_of(phrase):
         ranked = (index.keywords([token], rows, allowed, documents=True) for token in sorted(tokens))
         found.append(documents_of(store, [chunk for one in ranked for chunk, _ in one]))
-    return (
-        set.intersection(*found) if found else {facts.id for facts in store.facts()}
-    )  # words that the index leaves out
+    return set.intersection(*found) if found else None  # words that the index leaves out
 
 
 def _place(store: Store, document: int, text: str, span: tuple[int, int], count: int) -> FoundPlace | None:

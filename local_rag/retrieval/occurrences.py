@@ -1,12 +1,13 @@
 """Find words in a text exactly as a reader would count them: in any case, with their inflections, across lines."""
 
+import functools
 import re
-import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from local_rag.index.keyword_index import is_unspaced, keyword_tokens
-from local_rag.index.languages import ENGLISH, FUNCTION_WORDS
+from local_rag.index.keyword_index import english_stem, keyword_tokens, tokens_of_holders
+from local_rag.index.words import boundaries, caseless, is_hangul, parts_of_line, plain
 from local_rag.retrieval.question_kinds import Phrase
 
 # Plurals that no rule forms; -ves, -ices and the like are such too, because their stems differ.
@@ -19,11 +20,19 @@ _IRREGULAR = (
     "nucleus nuclei,radius radii,fungus fungi,alumnus alumni,bus buses,gas gases,lens lenses,quiz quizzes"
 )
 _PAIRS = {one: other for pair in _IRREGULAR.split(",") for one, other in (pair.split(), pair.split()[::-1])}
-_JOINERS = re.compile("[\u200c\u200d]")
-# What may stand between two words of a phrase: a space, a hyphen, markup, the end of a line, but no end of a sentence.
-_BETWEEN = r"(?:[^\w.!?;:\n]|\n(?!\s*\n)){1,6}"
+_MARKUP = r"[*_`~\\]{0,3}"
+# What may stand between two words of a phrase: a space, a hyphen, markup, the end of a line, but no end of a sentence,
+# unless the phrase itself has one there. Between quoted words only white space and the markup of a text may stand.
+_BETWEEN = r"(?:[^\S\n]++|[^\w\s.!?;:]|_|\n(?![^\S\n]*\n)){1,6}"
+_BETWEEN_SENTENCES = r"(?:\s++|[^\w\s]|_){1,6}"
+_BETWEEN_EXACT = rf"{_MARKUP}(?:\s++|\|)(?:\s++|[*_`~\\#>|]){{0,12}}"
+_TOKEN = re.compile(r"[^!-/:-@\[-^`{-~]+|.")
+_ENDS = re.compile(r"[.!?;:][\])\"']*\Z")
+_RAISED = re.compile(r"([^\W\d_]+)(\d{1,2})")  # may be a superscript in the text: m2, note1
+_LAST_LATIN = "\u024f"
 _LETTERS = re.compile(r"[^\W\d_]+\Z")
 _LONGEST_LINE = 300  # characters
+_LONGEST_COMPARED = 20_000  # characters of a line; in a longer one a place is estimated
 _VOWELS = "aeiou"
 _LEAST_STEM = 2
 
@@ -86,24 +95,63 @@ def _forms(base: str) -> Iterator[str]:
 
 
 def pattern_of(phrase: Phrase) -> re.Pattern[str]:
-    """Return a pattern that matches a phrase in a text of NFKC form."""
-    words = [_JOINERS.sub("", word) for word in unicodedata.normalize("NFKC", phrase.text).split()]
-    body = _BETWEEN.join(_word_pattern(word, exact=phrase.exact) for word in words)
-    unspaced = is_unspaced(phrase.text)
-    before = "" if unspaced else r"(?<![\w])(?<!\d[.,])" if words[0][:1].isdigit() else r"(?<!\w)"
-    after = "" if unspaced else r"(?!\w)(?![.,]\d)" if words[-1][-1:].isdigit() else r"(?!\w)"
-    return re.compile(f"{before}{body}{after}", re.IGNORECASE)
+    """Return a pattern that matches a phrase in a text as `occurrences` prepares it."""
+    words = _prepared(phrase.text).split()
+    if phrase.exact:
+        first, last, body = words[0][0], words[-1][-1], _BETWEEN_EXACT.join(map(_exactly, words))
+        return _bounded(first, last, body)
+    cores = [(_core(word), _ENDS.search(word)) for word in words]
+    cores = [(core, ends) for core, ends in cores if any(map(str.isalnum, core))]
+    if not cores:
+        return pattern_of(Phrase(phrase.text, exact=True))
+    body = _word_pattern(cores[-1][0])
+    for core, ends in reversed(cores[:-1]):
+        body = _word_pattern(core) + (_BETWEEN_SENTENCES if ends else _BETWEEN) + body
+    return _bounded(cores[0][0][0], cores[-1][0][-1], body)
 
 
-def _word_pattern(word: str, *, exact: bool) -> str:
+def _prepared(text: str) -> str:
+    """Return a text in which patterns are looked for; it has the same lines."""
+    return caseless(plain(text)).replace("\u0131", "i")
+
+
+def _core(word: str) -> str:
+    return word.strip(",;:()[]{}.!?\"'") or word
+
+
+def _bounded(first: str, last: str, body: str) -> re.Pattern[str]:
+    before, after = boundaries(first, last)[0], boundaries(first, last)[1]
+    number_before = r"(?<!\d[.,])" if first.isdigit() else ""
+    number_after = r"(?![.,]\d)" if last.isdigit() else ""
+    return re.compile(f"{before}{number_before}{body}{after}{number_after}")
+
+
+def _exactly(word: str) -> str:
+    return _MARKUP.join(_literal(token) for token in _TOKEN.findall(word))
+
+
+def _literal(word: str) -> str:
+    if raised := _RAISED.fullmatch(word):
+        return rf"{re.escape(raised[1])}\^?{raised[2]}"
+    return re.escape(word)
+
+
+def _word_pattern(word: str) -> str:
     """Match a word: its forms if it has only letters, otherwise as it is written."""
-    word = word.strip(",;:()[]") or word
-    plain = word.replace("\u2019", "'")
-    if plain.endswith("'s") and _LETTERS.match(plain[:-2]):
-        return _word_pattern(plain[:-2], exact=exact) + "['\u2019]s"
-    if exact or not _LETTERS.match(word) or is_unspaced(word):
-        return re.escape(plain).replace("'", "['\u2019]")
+    if word.endswith("'s") and _LETTERS.match(word[:-2]):
+        return _word_pattern(word[:-2]) + "'s"
+    if not _is_inflected(word):
+        return _literal(word) + ("\\w*" if is_hangul(word) else "")  # particles
     return f"(?:{'|'.join(map(re.escape, sorted(inflections(word), key=lambda form: (-len(form), form))))})"
+
+
+def _is_inflected(word: str) -> bool:
+    return word[:1] <= _LAST_LATIN and bool(_LETTERS.match(word))
+
+
+def has_inflections(phrase: Phrase) -> bool:
+    """Return whether other forms of a word of a phrase count too: of words in Latin letters, unless they are quoted."""
+    return not phrase.exact and any(_is_inflected(_core(word)) for word in _prepared(phrase.text).split())
 
 
 def tokens_of(phrase: Phrase) -> list[frozenset[str]]:
@@ -112,38 +160,91 @@ def tokens_of(phrase: Phrase) -> list[frozenset[str]]:
     A word that the index leaves out in some language has no such tokens.
     """
     found = list[frozenset[str]]()
-    for word in phrase.text.split():
-        plain = word.strip(",;:()[]'\"\u2019")
-        inflected = not phrase.exact and _LETTERS.match(plain) and not is_unspaced(plain)
-        forms = inflections(plain) if inflected else (plain,)
-        tokens = [keyword_tokens(form, language) for form in forms for language in (ENGLISH, *FUNCTION_WORDS)]
-        if all(tokens):
-            found.append(frozenset(token for one in tokens for token in one))
+    for word in _prepared(phrase.text).split():
+        core = _core(word).removesuffix("'s")
+        if is_hangul(core) and not phrase.exact:
+            continue
+        if not phrase.exact and _is_inflected(core):
+            of_forms = [tokens_of_holders(form) for form in inflections(core)]
+            if all(of_forms):
+                found.append(frozenset(token for tokens in of_forms for token in tokens))
+        elif raised := _RAISED.fullmatch(core):
+            if tokens := tokens_of_holders(raised[1]):
+                found.append(frozenset({english_stem(core), *tokens}))
+        else:
+            found += [frozenset({token}) for token in tokens_of_holders(word)]
     return found
 
 
 def occurrences(text: str, patterns: Sequence[re.Pattern[str]]) -> list[Occurrence]:
-    """Return the matches of patterns in a text, in its order; overlapping ones count once.
-
-    Spans are those of the text itself, unless it is not of NFKC form: then they are those of the whole line.
-    """
-    searched = text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
-    searched = _JOINERS.sub("", searched)
+    """Return the matches of patterns in a text, in its order; overlapping ones count once."""
+    searched = _searched(text)
     spans = sorted({found.span() for pattern in patterns for found in pattern.finditer(searched)})
-    lines = text.split("\n") if searched != text else []
-    kept, last, line, counted, start_of_line = list[Occurrence](), 0, 0, 0, 0
+    lines = _Lines(text, searched)
+    kept, last = list[Occurrence](), 0
     for start, end in spans:
-        if start < last:
-            continue
-        last, before = end, line
-        line += searched.count("\n", counted, start)
-        counted = start
-        if not lines:
-            kept.append(Occurrence(start, end, line))
-            continue
-        start_of_line += sum(len(one) + 1 for one in lines[before:line])
-        kept.append(Occurrence(start_of_line, start_of_line + len(lines[line]), line))
+        if start >= last:
+            kept.append(lines.occurrence(start, end))
+            last = end
     return kept
+
+
+@functools.lru_cache(maxsize=1)
+def _searched(text: str) -> str:
+    return _prepared(text)
+
+
+class _Lines:
+    """Finds places of a prepared text in the text itself; they are asked for in ascending order."""
+
+    def __init__(self, text: str, searched: str) -> None:
+        self._searched, self._counted, self._line = searched, 0, 0
+        self._lines = [] if text.isascii() else text.split("\n")
+        self._start = 0  # of the line in the text
+        self._bounds: _Bounds | None = None
+
+    def occurrence(self, start: int, end: int) -> Occurrence:
+        """Return a span of the prepared text as a span of the text, within the line in which it begins."""
+        before = self._line
+        self._line += self._searched.count("\n", self._counted, start)
+        self._counted = start
+        if not self._lines:
+            return Occurrence(start, end, self._line)
+        if self._bounds is None or self._line > before:
+            self._start += sum(len(line) + 1 for line in self._lines[before : self._line])
+            self._bounds = _bounds(self._lines[self._line], self._searched, start)
+        first, last = self._bounds.span(start, end)
+        return Occurrence(self._start + first, self._start + last, self._line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """Where each character of a line begins: in the prepared text, and in the line."""
+
+    prepared: Sequence[int]
+    written: Sequence[int]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the span in the line of a span of the prepared text."""
+        first = self.written[bisect_right(self.prepared, start) - 1]
+        last = bisect_left(self.prepared, end)
+        return first, self.written[min(last, len(self.written) - 1)]
+
+
+def _bounds(line: str, searched: str, within: int) -> _Bounds:
+    """Compare a line with its prepared form, which has an offset within it; as a whole if they differ too much."""
+    begin, end = searched.rfind("\n", 0, within) + 1, searched.find("\n", within)
+    end = len(searched) if end < 0 else end
+    prepared, written = [begin], [0]
+    if len(line) <= _LONGEST_COMPARED:
+        for part, form in parts_of_line(line):
+            prepared.append(prepared[-1] + len(form))
+            written.append(written[-1] + len(part))
+    if prepared[-1] != end:
+        steps = max(1, min(len(line), end - begin) // _LONGEST_LINE)
+        prepared = [begin + (end - begin) * step // steps for step in range(steps + 1)]
+        written = [len(line) * step // steps for step in range(steps + 1)]
+    return _Bounds(prepared, written)
 
 
 def best_line(found: Sequence[Occurrence]) -> tuple[Occurrence, int]:

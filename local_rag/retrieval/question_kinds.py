@@ -69,7 +69,7 @@ _COUNT = (
     r"number\s+of|count(?:\s+all)?)"
 )
 
-Rule = Literal["words", "meaning"]
+Rule = Literal["words", "meaning", "names"]
 
 # The patterns for whole questions are compiled when the first question is asked: a search does without them, and
 # compiling them takes longer than all other patterns of the program.
@@ -115,6 +115,50 @@ _RULES: tuple[tuple[FindKind, bool, tuple[str, ...]], ...] = (
     ("list", False, _LIST_PLACES),
 )
 
+_QUOTED_TEXT = (
+    r"\"([^\"]+)\"|\u201c([^\u201d\"]+)[\u201d\"]|\u201e([^\u201c\u201d\"]+)[\u201c\u201d\"]|\u00ab([^\u00bb]+)\u00bb"
+    r"|\u00bb([^\u00ab]+)\u00ab|\u300c([^\u300d]+)\u300d|\u300e([^\u300f]+)\u300f"
+    r"|\u201a([^\u2018\u2019]+)[\u2018\u2019](?!\w)|(?<!\w)['\u2018]([^'\u2019]+)['\u2019](?!\w)"
+)
+_QUOTED = re.compile(_QUOTED_TEXT)
+# What is asked for are documents by their names alone. Any noun may be that of a folder.
+_FOLDER = (
+    r"(?:\s+(?:(?:that|which)\s+(?:are|lie)\s+)?(?:in|inside|within|under|below|from|of)\s+(?:the\s+|my\s+|our\s+)?"
+    r"(?:(?:sub)?(?:folder|directory)\s+)?(?P<folder>[^?]{1,200}?)(?:\s+(?:sub)?(?:folder|directory))?)?"
+)
+_ANY = r"(?P<any>(?!that\b|which\b|of\b|in\b|about\b)[\w'-]+(?:\s+(?!that\b|which\b|of\b|in\b|about\b)[\w'-]+){0,2})"
+_THERE = r"(?:\s+(?:are\s+there|exist|(?:do|have)\s+(?:we|i|you)(?:\s+have|\s+got)?))?"
+_NAMES: tuple[tuple[FindKind, tuple[str, ...]], ...] = (
+    ("count", (rf"{_COUNT}\s+{_DOCUMENTS}{_THERE}{_HERE}{_FOLDER}",)),
+    (
+        "documents",
+        (
+            rf"(?:which|what)\s+{_DOCUMENTS}{_THERE}(?:\s+(?:are|lie))?{_HERE}{_FOLDER}",
+            r"(?:what|which\s+files?)\s+(?:is|are|lies?)\s+(?:there\s+)?in\s+(?:the\s+)?(?:sub)?(?:folder|directory)\s+"
+            r"(?P<folder>[^?]{1,200})",
+        ),
+    ),
+    (
+        "list",
+        (
+            rf"{_LIST}\s+(?:{_ALL}\s+)?(?:the\s+|our\s+|my\s+)?{_NAMED}{_THERE}{_HERE}{_FOLDER}",
+            rf"{_LIST}\s+{_ALL}\s+{_EACH_DOCUMENT.replace('sort', 'one')}{_HERE}{_FOLDER}",
+            rf"{_LIST}\s+{_ALL}\s+{_ANY}{_HERE}",
+        ),
+    ),
+)
+# Operators of other programs: -word, NOT word, title:word, word*, +word, word~2, NEAR/3.
+_OPERATOR = re.compile(
+    rf"(?P<quoted>{_QUOTED_TEXT})"
+    r"|(?P<not>(?:(?<=\s)(?:AND\s+)?NOT\s+|(?<=\s)[-!](?=[^\W\d_]|[\"\u201c]))(?P<unwanted>\"[^\"]+\"|\S+))"
+    r"|(?P<field>(?<!\S)-?(?:(?P<said>title|intitle|subject|content|body|text)|path|file|filename|filetype|type|ext|in|folder"
+    r"|tags?|author|date|after|before|since|site|inurl|from|to):(?P<value>[^\s:/]\S*))"
+    r"|(?P<wild>(?<!\S)(?:[^\W\d_]{2,}\*+\w*|\*+[^\W\d_]{2,}\*?)(?!\S))"
+    r"|(?P<plus>(?<!\S)\+[^\W\d_]\S*)"
+    r"|(?P<near>(?<=\s)NEAR(?:/\d+)?(?=\s)|(?<!\S)[^\W_]{2,}~\d?(?!\S))"
+)
+_SIGN = re.compile(r"[*+~]\d*|\bNEAR(?:/\d+)?\b")
+
 _POLITE = re.compile(
     r"\A(?:(?:please|kindly|hi|hello|hey|and|so|now|ok(?:ay)?|,)[\s,]+|(?:can|could|would|will)\s+you\s+(?:please\s+)?|"
     r"(?:i\s+(?:want|need|would\s+like)|i['\u2019]d\s+like)\s+(?:to\s+know\s+|you\s+to\s+)?|(?:do\s+you\s+know|tell\s+me|say)\s+(?=how|which|what|in\b|where))+",
@@ -135,9 +179,6 @@ _DETERMINERS = re.compile(
     r"(?:(?:exact\s+)?(?:words?|terms?|phrases?|names?|strings?|expressions?|keywords?|numbers?|texts?|codes?)\s+"
     r"(?=[\"'\u201c\u2018\u00ab\w]))?(?:(?:the|an?)\s+)*",
     re.IGNORECASE,
-)
-_QUOTED = re.compile(
-    r"\"([^\"]+)\"|\u201c([^\u201d]+)\u201d|\u00ab([^\u00bb]+)\u00bb|(?<!\w)['\u2018]([^'\u2019]+)['\u2019](?!\w)"
 )
 _OR, _AND = (
     re.compile(r"\s+or\s+", re.I),
@@ -162,8 +203,9 @@ class FindQuestion:
 
     With the rule `words`, documents that contain the `phrases` count: `every` one of them, or any; if `negated`, those
     that do not. With the rule `meaning`, documents with a passage about the `subject`. `sort` names the documents that
-    are asked for, such as "incident reports"; it is empty for all. `by_document` is true if documents are counted or
-    listed, false if it is the places in them.
+    are asked for, such as "incident reports"; it is empty for all. With the rule `names`, all documents of the sort
+    count, those in a `folder` if it is given; without `is_sort`, only a folder can be named so. `by_document` is true
+    if documents are counted or listed, false if it is the places in them. `notes` say what was passed over.
     """
 
     kind: FindKind
@@ -174,17 +216,15 @@ class FindQuestion:
     negated: bool = False
     sort: str = ""
     by_document: bool = True
+    folder: str = ""
+    is_sort: bool = True
+    notes: tuple[str, ...] = ()
 
 
 def find_question(question: str) -> FindQuestion | None:
     """Return what a question asks of all documents; None if it may ask for anything else."""
-    text = " ".join(question[: _LONGEST + 1].split())
-    if len(text) > _LONGEST:
+    if not (text := _plainly(question)):
         return None
-    text = _POLITE.sub("", text).strip()
-    text = text.rstrip("?!. ")
-    while (shorter := _ENDING.sub("", text)) != text:
-        text = shorter
     unquoted = _QUOTED.sub('"x"', text)
     if _SECOND_QUESTION.search(unquoted):
         return None
@@ -194,6 +234,17 @@ def find_question(question: str) -> FindQuestion | None:
             if found and (asked := _asked(kind, by_document, found.groupdict())):
                 return asked
     return None
+
+
+def _plainly(question: str) -> str:
+    """Return a question without courtesies; nothing if it is too long."""
+    text = " ".join(question[: _LONGEST + 1].split())
+    if len(text) > _LONGEST:
+        return ""
+    text = _POLITE.sub("", text).strip().rstrip("?!. ")
+    while (shorter := _ENDING.sub("", text)) != text:
+        text = shorter
+    return text
 
 
 def _asked(kind: FindKind, by_document: bool, found: dict[str, str | None]) -> FindQuestion | None:
@@ -214,20 +265,59 @@ def any_question(question: str) -> FindQuestion:
 
     Quoted text and a few bare words are looked for as words; any other question is asked for its meaning.
     """
-    if (asked := find_question(question)) is not None:
+    if asked := find_question(question) or _names_question(question):
         return asked
-    text = " ".join(question.split()).rstrip("?!. ")
+    text, notes = without_operators(" ".join(question.split()).rstrip("?!. "))
     phrases, every = phrases_of(text)
     kind: FindKind = "documents"
     if re.match(r"(?:in\s+)?(?:how\s+(?:many|often)|count|number)\b", text, re.IGNORECASE):
         kind = "count"
     elif re.match(r"(?:list|show|enumerate|name|give)\b", text, re.IGNORECASE):
         kind = "list"
-    asked = FindQuestion(kind, "words", text, phrases, every)
     bare = len(text.split()) <= _BARE_WORDS and not question.rstrip().endswith("?")
+    if bare and not phrases and re.search(r"\w", text):
+        phrases = (Phrase(text),)  # a word such as "the"
+    asked = FindQuestion(kind, "words", text, phrases, every, notes=notes)
     if any(one.exact for one in phrases) or (bare and phrases):
         return asked
     return replace(asked, rule="meaning", phrases=())
+
+
+def _names_question(question: str) -> FindQuestion | None:
+    """Return what a question asks for that names documents by their sort or folder, and asks nothing of their texts."""
+    text = _plainly(question)
+    for kind, patterns in _NAMES:
+        for pattern in patterns:
+            if found := re.fullmatch(pattern, text, re.IGNORECASE):
+                parts = found.groupdict(default="")
+                named, folder = parts.get("sort") or parts.get("one", ""), parts.get("folder", "").strip(" '\"/")
+                sort = _sort_of(named or parts.get("any", ""))
+                is_sort = bool(named) or not sort
+                return FindQuestion(kind, "names", text, sort=sort, folder=folder, is_sort=is_sort)
+    return None
+
+
+def without_operators(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a text for `find` without the operators of other programs, and what is to be said of each."""
+    notes = list[str]()
+
+    def leave_out(found: re.Match[str]) -> str:
+        if found["quoted"]:
+            return found[0]
+        word = found[0].strip()
+        if found["not"]:
+            said = f"documents with it are not left out; ask `Which documents do not mention {found['unwanted']}?`"
+            instead = ""
+        elif found["field"]:
+            said = "options such as `--in` and `--type` choose documents"
+            instead = found["value"] if found["said"] else ""
+        else:
+            said, instead = "the words were looked for without it", _SIGN.sub("", word)
+        notes.append(f"There is no operator as in `{word}`: {said}.")
+        return f" {instead} "
+
+    kept = " ".join(_OPERATOR.sub(leave_out, text).split())
+    return (kept if re.search(r"\w", kept) else text), tuple(notes)
 
 
 def as_words(asked: FindQuestion) -> FindQuestion:

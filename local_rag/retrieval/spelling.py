@@ -11,9 +11,10 @@ from functools import cache, cached_property
 from itertools import islice
 from math import log10
 
-from local_rag.index.keyword_index import STOP_WORDS, folded, is_unspaced, question_terms
+from local_rag.index.keyword_index import STOP_WORDS, folded, question_terms
 from local_rag.index.languages import ENGLISH, FUNCTION_WORDS, language_of
 from local_rag.index.protocol import Allowed, Index, PassageStore
+from local_rag.index.words import is_unspaced
 from local_rag.records import Correction
 from local_rag.retrieval.mistakes import LIKELY, MOST_LETTERS, Speller, most_mistakes
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from local_rag.answering.remarks import remarks, sources_of
 from local_rag.display import Name, display_path, printable, printable_json
 from local_rag.errors import LocalRagError
-from local_rag.files import write_whole
+from local_rag.files import permissions_of_regular, write_whole
 from local_rag.records import Answer
 
 COLUMNS = ("question", "outcome", "answer", "quotes", "sources", "probability", "seconds", "remarks")
@@ -49,6 +49,7 @@ class AnswerFile:
         if form is None:
             raise LocalRagError(f"{self._shown} does not end in .csv, .xlsx or .jsonl; name a file that does.")
         try:
+            permissions_of_regular(self.path)
             self._stamp = self._look()
             data = self.path.read_bytes() if self._stamp else b""
             if self._stamp and not os.access(self.path, os.W_OK):

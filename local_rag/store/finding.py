@@ -39,6 +39,15 @@ def documents_of(store: Store, chunks: Sequence[int]) -> set[int]:
     return found
 
 
+def documents_with_cut_words(store: Store) -> set[int]:
+    """Return the documents in which a chunk ends where the next one begins, perhaps within a word."""
+    query = (
+        "SELECT DISTINCT one.document_id FROM chunks AS one JOIN chunks AS next ON next.document_id = one.document_id "
+        "AND next.position = one.position + 1 AND next.start = one.end WHERE one.kind = 'chunk' AND next.kind = 'chunk'"
+    )
+    return {row[0] for row in store.connection.execute(query)}
+
+
 def chunk_at(store: Store, document: int, offset: int) -> StoredChunk | None:
     """Return the chunk in which an offset of a document's text lies, else the last one before it."""
     where = "document_id = ?1 AND chunks.kind = 'chunk'"

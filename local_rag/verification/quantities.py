@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from local_rag.index.languages import ENGLISH, FUNCTION_WORDS, language_of
 from local_rag.verification.number_words import find_word_numbers
 from local_rag.verification.units import SCALES, scaled_unit_of, unit_of
 from local_rag.verification.words import blank
@@ -28,10 +29,15 @@ _NUMBER = re.compile(
 )
 _MINUS_WORD = re.compile(r"\bminus\s\Z", re.IGNORECASE)
 _GROUP = 3
+_DECIMAL_COMMAS = {*FUNCTION_WORDS, "russian", "greek", "armenian"} - {ENGLISH}
+_DECIMAL_COMMA = re.compile(r"\d,\d{1,2}(?![\d.,]\d|\d)|\d\.\d{3}(?:\.\d{3}|,\d)")
 _LETTERS = 3  # a shorter word is a unit only directly after the number
 _DIGITS_READ = 60  # of one number
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b", re.IGNORECASE)
-_UNIT_WORD = re.compile(r"\)?\s?-?(?P<word>°\s?[CF]\b|[%‰$€£¥₹°]|per ?(?:cent|mille)\b|[^\W\d_]+[23]?(?:/[^\W\d_]+)?)")
+_UNIT_WORD = re.compile(
+    r"\)?\s?-?(?P<word>(?:°|[Dd]egrees?)\s?(?:[CF]|[Cc]elsius|[Ff]ahrenheit)\b|[%‰$€£¥₹°]|per ?(?:cent|mille)\b"
+    r"|[^\W\d_]+[23]?(?:/[^\W\d_]+)?)"
+)
 # "Price (EUR): 160" and "| days | 30 |".
 _LABEL = re.compile(r"(?:(?<![^\W\d_])(?P<word>[^\W\d_]{2,})|(?P<mark>[%‰$€£¥₹]))\)?\s?[:=|]\s?\Z")
 _LABEL_CHARACTERS = 20
@@ -62,8 +68,8 @@ class Quantity:
 
 def find_numbers(text: str) -> list[Quantity]:
     """Return the numbers of a text with their units, in their order; one that can be read in two ways comes twice."""
-    matches = list(_NUMBER.finditer(text))
-    found = [reading for match in matches for reading in _readings(match, text)]
+    matches, either = list(_NUMBER.finditer(text)), _may_write_decimal_commas(text)
+    found = [reading for match in matches for reading in _readings(match, text, either=either)]
     found += _word_numbers(blank(text, (match.span() for match in matches)))
     found.sort(key=lambda quantity: quantity.start)
     # "10, 20 or 30 mg", "thirty (30) days" and "$5 to 10": neighbouring numbers share a unit.
@@ -84,7 +90,12 @@ def _borrow(quantity: Quantity, other: Quantity, text: str) -> Quantity:
     return replace(quantity, unit=other.unit, borrowed=True)
 
 
-def _readings(match: re.Match[str], text: str) -> Iterator[Quantity]:
+def _may_write_decimal_commas(text: str) -> bool:
+    """Return whether a text may write 1.200 for 1200, and 1,200 for 1.2, as in most languages of Europe."""
+    return language_of(text) in _DECIMAL_COMMAS or _DECIMAL_COMMA.search(text) is not None
+
+
+def _readings(match: re.Match[str], text: str, *, either: bool) -> Iterator[Quantity]:
     """Yield what a number in digits may mean: 1.84m is a length, or 1.84 million."""
     currency, start = match["currency"], match.start()
     negative = bool(match["minus"]) or (
@@ -94,7 +105,7 @@ def _readings(match: re.Match[str], text: str) -> Iterator[Quantity]:
         top, bottom = match["part"].split("/")
         values = {Decimal(match["whole"] or 0) + Decimal(top) / Decimal(bottom)}
     else:
-        values = _values(match["digits"][:_DIGITS_READ])
+        values = _values(match["digits"][:_DIGITS_READ], either=either)
     values = {-value for value in values} if negative else values
     scale = (match["scale"] or "").strip(" -.").lower()
     if scale in {"m", "b"} and not currency and match["scale"] != "M":
@@ -125,8 +136,8 @@ def _word_numbers(text: str) -> Iterator[Quantity]:
         yield Quantity(text[start:end], start, end, frozenset({value * scale}), unit, counts=counts)
 
 
-def _values(digits: str) -> set[Decimal]:
-    """Return the possible values of digits with separators: 1.200 is ambiguous, 1,200 is not."""
+def _values(digits: str, *, either: bool) -> set[Decimal]:
+    """Return the possible values of digits with separators: if `either`, 1.200 and 1,200 are 1200 or 1.2."""
     compact = digits.replace(" ", "").replace("'", "")
     last = max(compact.rfind(","), compact.rfind("."))
     if last < 0:
@@ -137,7 +148,7 @@ def _values(digits: str) -> set[Decimal]:
     if mark in whole:
         return {grouped}
     if len(rest) == _GROUP >= len(whole) and whole.strip("0"):
-        return {grouped} if mark == "," else {grouped, parted}
+        return {grouped, parted} if either else {grouped} if mark == "," else {parted}
     return {parted}
 
 

@@ -1,26 +1,19 @@
 """Look up facts in a source: its numbers, dates, codes and names, in any notation."""
 
 import re
-import unicodedata
 from decimal import Decimal
+from itertools import pairwise
 
+from local_rag.index.words import plain
 from local_rag.verification.dates import MONTHS, Date, find_dates, find_times
 from local_rag.verification.quantities import Quantity, find_numbers
-from local_rag.verification.units import CURRENCIES, SHARES, scale_of, scaled_unit_of
+from local_rag.verification.units import CURRENCIES, SHARES, scale_of, scaled_unit_of, unit_of
 from local_rag.verification.words import WORD, blank, fold, stem
 
-_WRITTEN_AS = {
-    "-": "\u2010\u2011\u2012\u2013\u2014\u2212",
-    "'": "\u2018\u2019\u02bc",
-    " ": "\u00a0\u2007\u2009\u202f\t",
-    '"': "\u201c\u201d\u201e\u00ab\u00bb",
-    "/": "\u2044",
-    "": "\u00ad\u200b",
-}
-_PLAIN = str.maketrans({mark: plain for plain, marks in _WRITTEN_AS.items() for mark in marks})
 _DOTTED = re.compile(r"\b(?:[A-Za-z]\.){2,}(?:[A-Za-z]\b)?")
 _PART = re.compile(r"(\d?)([\u00bc-\u00be\u2150-\u215e])")
-_POWER = re.compile(r"(?<=\d)[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
+_POWER_OF_UNIT = re.compile("(?<=m)[\u00b2\u00b3](?![\u00b9\u00b2\u00b3\u2070-\u207f])")
+_SQUARE = {"\u00b2": "2", "\u00b3": "3"}
 _MINUS = re.compile(r"\u2212\s(?=[\d.])")
 # A telephone number, or a word that contains digits, such as ST-4471, E04 or 1.2.3.
 _CODE = re.compile(
@@ -33,9 +26,11 @@ _NOT_A_CODE = re.compile(
     r"|(?:pre|mid|post|late|early|non|sub|under|over|top|approx|circa|and|or)[-/]\d+s?",
     re.IGNORECASE,
 )
+_VERSION, _GROUPS = re.compile(r"\d+(?:\.\d+){2,}"), re.compile(r"\d{1,3}(?:\.\d{3})+")
 _NUMBER_AND_UNIT = re.compile(
     r"[\d.,]*\d-?([^\W\d_]+[23]?(?:/[^\W\d_]+)?)|(?:NOK|SEK|DKK|EUR|USD|GBP|CHF|kr)-?[\d.,]+[km]?", re.I
 )
+_ROW = re.compile(r"^Row (\d{1,9}):", re.MULTILINE)  # as sheets are written: no amount
 _PIECE = re.compile(r"[^\W\d_]+|\d+")
 # A sequence of capitalised words, which an acronym may abbreviate.
 _RUN = re.compile(r"\b[^\W\d_a-z][^\W\d_]+(?:[ -](?:of |and |the |for )?[^\W\d_a-z][^\W\d_]+)+")
@@ -46,6 +41,7 @@ _DAYS_BEFORE = re.compile(rf"(?:(?<![\d.,:])\d{{1,2}}{_MORE_DAYS})+\Z")
 _DAYS_AFTER = re.compile(rf"(?:{_MORE_DAYS}\d{{1,2}}(?![\d:]|[.,]\d))+")
 _NEAR = 30  # characters around a date in which its other days may stand
 _LONGEST_CODE = 100
+_TELEPHONE = 7  # digits of a number that is the same in any grouping
 _FREE = re.compile(r"(?P<bracket>[(\[])?(?P<word>[^\W\d_]+[23]?(?:/[^\W\d_]+)?|[%‰€£¥₹$]\w{0,2})")
 _EACH = re.compile(r"(?:\b(?:per|each|every)\s|/\s?)\Z", re.IGNORECASE)
 _EACH_CHARACTERS = 7
@@ -55,8 +51,7 @@ def normalize(text: str) -> str:
     """Normalize letters, dashes, quotation marks, spaces and fractions, and remove the full stops of abbreviations."""
     text = _MINUS.sub("-", text)
     text = _PART.sub(lambda found: " ".join(filter(None, found.groups())), text)
-    text = _POWER.sub(lambda found: f"^{found[0]}", text)
-    text = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
+    text = plain(_POWER_OF_UNIT.sub(lambda found: _SQUARE[found[0]], text))
     return _DOTTED.sub(lambda found: found[0].replace(".", "").ljust(len(found[0])), text)
 
 
@@ -66,6 +61,10 @@ def find_codes(text: str) -> list[re.Match[str]]:
 
 
 def _is_number(code: str) -> bool:
+    if unit_of(code):  # m2
+        return True
+    if _VERSION.fullmatch(code) and not _GROUPS.fullmatch(code):
+        return False
     if _NOT_A_CODE.fullmatch(code):
         return True
     match = _NUMBER_AND_UNIT.fullmatch(code)
@@ -83,7 +82,9 @@ class Source:
         self._dates = find_dates(text)
         codes = find_codes(text)
         self._codes = fold(" ".join(code[0] for code in codes))
-        rest = blank(text, [*((date.start, date.end) for date in self._dates), *(code.span() for code in codes)])
+        rows = list(_ROW.finditer(text))
+        dated = [(date.start, date.end) for date in self._dates]
+        rest = blank(text, [*dated, *(code.span() for code in codes), *(row.span() for row in rows)])
         numbers = find_numbers(rest)
         self._times = find_times(text)
         self._numbers = dict[Decimal, list[Quantity]]()
@@ -95,7 +96,8 @@ class Source:
         if len(money) == 1:  # "income was 14.3 million kroner, a surplus of 2.2 million"
             (unit,) = money
             self._scales.setdefault(unit, frozenset({1}))
-        self._dated = {Decimal(part) for date in self._dates for part in (date.year, date.day) if part is not None}
+        self._dated = {Decimal(row[1]) for row in rows}
+        self._dated |= {Decimal(part) for date in self._dates for part in (date.year, date.day) if part is not None}
         runs = (run.split() for run in _RUN.findall(text))
         self._initials = [fold("".join(word[0] for word in run if word[0].isupper())) for run in runs]
 
@@ -149,8 +151,18 @@ class Source:
 
 
 def _has_code(folded: str, code: str) -> bool:
-    pieces = r"[\W_]{0,2}".join(_PIECE.findall(fold(code[:_LONGEST_CODE])))
-    return bool(pieces and re.search(rf"(?<![^\W_]){pieces}(?![^\W_])", folded))
+    """Return whether a folded text has a code; a point between digits must be there, other marks may be others."""
+    pieces = list(_PIECE.finditer(folded_code := fold(code[:_LONGEST_CODE])))
+    if not pieces:
+        return False
+    is_telephone = sum(map(str.isdigit, folded_code)) >= _TELEPHONE
+    pattern = pieces[0][0]
+    for before, piece in pairwise(pieces):
+        between = folded_code[before.end() : piece.start()]
+        joined = before[0].isdigit() and piece[0].isdigit()
+        fewest = 1 if joined and not is_telephone else 0
+        pattern += (r"\." if joined and between == "." else rf"[\W_]{{{fewest},2}}") + piece[0]
+    return re.search(rf"(?<![^\W_]){pattern}(?![^\W_])", folded) is not None
 
 
 def _agrees(wanted: Quantity, number: Quantity, *, is_free: bool) -> bool:

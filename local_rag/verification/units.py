@@ -27,6 +27,7 @@ SCALES |= {"lakh": 10**5, "crore": 10**7, "dozen": 12}
 _SCALED = re.compile(
     r"(?P<before>k|t|m|mn|mio|mln|bn|mrd)?(?P<unit>eur|usd|gbp|chf|jpy|inr|nok|sek|dkk|[$€£¥₹])(?P<after>k|m|mn|mio|bn)?"
 )
+_DEGREES = re.compile(r"(?:°|degrees?)(c|f)(?:elsius|ahrenheit)?")
 _LETTERS = 3  # only in a longer word an s at the end marks the plural
 CURRENCIES = frozenset(
     _UNIT_OF[one]
@@ -38,6 +39,8 @@ SHARES = frozenset({"%", "‰", "bps"})  # a number means something else without
 def unit_of(word: str) -> str | None:
     """Return the canonical name of a unit, or None if the word is not a unit."""
     word = word.casefold().replace(" ", "").rstrip(".")
+    if found := _DEGREES.fullmatch(word):
+        word = f"°{found[1]}"
     return _UNIT_OF.get(word) or (_UNIT_OF.get(word[:-1]) if len(word) > _LETTERS and word.endswith("s") else None)
 
 

@@ -3,6 +3,7 @@
 import io
 import random
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import pytest
 from rich.cells import get_character_cell_size
@@ -141,7 +142,7 @@ def test_a_pipe_gets_the_final_text_once() -> None:
 def test_below_stand_remarks_then_places_with_their_quotations(capsys: pytest.CaptureFixture[str]) -> None:
     one = passage("## 2. Term\n\nSix months notice.", path="/d/v2.docx", line=None)
     answer = Answer("?", "Six. [1]", "answered", (Citation(1, one),), (Quote("Six months notice.", 1, 12, 30),))
-    print_below(answer, DEFAULT_OPTIONS, ["/d/v2.docx"])
+    print_below(answer, DEFAULT_OPTIONS, ["/d/v2.docx"], Path())
     out, err = capsys.readouterr()
     assert out == '\nSources:\n  [1] /d/v2.docx, "2. Term"\n      "Six months notice."\n'
     assert err == "Changed or gone since it was indexed: /d/v2.docx.\n"

@@ -1,6 +1,7 @@
 """Filters: which documents pass, and that what is found is what an exhaustive search would find among them."""
 
 import os
+import unicodedata
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import date
@@ -59,7 +60,16 @@ def places(*within: str) -> list[str]:
         ("/docs/policies/!odd [1].txt", (PATHS[4],)),
         ("!odd*", (PATHS[4],)),
         ("alone.md", (PATHS[5],)),
-        ("docs/policies", ()),
+        ("docs/policies", PATHS[1:5]),
+        ("docs/policies/*", (PATHS[1], PATHS[4])),
+        ("docs", PATHS[:5]),
+        ("policies/old/leave.PDF", (PATHS[3],)),
+        ("policies/leave.pdf page 3", (PATHS[1],)),
+        ("policies/leave.pdf page 3, read by OCR, 97 % sure", (PATHS[1],)),
+        ("/docs/a.md:12", (PATHS[0],)),
+        ("!odd [1].txt", (PATHS[4],)),
+        ("policies/!odd [1].txt", (PATHS[4],)),
+        ("policies/!odd [[]1].txt", (PATHS[4],)),
         ("nowhere", ()),
         ("", ()),
     ],
@@ -67,6 +77,23 @@ def places(*within: str) -> list[str]:
 def test_places(within: str, found: tuple[str, ...]) -> None:
     assert places(within) == list(found)
     assert places(within, "/docs/a.md") == [path for path in PATHS if path in {*found, "/docs/a.md"}], "any of them"
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize(
+    "within", ["[2024] Übergrößen", "docs/[2024] Übergrößen", "/docs/[2024] Übergrößen", "**/*größen*/*"]
+)
+def test_a_folder_is_named_as_it_is_in_any_form_of_its_letters(form: str, within: str) -> None:
+    path, wanted = unicodedata.normalize(form, "/docs/[2024] Übergrößen/a.md"), unicodedata.normalize("NFC", within)
+    facts = [DocumentFacts(1, path, 0, "", ()), DocumentFacts(2, "/docs/2/a.md", 0, "", ())]
+    for pattern in (wanted, unicodedata.normalize("NFD", wanted)):
+        assert DocumentsByPath(facts).passing(Filters(within=(pattern,)), ROOTS) == facts[:1]
+
+
+def test_what_a_person_may_see_is_not_widened_by_the_name_of_a_root() -> None:
+    limits = Filters(limits=Filters(within=("docs/policies", "notes", "a.md:12")))
+    facts = [DocumentFacts(number, path, 0, "", ()) for number, path in enumerate(PATHS)]
+    assert DocumentsByPath(facts).passing(limits, ROOTS) == []
 
 
 def test_types_dates_and_tags() -> None:

@@ -143,3 +143,74 @@ def test_find_takes_any_question() -> None:
 )
 def test_a_long_question_is_examined_without_trying_every_way_to_read_it(question: str) -> None:
     assert find_question(question) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "sort", "folder"),
+    [
+        ("List all contracts", "list", "contracts", ""),
+        ("list every contract", "list", "contract", ""),
+        ("How many invoices do we have?", "count", "invoices", ""),
+        ("How many manuals are there?", "count", "manuals", ""),
+        ("Which reports are in the folder Harbour 2024?", "documents", "reports", "Harbour 2024"),
+        ("What is in the folder Drawings?", "documents", "", "Drawings"),
+        ("Show me all documents in the folder 'Old things'", "list", "", "Old things"),
+    ],
+)
+def test_documents_are_asked_for_by_their_names(question: str, kind: str, sort: str, folder: str) -> None:
+    asked = any_question(question)
+    assert (asked.rule, asked.kind, asked.sort, asked.folder, asked.is_sort) == ("names", kind, sort, folder, True)
+    assert find_question(question) is None  # `ask` answers from what documents say
+
+
+def test_another_noun_may_be_the_name_of_a_folder() -> None:
+    asked = any_question("List all leases")
+    assert (asked.rule, asked.sort, asked.is_sort) == ("names", "leases", False)
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "operator"),
+    [
+        ("weir -lamp", "weir", "`-lamp`"),
+        ('weir -"old lamp"', "weir", '`-"old lamp"`'),
+        ("weir NOT lamp", "weir", "`NOT lamp`"),
+        ("sluice*", "sluice", "`sluice*`"),
+        ("*sluice", "sluice", "`*sluice`"),
+        ("title:weir", "weir", "`title:weir`"),
+        ("weir type:pdf", "weir", "`type:pdf`"),
+        ("weir~2", "weir", "`weir~2`"),
+        ("weir NEAR/3 dam", "weir dam", "`NEAR/3`"),
+        ("+weir", "weir", "`+weir`"),
+    ],
+)
+def test_an_operator_that_does_not_exist_is_said(query: str, text: str, operator: str) -> None:
+    asked = any_question(query)
+    assert asked.phrases == (Phrase(text),)
+    (note,) = asked.notes
+    assert note.startswith(f"There is no operator as in {operator}: ")
+
+
+@pytest.mark.parametrize(
+    "query", ["-40 degrees", "C*", "10*3", "foo:bar", "a - b", "weir AND dam", '"sluice* -lamp"', "e-mail", "+40"]
+)
+def test_what_is_no_operator_is_looked_for(query: str) -> None:
+    assert any_question(query).notes == ()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '"red buoy"',
+        "\u201ered buoy\u201c",
+        "\u201cred buoy\u201d",
+        "\u00abred buoy\u00bb",
+        "\u00bbred buoy\u00ab",
+        "\u300cred buoy\u300d",
+    ],
+)
+def test_the_quotation_marks_of_any_language_quote(query: str) -> None:
+    assert any_question(query).phrases == (Phrase("red buoy", exact=True),)
+
+
+def test_a_word_that_says_little_is_looked_for_as_it_is() -> None:
+    assert any_question("the").phrases == (Phrase("the"),)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -250,3 +251,89 @@ def test_a_question_for_one_fact_is_asked_for_its_meaning_by_find(lifting: Libra
     with lifting as library:
         found: Found = library.find("Who stands below the crane?")
     assert (found.kind, found.count) == ("documents", 3)
+
+
+@pytest.mark.parametrize(
+    ("question", "paths", "rule"),
+    [
+        (
+            "List all policies",
+            ["policies/crane.md", "policies/travel.md"],
+            'have "policies" in the name of their folder or file, their title or tags',
+        ),
+        (
+            "How many incident reports are there?",
+            ["incidents/a.md", "incidents/b.md", "incidents/c.md"],
+            'have "incident reports" in the name of their folder or file, their title or tags',
+        ),
+        ("What is in the folder notes?", ["notes/letter.txt"], 'lie in a folder "notes"'),
+        ("List all incidents", ["incidents/a.md", "incidents/b.md", "incidents/c.md"], "name of their folder"),
+        ("List all documents", sorted(TEXTS), "are in the library"),
+    ],
+)
+def test_documents_are_listed_by_their_folders_and_names(
+    folder: Path, run: Run, question: str, paths: list[str], rule: str
+) -> None:
+    found = find(run, question)
+    documents = found["documents"]
+    assert isinstance(documents, list)
+    assert [one["path"].removeprefix("documents/") for one in documents] == paths
+    assert rule in str(found["rule"])
+    assert found["complete"] is True
+
+
+def test_an_operator_that_does_not_exist_is_said(folder: Path, run: Run) -> None:
+    result = run("find", "crane -lamp")
+    assert "3 documents that contain" in result.stdout
+    assert result.stderr.startswith("There is no operator as in `-lamp`: ")
+
+
+def test_no_match_of_a_folder_says_which_there_are(folder: Path, run: Run) -> None:
+    result = run("find", "crane", "--in", "nowhere")
+    assert result.stderr == (
+        "No document lies in nowhere; the folders are: documents/incidents, documents/policies, documents/notes.\n"
+    )
+    assert find(run, "crane", "--in", "documents/incidents/a.md:4")["count"] == 1
+
+
+def test_a_device_or_a_pipe_is_never_replaced_by_a_table(folder: Path, run: Run) -> None:
+    os.mkfifo("table.csv")
+    result = run("find", "crane", "--csv", "table.csv")
+    assert result.exit_code == 1
+    assert "(it is no regular file); name another file." in result.output
+    assert Path("table.csv").is_fifo()
+
+
+OTHER_SCRIPTS = {
+    "ru.txt": "Капитан проверил насосы и канаты на складе.\n",
+    "ja.txt": "地図はQGISを使って作成した。注文番号12345の品は倉庫にある。猫が寝ている。\n",
+    "tr.txt": "İstanbul ofisi açıldı.\n",  # noqa: RUF001
+    "marks.txt": "Die Müll\u00adabfuhr\u00adtermine, the pass\u200bword rule, part KQ\u20117731.\nResult: failed.\n",
+    "long.txt": "東" * 3000 + "倉庫" + "京" * 3000,
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("насосы", "ru.txt"),
+        ('"насосы"', "ru.txt"),
+        ("QGIS", "ja.txt"),
+        ("12345", "ja.txt"),
+        ("猫", "ja.txt"),
+        ("倉庫", "ja.txt long.txt"),
+        ("istanbul", "tr.txt"),
+        ("Müllabfuhrtermine", "marks.txt"),
+        ("password", "marks.txt"),
+        ("KQ-7731", "marks.txt"),
+        ('"Result: failed"', "marks.txt"),
+    ],
+)
+def test_a_word_that_stands_in_a_text_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, question: str, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    index_texts(tmp_path, OTHER_SCRIPTS, run)
+    documents = find(run, question)["documents"]
+    assert isinstance(documents, list)
+    assert {Path(one["path"]).name for one in documents} == set(name.split())

@@ -4,6 +4,7 @@ A filter with wildcards, or with a name that is also above a root, has no such c
 one by one.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path, PurePosixPath
@@ -13,6 +14,7 @@ from local_rag.records import DocumentFacts, Filters
 
 INDEXED = {"day": "integer", "tags": "keyword", "types": "keyword", "places": "keyword", "names": "keyword"}
 _SPECIAL = set("*?[]\\!#")
+_PLACE = re.compile(r":\d|\bpage \d")
 
 
 def facts_payload(facts: DocumentFacts) -> dict[str, Any]:
@@ -63,6 +65,8 @@ def _within(pattern: str, roots: Sequence[Path]) -> Mapping[str, list[str]] | No
     parts = path.removeprefix("/").split("/")
     if _SPECIAL & set(path) or path != path.strip() or not all(parts) or {".", ".."} & set(parts):
         return None
+    if not path.isascii() or _PLACE.search(path) or any(parts[0] == root.name for root in roots):
+        return None  # names in other forms of letters, and paths as results show them
     if path.startswith("/"):
         places = [path]
     elif below or len(parts) > 1:

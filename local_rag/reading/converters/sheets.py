@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from local_rag.reading.converters.converted import Converted
-from local_rag.reading.converters.number_format import show_number
+from local_rag.reading.converters.number_format import show_cell
 from local_rag.reading.converters.sheet_parts import Range, SheetParts, parts_of_sheet
 from local_rag.reading.converters.tables import Row, lines_of_table
 from local_rag.reading.decode import clean, decode
@@ -65,15 +65,21 @@ def convert_xlsx(data: bytes) -> Converted:
     Formulas without a stored value, and comments, become notes.
     """
     import openpyxl  # type: ignore[import-untyped]
+    from openpyxl.utils.datetime import CALENDAR_MAC_1904  # type: ignore[import-untyped]
 
     workbook = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    # Each number is shown by its format here: openpyxl takes some formats for dates that are none.
+    workbook._date_formats, workbook._timedelta_formats = set(), set()
+    from_1904 = workbook.epoch == CALENDAR_MAC_1904
     text, notes = _Text(), list[str]()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for worksheet in workbook.worksheets:
             worksheet.reset_dimensions()  # a sheet may claim all of Excel's million rows
             parts = parts_of_sheet(archive, worksheet._worksheet_path)
             rows = enumerate(worksheet.iter_rows(), start=1)
-            sheet = _Sheet({number: cells for number, row in rows if any(cells := [_shown(cell) for cell in row])})
+            sheet = _Sheet(
+                {number: cells for number, row in rows if any(cells := [_shown(cell, from_1904) for cell in row])}
+            )
             _spread(sheet, parts.merged)
             tables = list(_tables_of(sheet))
             title = _cell(worksheet.title)
@@ -213,11 +219,11 @@ def _notes_of(parts: SheetParts, sheet: str) -> Iterator[str]:
         yield f"comment on {cell}{where}: {comment}"
 
 
-def _shown(cell: Any) -> str:
+def _shown(cell: Any, from_1904: bool) -> str:
     """Return the text of a cell as the sheet shows it."""
     value = cell.value
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return show_number(value, cell.number_format or "General")
+        return show_cell(value, cell.number_format or "General", from_1904=from_1904)
     return _cell(value)
 
 
