@@ -23,7 +23,7 @@ _TAG_CLOSING = {
     "html": re.compile(r"-->"),
 }
 _QUOTED_OR_ANY = re.compile(r'"(?P<quoted>[^"\n]*)"|[^\n]')
-_FILE_NAME = re.compile(r".*/.*|\S*\.\w+")
+_FILE_NAME = re.compile(r"[^/\n]*+/.*+|\S*\.\w+")
 
 
 def blank_front_matter(text: str) -> tuple[str, Mapping[str, object]]:

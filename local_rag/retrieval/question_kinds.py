@@ -121,7 +121,7 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _ENDING = re.compile(
-    r"[\s,]*(?:(?:,|and)\s+(?:which|what)(?:\s+(?:ones?|are\s+they|are\s+those))?|please|anywhere|at\s+all|in\s+total|"
+    r"[\s,]{0,9}(?:(?:,|and)\s+(?:which|what)(?:\s+(?:ones?|are\s+they|are\s+those))?|please|anywhere|at\s+all|in\s+total|"
     r"altogether|exactly|in\s+(?:them|it)|somewhere|thank\s+you|thanks|(?:are|is)\s+there)\Z",
     re.IGNORECASE,
 )
@@ -137,11 +137,13 @@ _DETERMINERS = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(
-    r"\"([^\"]+)\"|\u201c([^\u201d]+)\u201d|\u00ab([^\u00bb]+)\u00bb|(?<!\w)['\u2018]([^'\u2019]+)['\u2019](?!\w)"
+    r"\"([^\"]++)\"|\u201c([^\u201c\u201d]++)\u201d|\u00ab([^\u00ab\u00bb]++)\u00bb|(?<!\w)['\u2018]([^'\u2018\u2019]++)['\u2019](?!\w)"
 )
 _OR, _AND = (
-    re.compile(r"\s+or\s+", re.I),
-    re.compile(r"\s*,\s+(?:and\s+|or\s+)?|\s+(?:and|or|as\s+well\s+as|together\s+with)\s+", re.I),
+    re.compile(r"\sor\s", re.I),
+    re.compile(
+        r"(?:(?<!\s)\s++)?,\s++(?:(?:and|or)\s++)?|(?<!\s)\s++(?:and|or|as\s++well\s++as|together\s++with)\s++", re.I
+    ),
 )
 _LONGEST = 500  # characters of a question that is examined
 _LONGEST_PHRASE = 4  # words; a longer one is no term but says something

@@ -7,7 +7,7 @@ from typing import NamedTuple
 _LONGEST_CODE = 200
 _MOST_DIGITS = 30
 _LARGEST = 1e21
-_QUOTED = re.compile(r'"([^"]*)"|\\(.)|_.|\*.|\[\$([^\]-]*)(?:-[^\]]*)?\]|\[[^\]]*\]')
+_QUOTED = re.compile(r'"([^"]*)"|\\(.)|_.|\*.|\[\$([^\[\]-]*+)(?:-[^\[\]]*+)?\]|\[[^\[\]]*+\]')
 _DIGITS = re.compile(r"[#0?][#0?,]*(?:\.[#0?]*)?|\.[#0?]+")
 
 
