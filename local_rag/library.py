@@ -399,21 +399,23 @@ class Library:
         """
         asked = any_question(question)
         if asked.rule == "meaning" and not self._knows_relevance:
-            found = self._find(question, as_words(asked), filters)
+            found = self._find(question, as_words(asked), filters, stop)
             return replace(found, notes=(*found.notes, _NOT_CALIBRATED))
         return self._find(question, asked, filters, most=most, progress=progress, stop=stop)
 
-    def _find(self, question: str, asked: FindQuestion, filters: Filters, **how: Any) -> Found:
+    def _find(
+        self, question: str, asked: FindQuestion, filters: Filters, stop: Callable[[], bool] = never, **how: Any
+    ) -> Found:
         with self.reading() as store:
             versions = Versions(store, self.settings.no_versions)
             if asked.rule == "words":
                 index = live_index(self._indexes, self.settings, self.folder)
                 index.open()
                 require_own(index.passages() or store, index)
-                return find_words(question, asked, index, store, versions, filters)
+                return find_words(question, asked, index, store, versions, filters, stop=stop)
             with self._one_at_a_time:
                 searcher = self._open_searcher().searcher
-                return find_meaning(question, asked, searcher, store, versions, filters, **how)
+                return find_meaning(question, asked, searcher, store, versions, filters, stop=stop, **how)
 
     def families(self, *, filters: Filters = EVERYTHING) -> list[tuple[Version, ...]]:
         """Return the documents that are versions of each other, newest first; one of them must pass the filters."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.index.languages import ENGLISH, FUNCTION_WORDS, language_of
+from local_rag.index.normal_form import normalize
 from local_rag.index.postings import Inverted, Postings
 from local_rag.index.ranking import best_rows, contenders
 from local_rag.index.scoring import (
@@ -82,7 +83,7 @@ def folded(word: str) -> str:
 def _plain_letters() -> dict[int, str]:
     """Return what to write for each Latin letter with a mark, and nothing for a mark that follows a letter."""
     letters = [chr(code) for code in (*range(0x80, 0x250), *range(0x1E00, 0x1F00)) if chr(code).isalpha()]
-    plain = {ord(one): unicodedata.normalize("NFKD", one.casefold()) for one in letters}
+    plain = {ord(one): normalize("NFKD", one.casefold()) for one in letters}
     plain |= dict(zip(map(ord, "øłđæœðþı"), ("o", "l", "d", "ae", "oe", "d", "th", "i"), strict=True))
     marks = dict.fromkeys(range(0x300, 0x370), "")
     return {code: text.translate(marks) for code, text in plain.items()} | marks
@@ -159,7 +160,7 @@ def _word() -> re.Pattern[str]:
 
 def _words(text: str) -> list[str]:
     # Joiners and non-joiners change the appearance of a word only.
-    text = unicodedata.normalize("NFKC", text).replace("\u200c", "").replace("\u200d", "")
+    text = normalize("NFKC", text).replace("\u200c", "").replace("\u200d", "")
     # The pattern that knows marks takes longer to make than an index of a few thousand chunks to search.
     return (_ASCII_WORD if text.isascii() else _word()).findall(text)
 

@@ -1,12 +1,12 @@
 """Find words in a text exactly as a reader would count them: in any case, with their inflections, across lines."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from local_rag.index.keyword_index import is_unspaced, keyword_tokens
 from local_rag.index.languages import ENGLISH, FUNCTION_WORDS
+from local_rag.index.normal_form import normalize
 from local_rag.retrieval.question_kinds import Phrase
 
 # Plurals that no rule forms; -ves, -ices and the like are such too, because their stems differ.
@@ -24,6 +24,8 @@ _JOINERS = re.compile("[\u200c\u200d]")
 _BETWEEN = r"(?:[^\w.!?;:\n]|\n(?!\s*\n)){1,6}"
 _LETTERS = re.compile(r"[^\W\d_]+\Z")
 _LONGEST_LINE = 300  # characters
+_PIECE = 8000  # characters of a text that are searched without letting other threads run
+_SIGN = re.compile(r"\w")
 _VOWELS = "aeiou"
 _LEAST_STEM = 2
 
@@ -86,8 +88,12 @@ def _forms(base: str) -> Iterator[str]:
 
 
 def pattern_of(phrase: Phrase) -> re.Pattern[str]:
-    """Return a pattern that matches a phrase in a text of NFKC form."""
-    words = [_JOINERS.sub("", word) for word in unicodedata.normalize("NFKC", phrase.text).split()]
+    """Return a pattern that matches a phrase in a text of NFKC form.
+
+    Words of signs alone count as what may stand between words, which would else match them in many ways.
+    """
+    given = [_JOINERS.sub("", word) for word in normalize("NFKC", phrase.text).split()]
+    words = [word for word in given if _SIGN.search(word)] or given[:1]
     body = _BETWEEN.join(_word_pattern(word, exact=phrase.exact) for word in words)
     unspaced = is_unspaced(phrase.text)
     before = "" if unspaced else r"(?<![\w])(?<!\d[.,])" if words[0][:1].isdigit() else r"(?<!\w)"
@@ -127,9 +133,8 @@ def occurrences(text: str, patterns: Sequence[re.Pattern[str]]) -> list[Occurren
 
     Spans are those of the text itself, unless it is not of NFKC form: then they are those of the whole line.
     """
-    searched = text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
-    searched = _JOINERS.sub("", searched)
-    spans = sorted({found.span() for pattern in patterns for found in pattern.finditer(searched)})
+    searched = _JOINERS.sub("", normalize("NFKC", text))
+    spans = sorted({span for pattern in patterns for span in _spans(searched, pattern)})
     lines = text.split("\n") if searched != text else []
     kept, last, line, counted, start_of_line = list[Occurrence](), 0, 0, 0, 0
     for start, end in spans:
@@ -144,6 +149,18 @@ def occurrences(text: str, patterns: Sequence[re.Pattern[str]]) -> list[Occurren
         start_of_line += sum(len(one) + 1 for one in lines[before:line])
         kept.append(Occurrence(start_of_line, start_of_line + len(lines[line]), line))
     return kept
+
+
+def _spans(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of matches, searched for in pieces: a long phrase of words that repeat takes its time."""
+    longest, done = len(pattern.pattern), 0  # a match is not longer than what it is matched by
+    for start in range(0, len(text), _PIECE):
+        end = start + _PIECE
+        for found in pattern.finditer(text, max(start, done), min(len(text), end + longest)):
+            if found.start() >= end:
+                break
+            done = found.end()
+            yield found.span()
 
 
 def best_line(found: Sequence[Occurrence]) -> tuple[Occurrence, int]:

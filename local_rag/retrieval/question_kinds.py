@@ -227,7 +227,8 @@ def any_question(question: str) -> FindQuestion:
         kind = "list"
     asked = FindQuestion(kind, "words", text, phrases, every)
     bare = len(text.split()) <= _BARE_WORDS and not question.rstrip().endswith("?")
-    if any(one.exact for one in phrases) or (bare and phrases):
+    short = len(text) <= _LONGEST
+    if short and (any(one.exact for one in phrases) or (bare and phrases)):
         return asked
     return replace(asked, rule="meaning", phrases=())
 

@@ -4,13 +4,13 @@ import hashlib
 import os
 import re
 import secrets
-import unicodedata
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from local_rag.errors import LibraryError
 from local_rag.files import open_in_place
+from local_rag.index.normal_form import normalize
 from local_rag.machine import free_bytes
 from local_rag.reading.formats import format_named
 from local_rag.reading.walk import MAX_BYTES
@@ -41,7 +41,7 @@ def folder_of(library: Path, person: Person) -> Path:
 
 def file_name(given: str) -> str:
     """Return a harmless name like the given one: no folder, no hidden file, nothing that a terminal obeys."""
-    last = unicodedata.normalize("NFC", re.split(r"[/\\]", given)[-1])
+    last = normalize("NFC", re.split(r"[/\\]", given)[-1])
     shown = "".join(sign if sign.isprintable() else "_" for sign in last)
     stem, dot, suffix = _NOT_IN_NAMES.sub("_", shown).strip().lstrip(". ").rpartition(".")
     stem, suffix = (

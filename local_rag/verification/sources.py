@@ -1,9 +1,9 @@
 """Look up facts in a source: its numbers, dates, codes and names, in any notation."""
 
 import re
-import unicodedata
 from decimal import Decimal
 
+from local_rag.index import normal_form
 from local_rag.verification.dates import MONTHS, Date, find_dates, find_times
 from local_rag.verification.quantities import Quantity, find_numbers
 from local_rag.verification.units import CURRENCIES, SHARES, scale_of, scaled_unit_of
@@ -56,7 +56,7 @@ def normalize(text: str) -> str:
     text = _MINUS.sub("-", text)
     text = _PART.sub(lambda found: " ".join(filter(None, found.groups())), text)
     text = _POWER.sub(lambda found: f"^{found[0]}", text)
-    text = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
+    text = normal_form.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
     return _DOTTED.sub(lambda found: found[0].replace(".", "").ljust(len(found[0])), text)
 
 
