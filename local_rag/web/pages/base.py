@@ -22,6 +22,7 @@ from local_rag.offline import can_filter, left_open, open_ways
 from local_rag.records import Person
 from local_rag.serving.history import History
 from local_rag.serving.http import caller_of as caller
+from local_rag.serving.http import cookie_in
 from local_rag.serving.http import person_of as person
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import WorkerService
@@ -95,7 +96,7 @@ class Site:
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         """Render a whole page; this blocks, because it checks the seal."""
-        theme, visit = request.cookies.get(THEME_COOKIE, "auto"), request.scope["local_rag"]
+        theme, visit = cookie_in(request.headers.getlist("cookie"), THEME_COOKIE), request.scope["local_rag"]
         shared = {
             "badge": self.seal.badge() if visit.known else replace(self.seal.badge(), notes=(), ways=()),
             "problem": self.service.worker.problem if visit.known else "",
