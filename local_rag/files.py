@@ -187,6 +187,8 @@ def write_whole(path: Path, content: bytes | str, *, durable: bool = False) -> N
 
     The permissions of a file that is there stay. A killed process may leave a hidden file that ends in `.tmp`.
     """
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "it is no regular file", str(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}{threading.get_ident()}.tmp")
     try:
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None

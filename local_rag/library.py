@@ -79,7 +79,7 @@ from local_rag.records import (
 from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.find import find_meaning, find_words
 from local_rag.retrieval.keyword_search import search_keywords
-from local_rag.retrieval.open import LiveSearcher, OpenSearcher, live_index
+from local_rag.retrieval.open import LiveSearcher, OpenSearcher, live_index, open_sound
 from local_rag.retrieval.question_kinds import FindQuestion, any_question, as_words, find_question
 from local_rag.retrieval.search import Trace
 from local_rag.retrieval.versions import Version, Versions
@@ -372,7 +372,7 @@ class Library:
         """Return the best passages for the words of a question; no model is loaded, and any thread may call it."""
         with storage_errors(self.folder), ExitStack() as opened:
             index = live_index(self._indexes, self.settings, self.folder)
-            index.open()
+            open_sound(index)
             if passages := index.passages():
                 require_own(passages, index)
                 return search_keywords(question, index, passages, top=top, filters=filters)
@@ -410,7 +410,7 @@ class Library:
             versions = Versions(store, self.settings.no_versions)
             if asked.rule == "words":
                 index = live_index(self._indexes, self.settings, self.folder)
-                index.open()
+                open_sound(index)
                 require_own(index.passages() or store, index)
                 return find_words(question, asked, index, store, versions, filters, stop=stop)
             with self._one_at_a_time:

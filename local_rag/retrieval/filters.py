@@ -115,7 +115,15 @@ def _beginning(day: date | None) -> tuple[str, int] | None:
     """Return a day as it is written, and when it begins here, in nanoseconds."""
     if day is None:
         return None
-    return day.isoformat(), int(datetime.combine(day, time.min).timestamp()) * 10**9
+    try:
+        begins = int(datetime.combine(day, time.min).timestamp())
+    except (
+        OverflowError,
+        ValueError,
+        OSError,
+    ):  # the time zone leads out of the calendar
+        begins = (day - date(1970, 1, 1)).days * 86_400
+    return day.isoformat(), begins * 10**9
 
 
 def _path_filter(wanted: str, roots: Sequence[str]) -> tuple[Sequence[str], Callable[[str], bool]]:

@@ -60,7 +60,8 @@ def add_file(folder: Path, given: str, content: BinaryIO) -> tuple[Path, bool]:
     if reason := format_named(name).unsupported:
         raise RefusedFileError(reason)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for above in (folder.parent, folder):  # `parents` would make the outer one readable for all
+            above.mkdir(mode=0o700, parents=True, exist_ok=True)
         if free_bytes(folder) < _FREE:
             raise RefusedFileError("the disk of the server is full")
         partial = folder / f".{secrets.token_hex(8)}.part"

@@ -180,6 +180,7 @@ async def form_of(request: Request) -> dict[str, Any]:
     try:
         if request.headers.get("content-type", "").startswith("application/json"):
             fields = json.loads(body or b"{}")
+            json.dumps(fields, ensure_ascii=False).encode()  # half a surrogate pair can be written nowhere
             if isinstance(fields, dict):
                 return fields
             raise QuestionError('The body is not a JSON object; send `{"question": ...}`.')
