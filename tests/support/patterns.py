@@ -8,9 +8,9 @@ import random
 import re
 import re._constants as codes
 import re._parser as parser
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -19,9 +19,10 @@ import local_rag
 _SCANS = frozenset({"search", "finditer", "findall", "sub", "subn", "split"})
 _ANCHORED = frozenset({"match", "fullmatch"})
 _MANY = 20  # a repeat of more cannot be called bounded
-_WORDS = 400  # pumps of a pattern
 # What stands for all other characters: of each kind that patterns tell apart, one or two.
-_CHARACTERS = "aAzZbx019 \t\n\r-.,:;!?'\"()[]{}<>|/\\_*#=~`@&%$+^\u00e9\u3042\u2013\u2019\u00bd\u0663\u200b\u00a0\u20ac\x00"
+_CHARACTERS = (
+    "aAzZbx019 \t\n\r-.,:;!?'\"()[]{}<>|/\\_*#=~`@&%$+^\u00e9\u3042\u2013\u2019\u00bd\u0663\u200b\u00a0\u20ac\x00"
+)
 _CHANCE = 11
 
 
@@ -70,7 +71,7 @@ def used_patterns() -> tuple[list[Used], list[str]]:
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_re(node.func.value):
                 if node.func.attr in {"escape"}:
                     continue
-                pattern = _evaluated(node, module)
+                pattern = _evaluated(node, node.func.attr, module)
                 place = f"{short}:{node.lineno}"
                 if pattern is None:
                     built.append(f"{short}: {ast.unparse(node)}")
@@ -83,8 +84,7 @@ def used_patterns() -> tuple[list[Used], list[str]]:
 
 
 def _source(module: ModuleType) -> str:
-    with open(str(module.__file__), encoding="utf-8") as file:  # noqa: PTH123
-        return file.read()
+    return Path(str(module.__file__)).read_text(encoding="utf-8")
 
 
 def _patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
@@ -101,14 +101,14 @@ def _is_re(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "re"
 
 
-def _evaluated(node: ast.Call, module: ModuleType) -> re.Pattern[Any] | None:
+def _evaluated(node: ast.Call, method: str, module: ModuleType) -> re.Pattern[Any] | None:
     """Return the pattern of a call if it depends on the module alone."""
     flags = [word.value for word in node.keywords if word.arg == "flags"]
-    at = {"sub": 4, "subn": 4, "split": 3}.get(str(node.func.attr), 2 if node.func.attr != "compile" else 1)
+    at = {"sub": 4, "split": 3, "compile": 1}.get(method, 2)
     flags += node.args[at : at + 1]
     try:
-        text = eval(ast.unparse(node.args[0]), dict(vars(module)))
-        return re.compile(text, *(eval(ast.unparse(one), dict(vars(module))) for one in flags))
+        text, *given = (eval(ast.unparse(one), dict(vars(module))) for one in (node.args[0], *flags))
+        return re.compile(text, *given)
     except (NameError, AttributeError, TypeError):
         return None
 
@@ -127,7 +127,9 @@ class Pumps:
         self._tree = parser.parse(text, flags | re.UNICODE)
         literals = {chr(value) for value in _literals(self._tree)}
         self._characters = [*dict.fromkeys([*sorted(literals)[:80], *_CHARACTERS])]
-        sets = [frozenset(filter(lambda one: self._takes(node, one), self._characters)) for node in _singles(self._tree)]
+        sets = [
+            frozenset(filter(lambda one: self._takes(node, one), self._characters)) for node in _singles(self._tree)
+        ]
         kinds: dict[tuple[bool, ...], str] = {}
         for one in self._characters:
             kinds.setdefault(tuple(one in every for every in sets), one)
@@ -174,7 +176,8 @@ class Pumps:
         return listed if len(listed) <= most else self._chance.sample(listed, most)
 
     def _takes(self, node: tuple[Any, Any], one: str) -> bool:
-        return any(_takes(node, form) for form in ({one, one.lower(), one.upper()} if self._ignores_case else {one}) if len(form) == 1)
+        forms = {one, one.lower(), one.upper()} if self._ignores_case else {one}
+        return any(_takes(node, form) for form in forms if len(form) == 1)
 
     def _samples(self, tree: Sequence[tuple[Any, Any]], most: int) -> list[str]:
         """Return a few texts that a sequence matches, apart from what it looks at around it."""
@@ -187,8 +190,8 @@ class Pumps:
     def _options(self, node: tuple[Any, Any]) -> list[str]:
         code, value = node
         if code in (codes.LITERAL, codes.NOT_LITERAL, codes.ANY, codes.IN):
-            taken = [one for one in self._kinds if self._takes(node, one)] or [chr(value)] if code is codes.LITERAL else [one for one in self._kinds if self._takes(node, one)]
-            return self._few(taken, 6) or ["a"]
+            taken = [one for one in self._kinds if self._takes(node, one)]
+            return self._few(taken, 6) or [chr(value) if code is codes.LITERAL else "a"]
         if code is codes.BRANCH:
             return [text for branch in self._few(value[1], 14) for text in self._samples(branch, 3)]
         if code is codes.SUBPATTERN:
@@ -208,7 +211,8 @@ class Pumps:
         """Yield the repeats with many turns, with texts that come before them."""
         for at, node in enumerate(tree):
             code, value = node
-            lead = [*dict.fromkeys(a + b for a, b in self._few(itertools.product(before, self._samples(tree[:at], 4)), 6))]
+            leads = self._few(itertools.product(before, self._samples(tree[:at], 4)), 6)
+            lead = [*dict.fromkeys(map("".join, leads))]
             if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
                 if value[1] > _MANY:
                     yield lead, value[2]
