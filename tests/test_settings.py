@@ -65,3 +65,16 @@ def test_the_layers_on_a_gpu_reach_the_engine(folder: Path) -> None:
     assert options == [-1, 3]
     with pytest.raises(LibraryError, match="The setting gpu_layers cannot be -2"):
         resolve_settings(folder, gpu_layers=-2)
+
+
+@pytest.mark.parametrize("name", ["./model.gguf", "models/one", "{folder}/model.gguf", "starter+{folder}/a.gguf"])
+def test_a_library_names_no_model_file_that_came_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    named = name.format(folder=tmp_path)
+    (tmp_path / "settings.toml").write_text(f'answer_model = "{named}"\n')
+    with pytest.raises(LibraryError, match="which is not loaded because others may have put it there"):
+        resolve_settings(tmp_path)
+    assert resolve_settings(tmp_path, answer_model=named).answer_model == named
+    monkeypatch.setenv("LOCAL_RAG_ANSWER_MODEL", named)
+    assert resolve_settings(tmp_path).answer_model == named

@@ -187,7 +187,7 @@ class Pumps:
             found = [*dict.fromkeys(left + right for left, right in self._few(itertools.product(found, options), most))]
         return found
 
-    def _options(self, node: tuple[Any, Any]) -> list[str]:
+    def _options(self, node: tuple[Any, Any]) -> list[str]:  # noqa: PLR0911  one case for each kind of node
         code, value = node
         if code in (codes.LITERAL, codes.NOT_LITERAL, codes.ANY, codes.IN):
             taken = [one for one in self._kinds if self._takes(node, one)]

@@ -250,3 +250,16 @@ def test_a_question_for_one_fact_is_asked_for_its_meaning_by_find(lifting: Libra
     with lifting as library:
         found: Found = library.find("Who stands below the crane?")
     assert (found.kind, found.count) == ("documents", 3)
+
+
+def test_find_says_that_the_index_is_damaged_instead_of_counting_too_little(folder: Path, run: Run) -> None:
+    (words,) = (folder / "library").rglob("words.npy")
+    data = bytearray(words.read_bytes())
+    for broken in (range(len(data) // 2, len(data)), range(60)):
+        changed = bytearray(data)
+        for place in broken:
+            changed[place] ^= 0x20
+        words.write_bytes(changed)
+        result = run("find", "How many documents mention the crane?")
+        assert result.exit_code == 1
+        assert "The index is damaged" in result.output

@@ -27,6 +27,7 @@ from local_rag.serving.http import person_of as person
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import WorkerService
 from local_rag.serving.visible import VisibleLibrary
+from local_rag.web.guard import ROOT
 from local_rag.web.own_files import style
 
 T = TypeVar("T")
@@ -106,6 +107,10 @@ class Site:
             "logged_in": visit.can_log_out,
             "person": person_of(request),
         }
+        if (
+            not visit.known and ROOT in request.scope
+        ):  # the form looks alike below all roots, whether there is a library
+            shared["root"] = request.scope[ROOT]
         return HTMLResponse(self.fragment(template, **shared | values), status)
 
     async def aside(self, work: Callable[[], T]) -> T:
