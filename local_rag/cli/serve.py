@@ -28,7 +28,7 @@ from local_rag.files import extra_command, index_command
 from local_rag.offline import Cluster, Network, close, is_loopback
 
 _WAITING = 128
-_LAST_SECONDS = 4.5  # after SIGTERM
+_LAST_SECONDS = 3.5  # after SIGTERM
 
 
 class ListeningCommand(Command):

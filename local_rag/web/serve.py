@@ -29,7 +29,7 @@ from local_rag.web.app import make_app
 from local_rag.web.connections import Connection, Connections, most_connections
 from local_rag.web.libraries import Libraries, root_of
 
-_GRACE_SECONDS = 2
+_GRACE_SECONDS = 1
 _BACKLOG = 128
 _USUAL_PORTS = {"http": 80, "https": 443}
 
