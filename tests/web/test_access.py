@@ -81,7 +81,9 @@ def test_who_has_logged_in_stays_in_while_others_guess(folder: Path) -> None:
 def test_odd_tokens_are_wrong_and_nothing_else(folder: Path, token: str) -> None:
     with client(folder, token=SECRET) as opened:
         for body in (json.dumps({"token": token}), json.dumps({"token": [token]})):
-            assert opened.post("/login", content=body, headers=HTML | {"content-type": JSON}).status_code == 401
+            # Half a surrogate pair is no text, whatever it stands for.
+            wanted = 400 if token == "\ud800" else 401
+            assert opened.post("/login", content=body, headers=HTML | {"content-type": JSON}).status_code == wanted
         header = token.encode("utf-8", "surrogatepass")
         assert opened.get("/library", headers={b"authorization": b"Bearer " + header}).status_code == 401
 
