@@ -9,14 +9,14 @@ import resource
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from local_rag.offline import is_loopback
 from local_rag.serving.http import forwarded_for
 from local_rag.serving.requests import client_key
-from local_rag.web.guard import KEEP
+from local_rag.web.guard import KEEP, Scope
 
 _REQUEST_SECONDS = 10.0
 _RESERVED = 128  # descriptors for files, models and the library
@@ -156,7 +156,7 @@ class Connection(H11Protocol):
             return
         if cycle is not self._noted:
             self._noted = cycle
-            cycle.scope[KEEP] = partial(self._connections.works, self)
+            cast(Scope, cycle.scope)[KEEP] = partial(self._connections.works, self)
             self._stop_waiting()
             if self._count_for(self._connections.client_of(self._peer, self.headers)):
                 self._connections.waits(self, self._address)

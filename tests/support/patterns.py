@@ -6,8 +6,8 @@ import itertools
 import pkgutil
 import random
 import re
-import re._constants as codes
-import re._parser as parser
+import re._constants as codes  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,14 +71,14 @@ def used_patterns() -> tuple[list[Used], list[str]]:
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_re(node.func.value):
                 if node.func.attr in {"escape"}:
                     continue
-                pattern = _evaluated(node, node.func.attr, module)
+                made = _evaluated(node, node.func.attr, module)
                 place = f"{short}:{node.lineno}"
-                if pattern is None:
+                if made is None:
                     built.append(f"{short}: {ast.unparse(node)}")
                 elif node.func.attr != "compile":
-                    inline.append(Used(pattern, place, frozenset({node.func.attr})))
-                elif id(pattern) not in named:
-                    inline.append(Used(pattern, place, _SCANS | _ANCHORED))
+                    inline.append(Used(made, place, frozenset({node.func.attr})))
+                elif id(made) not in named:
+                    inline.append(Used(made, place, _SCANS | _ANCHORED))
     every = [Used(pattern, where, frozenset(methods)) for pattern, where, methods in named.values() if methods]
     return [*every, *inline], built
 
@@ -292,11 +292,11 @@ _CATEGORIES: dict[Any, Callable[[str], object]] = {
 def _takes(node: tuple[Any, Any], one: str) -> bool:
     code, value = node
     if code is codes.LITERAL:
-        return ord(one) == value
+        return bool(ord(one) == value)
     if code is codes.NOT_LITERAL:
-        return ord(one) != value
+        return bool(ord(one) != value)
     if code is codes.ANY:
-        return one != "\n"
+        return bool(one != "\n")
     negated = bool(value) and value[0][0] is codes.NEGATE
     taken = any(
         (inner is codes.LITERAL and ord(one) == item)
