@@ -15,6 +15,11 @@ from local_rag.records import Answer, Found, Passage, Provenance, VersionValue, 
 # lone surrogates, from file names that are not UTF-8, cannot be printed.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BREAKS = re.compile("[\n\t\u2028\u2029]")
+# Where a cell of CSV may begin: of the text, or behind a sign that some program takes for the separator of cells, even
+# within quotation marks. Full-width signs begin formulas, too.
+_CELL_START = r"((?:\A|[,;|\t\r\n])(?:[^\S\t\r\n]|\")*+)"
+_FORMULA = re.compile(_CELL_START + "(?='*[=+@\uff0b\uff0d\uff1d\uff20-])")
+_MARKED_FORMULA = re.compile(_CELL_START + "'(?='*[=+@\uff0b\uff0d\uff1d\uff20-])")
 Name = Callable[[Path | str], str]
 _SNIPPET_CHARACTERS = 320
 
@@ -148,8 +153,7 @@ def found_as_csv(found: Found, name: Name = display_path) -> str:
     """Return what was found in all documents as a table in CSV; no cell can act as a formula of a spreadsheet."""
 
     def cell(text: str) -> str:
-        line = one_line(text)
-        return f"'{line}" if line[:1] in tuple("=+-@") else line
+        return csv_cell(one_line(text))
 
     table = io.StringIO()
     writer = csv.writer(table)
@@ -158,6 +162,19 @@ def found_as_csv(found: Found, name: Name = display_path) -> str:
         one = place.passage
         writer.writerow([cell(name(one.path)), one.line, one.page, place.occurrences, cell(one.text)])
     return table.getvalue()
+
+
+def csv_cell(text: str) -> str:
+    """Return text for a cell of CSV in which nothing is a formula, whatever a program takes for the end of a cell.
+
+    An apostrophe stands before each sign that could begin a formula there.
+    """
+    return _FORMULA.sub(r"\1'", text)
+
+
+def csv_text(cell: str) -> str:
+    """Return the text of a cell that `csv_cell` has made."""
+    return _MARKED_FORMULA.sub(r"\1", cell)
 
 
 def found_headline(found: Found) -> str:

@@ -79,7 +79,7 @@ from local_rag.records import (
 from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.find import find_meaning, find_names, find_words
 from local_rag.retrieval.keyword_search import search_keywords
-from local_rag.retrieval.open import LiveSearcher, OpenSearcher, live_index
+from local_rag.retrieval.open import LiveSearcher, OpenSearcher, live_index, open_sound
 from local_rag.retrieval.question_kinds import FindQuestion, any_question, as_words, find_question
 from local_rag.retrieval.search import Trace
 from local_rag.retrieval.versions import Version, Versions
@@ -370,7 +370,7 @@ class Library:
         """Return the best passages for the words of a question; no model is loaded, and any thread may call it."""
         with storage_errors(self.folder), ExitStack() as opened:
             index = live_index(self._indexes, self.settings, self.folder)
-            index.open()
+            open_sound(index)
             if passages := index.passages():
                 require_own(passages, index)
                 return search_keywords(question, index, passages, top=top, filters=filters)
@@ -401,7 +401,7 @@ class Library:
                 return found
             asked = replace(asked, rule="meaning", subject=asked.sort or asked.subject, sort="")
         if asked.rule == "meaning" and not self._knows_relevance:
-            found = self._find(question, as_words(asked), filters)
+            found = self._find(question, as_words(asked), filters, stop)
             return replace(found, notes=(*found.notes, _NOT_CALIBRATED))
         return self._find(question, asked, filters, most=most, progress=progress, stop=stop)
 
@@ -412,17 +412,19 @@ class Library:
             require_own(index.passages() or store, index)
             return find_names(question, asked, index, store, Versions(store, self.settings.no_versions), filters)
 
-    def _find(self, question: str, asked: FindQuestion, filters: Filters, **how: Any) -> Found:
+    def _find(
+        self, question: str, asked: FindQuestion, filters: Filters, stop: Callable[[], bool] = never, **how: Any
+    ) -> Found:
         with self.reading() as store:
             versions = Versions(store, self.settings.no_versions)
             if asked.rule == "words":
                 index = live_index(self._indexes, self.settings, self.folder)
-                index.open()
+                open_sound(index)
                 require_own(index.passages() or store, index)
-                return find_words(question, asked, index, store, versions, filters)
+                return find_words(question, asked, index, store, versions, filters, stop=stop)
             with self._one_at_a_time:
                 searcher = self._open_searcher().searcher
-                return find_meaning(question, asked, searcher, store, versions, filters, **how)
+                return find_meaning(question, asked, searcher, store, versions, filters, stop=stop, **how)
 
     def families(self, *, filters: Filters = EVERYTHING) -> list[tuple[Version, ...]]:
         """Return the documents that are versions of each other, newest first; one of them must pass the filters."""

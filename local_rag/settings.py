@@ -24,6 +24,9 @@ from local_rag.files import SETTINGS_FILE
 from local_rag.records import Chunker, ContextMode, InstalledModel
 
 # The library remembers the settings that shape its index, so `search` and `ask` do not need the flags of `index`.
+# Only the user permits these, in the environment or in a file of the user's own: whoever made a library did not.
+_USERS_OWN = ("answer_hosts",)
+_MODELS = ("context_model", "answer_model", "embed_model", "rerank_model")
 REMEMBERED = ("profile", "embed_model", "context_model", "chunker", "chunk_tokens", "overlap", "context")
 
 
@@ -192,8 +195,9 @@ class Settings(BaseSettings):
 def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyType({}), **flags: Any) -> Settings:
     """Resolve the settings of a library; a flag that is None was not given.
 
-    Flags take precedence over the environment, the environment over the user's `settings.toml`, and that over the
-    `remembered` settings. Raises LibraryError for an invalid value or an unreadable file.
+    Flags take precedence over the environment, the environment over the `settings.toml` in the library's folder, and
+    that over the `remembered` settings. What only the user may permit is taken from the user's own settings file
+    instead. Raises LibraryError for an invalid value or an unreadable file, and for a model in the library's folder.
     """
     given = {name: value for name, value in flags.items() if value is not None}
     path = folder / SETTINGS_FILE
@@ -207,11 +211,17 @@ def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyT
             defaults = {"profile": installed} if installed else {}
             known = {name: value for name, value in remembered.items() if name in REMEMBERED}
             lowest = InitSettingsSource(cls, defaults | known)
-            return sources["init_settings"], sources["env_settings"], TomlConfigSettingsSource(cls), lowest
+            own = InitSettingsSource(cls, _own_settings())
+            return sources["init_settings"], sources["env_settings"], own, _CarriedSource(cls), lowest
 
     try:
         _refuse_unknown(path)
-        return LibrarySettings(**given)
+        resolved = LibrarySettings(**given)
+        explicit = explicit_settings(**given)
+        for name in _MODELS:
+            if name not in explicit:
+                _refuse_carried(folder, name, getattr(resolved, name))
+        return resolved
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
@@ -221,6 +231,44 @@ def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyT
         ) from None
     except (OSError, ValueError) as error:
         raise LibraryError(f"{path} cannot be read ({error}); correct it or delete it.") from None
+
+
+def own_settings_file() -> Path:
+    """Return the file in which a user permits what no library may."""
+    from platformdirs import user_config_path
+
+    return user_config_path("local-rag", appauthor=False) / SETTINGS_FILE
+
+
+def _own_settings() -> dict[str, Any]:
+    """Return what the user's own file permits."""
+    path = own_settings_file()
+    if not path.is_file():
+        return {}
+    found = tomllib.loads(path.read_text(encoding="utf-8"))
+    if others := sorted(set(found) - set(_USERS_OWN)):
+        raise LibraryError(f"{path} contains the setting {others[0]!r}; it may only contain {', '.join(_USERS_OWN)}.")
+    return found
+
+
+class _CarriedSource(TomlConfigSettingsSource):
+    """The settings in the folder of a library, without those that only the user may permit."""
+
+    def __call__(self) -> dict[str, Any]:
+        """Return them."""
+        return {name: value for name, value in super().__call__().items() if name not in _USERS_OWN}
+
+
+def _refuse_carried(folder: Path, setting: str, value: str) -> None:
+    """Raise LibraryError if a library names a model file that came with it, or that depends on where one stands."""
+    for part in value.split("+"):
+        path = Path(part).expanduser()
+        is_path = "://" not in part and ("/" in part or path.suffix == ".gguf")
+        if is_path and (not path.is_absolute() or path.resolve().is_relative_to(folder.resolve())):
+            raise LibraryError(
+                f"The settings of the library in {folder} name the model {part!r}, which is not loaded because others "
+                f"may have put it there; name it with a flag or with LOCAL_RAG_{setting.upper()} if you trust it."
+            )
 
 
 def _refuse_unknown(path: Path) -> None:

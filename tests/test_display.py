@@ -1,4 +1,7 @@
+import csv
+import io
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -7,6 +10,8 @@ import pytest
 
 from local_rag.display import (
     answer_as_dict,
+    csv_cell,
+    csv_text,
     describe_contexts,
     display_path,
     one_line,
@@ -147,3 +152,16 @@ def test_only_the_kinds_of_contexts_that_there_are_are_counted() -> None:
         "5 sentences by the model",
         "2 sentences dropped",
     ]
+
+
+def test_no_cell_is_a_formula_whatever_separates_cells() -> None:
+    """Texts of signs at random; cells are read with each separator, and the text comes back from its own cell."""
+    chance, signs = random.Random(1), [*"=+-@;,|\t\n\r\"' a1", "\uff1d", "\uff0b", "x;=1", "\n-"]
+    for _ in range(3000):
+        text = "".join(chance.choices(signs, k=chance.randint(1, 9)))
+        assert csv_text(csv_cell(text)) == text
+        table = io.StringIO(newline="")
+        csv.writer(table).writerow(["a", csv_cell(text), csv_cell(text)])
+        for separator in ",;\t|":
+            for row in csv.reader(io.StringIO(table.getvalue(), newline=""), delimiter=separator):
+                assert not [cell for cell in row if cell.strip(" \r\n")[:1] in tuple("=+-@\uff1d\uff0b")], (text, row)

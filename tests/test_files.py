@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import os
 import shlex
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -207,3 +208,10 @@ def test_the_command_that_installs_an_extra_can_be_pasted_where_paths_have_space
     assert program == "/home/ann lee/.venv/bin/python"
     assert arguments[:3] == ["-m", "pip", "install"]
     assert arguments[-1] == f"{Path(local_rag.__file__).parents[1]}[cluster]"
+
+
+def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileExistsError):
+        write_whole(tmp_path / "pipe", "x")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)

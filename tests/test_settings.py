@@ -76,3 +76,16 @@ def test_former_modes_of_contexts_are_read_as_auto(
     assert resolve_settings(tmp_path).context == "auto"
     monkeypatch.setenv("LOCAL_RAG_CONTEXT", former)
     assert resolve_settings(tmp_path).context == "auto"
+
+
+@pytest.mark.parametrize("name", ["./model.gguf", "models/one", "{folder}/model.gguf", "starter+{folder}/a.gguf"])
+def test_a_library_names_no_model_file_that_came_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    named = name.format(folder=tmp_path)
+    (tmp_path / "settings.toml").write_text(f'answer_model = "{named}"\n')
+    with pytest.raises(LibraryError, match="which is not loaded because others may have put it there"):
+        resolve_settings(tmp_path)
+    assert resolve_settings(tmp_path, answer_model=named).answer_model == named
+    monkeypatch.setenv("LOCAL_RAG_ANSWER_MODEL", named)
+    assert resolve_settings(tmp_path).answer_model == named

@@ -9,7 +9,7 @@ from local_rag.answering.reading import Prompt
 from local_rag.llama.generator import Generator, Request
 from local_rag.verification.sentences import split_sentences
 
-_FOOTNOTE = re.compile(r"\s*\[\s*\d+(?:\s*[,;-]\s*\d+)*\s*\]")
+_FOOTNOTE = re.compile(r"(?:(?<!\s)\s++)?\[\s*+\d++(?:\s*+[,;-]\s*+\d++)*+\s*+\]")
 _OWN_WORDS = re.compile(
     r"\A(?:according to|based on) (?:the )?(?:\w+ )?(?:sources?|documents?|information|text)(?: \d+| \w+ed)?,? (\S)",
     re.IGNORECASE,

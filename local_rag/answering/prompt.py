@@ -5,13 +5,13 @@ of a prompt most, so the best source is the last. No citations are requested: co
 """
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
 from local_rag.answering.question_parts import split_clauses
 from local_rag.answering.selection import Source
 from local_rag.answering.units import headings_of
 from local_rag.errors import QuestionError
+from local_rag.index.normal_form import normalize
 from local_rag.llama.generator import Vocabulary
 from local_rag.records import AnswerForm, Turn
 
@@ -97,4 +97,4 @@ def quote(text: str) -> str:
     Marking every line costs right answers and stops no more attacks, as scripts/benchmarks/injection.py measured.
     """
     lines = text.splitlines()
-    return "\n".join(f"> {line}" if _OWN_LINE.match(unicodedata.normalize("NFKC", line)) else line for line in lines)
+    return "\n".join(f"> {line}" if _OWN_LINE.match(normalize("NFKC", line)) else line for line in lines)

@@ -5,7 +5,7 @@ import re
 MOST_PARTS = 3
 _FEWEST_WORDS = 3  # of a part that counts as a question
 _SENTENCE = re.compile(r"(?<=\?)\s+")
-_AND = re.compile(r",?\s+and\s+", re.IGNORECASE)
+_AND = re.compile(r"(?:,|(?<!\s))\s++and\s++", re.IGNORECASE)
 # The beginning of a separate question after "and".
 _CLAUSE = re.compile(
     r"(?:who|whom|whose|what|when|where|which|why|how|(?:is|are|was|were|do|does|did|can|may|must|should|will|has|have)"

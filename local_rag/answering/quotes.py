@@ -9,7 +9,7 @@ from local_rag.answering.units import Unit, split_units
 from local_rag.records import Quote
 
 MOST_LINES = 3  # of a quotation that stands instead of an answer
-_WRAPPED = re.compile(r"[^\S\n]*\n\s*(?!\s*(?:\(?\d{1,3}[.)]|[-*+\u2022])\s)")
+_WRAPPED = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+(?!(?:\(?\d{1,3}[.)]|[-*+\u2022])\s)")
 _STEP = re.compile(r"\(?\d{1,3}[.)]\s")
 _IN_LIST = frozenset({"step", "item"})
 _LONGEST = 600  # characters of a quoted unit or list

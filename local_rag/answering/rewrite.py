@@ -20,7 +20,7 @@ _REQUEST = (
 _FEWEST_PARAMETERS = 2.8e9  # a model called 3B may have a little less than 3 billion
 _TURNS, _MOST_CHARACTERS, _MOST_WORDS, _MAX_TOKENS = 3, 300, 40, 80
 OWN_WEIGHT = 2.0  # of the original question, against the rewritten one
-_LABEL = re.compile(r"\s*(?:[-*\u2022]|\d+[.)]|question\s*:)\s*", re.IGNORECASE)
+_LABEL = re.compile(r"(?:(?<!\s)\s++)?(?:[-*\u2022]|(?<!\d)\d++[.)]|question\s*+:)\s*+", re.IGNORECASE)
 
 
 def require_rewriter(model: Vocabulary) -> None:

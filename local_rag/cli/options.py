@@ -63,7 +63,9 @@ def open_answer_relay(ctx: click.Context) -> None:
         from local_rag.models.engines import open_engine_relay
         from local_rag.settings import resolve_settings
 
-        open_engine_relay(resolve_settings(folder, answer_model=named))
+        engine = open_engine_relay(resolve_settings(folder, answer_model=named))
+        if engine and "answer_model" in ctx.params:
+            click.echo(f"Questions and passages are sent to {engine}.", err=True)
 
 
 def allowed_network(folder: Path) -> Network | Cluster:

@@ -28,6 +28,7 @@ from local_rag.files import extra_command, index_command
 from local_rag.offline import Cluster, Network, close, is_loopback
 
 _WAITING = 128
+_LAST_SECONDS = 3.5  # after SIGTERM
 
 
 class ListeningCommand(Command):
@@ -161,6 +162,7 @@ def command(
             interfaces=interfaces,
             may_add=may_add,
             log=_print_line if log_requests else None,
+            last_seconds=_LAST_SECONDS if has_own_process(click.get_current_context()) else None,
         )
 
 

@@ -20,7 +20,7 @@ from local_rag.verification.sources import Source, normalize
 
 Mistake = Literal["incomplete", "other_value", "off_the_point"]
 
-_CITATIONS = re.compile(r"\s*\[[\d, ]+\]")
+_CITATIONS = re.compile(r"(?:(?<!\s)\s++)?\[[\d, ]++\]")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _THOUSANDS = re.compile(r"(?<=\d)[,\u00a0\u202f ](?=\d{3}\b)")
 _NO_COUNT = re.compile(r"(?:an?|single|once|twice|double|thrice|first|second|third|\w+th)\b", re.IGNORECASE)

@@ -4,6 +4,7 @@ import io
 import mmap
 from collections.abc import Iterable
 from pathlib import Path
+from tokenize import TokenError
 from types import TracebackType
 from typing import Any
 
@@ -61,7 +62,8 @@ def open_array(path: Path, *, mapped: bool = True) -> np.ndarray:
     """Open an array, memory-mapped or read; raise DamagedLibraryError if its header or size is wrong."""
     try:
         array: np.ndarray = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except (FileNotFoundError, ValueError, EOFError, SyntaxError):  # NumPy's message does not help users
+    # NumPy evaluates the header, so damage ends in errors of many types; none of its messages helps users.
+    except (FileNotFoundError, ValueError, EOFError, SyntaxError, TypeError, KeyError, TokenError, MemoryError):
         raise DamagedLibraryError(f"{path} is missing or damaged", REMEDY) from None
     return np.asarray(array)
 

@@ -2,7 +2,6 @@
 
 import functools
 import re
-import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.index.languages import ENGLISH, FUNCTION_WORDS, language_of
+from local_rag.index.normal_form import normalize
 from local_rag.index.postings import Inverted, Postings
 from local_rag.index.ranking import best_rows, contenders
 from local_rag.index.scoring import (
@@ -81,7 +81,7 @@ def folded(word: str) -> str:
 def _plain_letters() -> dict[int, str]:
     """Return what to write for each Latin letter with a mark, and nothing for a mark that follows a letter."""
     letters = [chr(code) for code in (*range(0x80, 0x250), *range(0x1E00, 0x1F00)) if chr(code).isalpha()]
-    plain = {ord(one): unicodedata.normalize("NFKD", one.casefold()) for one in letters}
+    plain = {ord(one): normalize("NFKD", one.casefold()) for one in letters}
     plain |= dict(zip(map(ord, "øłđæœðþı"), ("o", "l", "d", "ae", "oe", "d", "th", "i"), strict=True))
     marks = dict.fromkeys(range(0x300, 0x370), "")
     return {code: text.translate(marks) for code, text in plain.items()} | marks

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from local_rag.index.normal_form import normalize
+
 _WRITTEN_AS = {
     "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\u05be\u058a",
     "'": "\u2018\u2019\u201a\u201b\u02bc\u2039\u203a",
@@ -58,14 +60,14 @@ def plain(text: str) -> str:
     text = _UNSEEN.sub("", text)
     text = _LOWERED_AFTER_DIGIT.sub(r"_\g<0>", _RAISED.sub(r"^\g<0>", text))
     # Some marks are written as others only by the composition, and the other way round.
-    return unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
+    return normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
 
 
 def caseless(text: str) -> str:
     """Return a plain text without case: all its spellings are equal, with or without a dot on the letter i."""
     if text.isascii():
         return text.lower()
-    return unicodedata.normalize("NFKC", _DOTTED_I.sub("i", text.casefold()))
+    return normalize("NFKC", _DOTTED_I.sub("i", text.casefold()))
 
 
 def words_of(text: str) -> list[str]:

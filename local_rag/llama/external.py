@@ -31,6 +31,7 @@ _MOST_BYTES = 4_000_000  # of one reply
 _LOGPROBS = 20  # the most that the interface allows
 _THOUGHT_TOKENS = 2048  # for a model that cannot be told not to think
 _HEADROOM = 64
+_PIECES_PER_TOKEN = 8  # the most that are read: an engine may write on beyond the tokens that it was asked for
 _REFUSED = (http.HTTPStatus.BAD_REQUEST, http.HTTPStatus.UNPROCESSABLE_ENTITY)
 # How engines are told not to think, and not to avoid words of the prompt: llama-cpp-python's server does so by default.
 # Most ignore fields that they do not know; one that refuses them is asked with fewer.
@@ -120,16 +121,20 @@ class ExternalEngine(Stoppable):
             prompt = [*request.prefix[: request.start], *request.suffix]
             self.counts.prompt += len(prompt)
             self.counts.suffix += len(prompt)
-            whole, said = False, False
+            whole, said, most = False, False, (request.max_tokens + _HEADROOM) * _PIECES_PER_TOKEN
             for attempt in range(2):
                 thought = False
                 for text, reason, thinks in self._chat(prompt, request.max_tokens):
                     thought |= thinks
                     whole = reason == "stop" if reason else whole
-                    for token in self.model.tokenize(text):
+                    tokens = self.model.tokenize(text)[: max(0, most)]
+                    most -= len(tokens)
+                    for token in tokens:
                         said = True
                         self.counts.generated += 1
                         yield Token(request.key, token)
+                    if most <= 0:
+                        break
                 if said or not thought or attempt:
                     break
                 self._thought_tokens = _THOUGHT_TOKENS  # it thinks whatever it is told: leave room for that
@@ -182,9 +187,9 @@ class ExternalEngine(Stoppable):
             if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
                 continue
             choice = _first_choice(_parse(line[5:], self._address))
-            delta = choice.get("delta") or {}
+            delta = _fields(choice.get("delta"))
             hidden = bool(delta.get("reasoning_content") or delta.get("reasoning"))
-            text = thoughts.skip(str(delta.get("content") or ""))
+            text = thoughts.skip(_text(delta.get("content")))
             yield text, str(choice.get("finish_reason") or ""), hidden or thoughts.inside
         yield thoughts.rest(), "", False
 
@@ -272,7 +277,8 @@ class ExternalEngine(Stoppable):
                 " usually ends in /v1."
             )
         rows = _parse(content, self._address).get("data")
-        offered = {str(row.get("id")): row for row in rows or () if isinstance(row, dict)} if rows else {}
+        listed = rows if isinstance(rows, list) else []
+        offered = {_text(row.get("id")): row for row in listed if isinstance(row, dict)}
         wanted = self._address.model
         fitting = [name for name in offered if name in {wanted, f"{wanted}:latest"}]
         name = fitting[0] if fitting else next(iter(offered)) if len(offered) == 1 and not wanted else ""
@@ -281,7 +287,7 @@ class ExternalEngine(Stoppable):
                 f"The engine at {self._address} has {'no model ' + repr(wanted) if wanted else 'several models'}; name "
                 f"one of {', '.join(sorted(offered)[:20]) or 'none'} after a #, as in {self._address}#MODEL."
             )
-        meta = offered[name].get("meta") or {}
+        meta = _fields(offered[name].get("meta"))
         context = offered[name].get("max_model_len") or meta.get("n_ctx")
         return Abilities(name, _positive(context) or _CONTEXT_TOKENS, _positive(meta.get("n_params")))
 
@@ -319,7 +325,7 @@ class _Connection(http.client.HTTPConnection):
 def _parse(content: bytes, address: EngineAddress) -> dict[str, Any]:
     try:
         found = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise ModelError(f"What the engine at {address} answered is not JSON; is that its address?")
@@ -333,5 +339,14 @@ def _first_choice(reply: dict[str, Any]) -> dict[str, Any]:
     return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
 
 
+def _fields(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    """Return text that can be written, empty if it is none: an engine may send half of a surrogate pair."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
 def _positive(number: object) -> int:
-    return number if isinstance(number, int) and number > 0 else 0
+    return number if isinstance(number, int) and 0 < number < 2**50 else 0

@@ -305,6 +305,6 @@ def _cursor_of(path: str) -> str:
 def _path_of(cursor: str | None) -> str:
     """Return the path after which a page begins."""
     try:
-        return base64.b64decode((cursor or "").encode(), altchars=b"-_", validate=True).decode("utf-8", "surrogatepass")
+        return base64.b64decode((cursor or "").encode(), altchars=b"-_", validate=True).decode("utf-8")
     except ValueError:
         raise QuestionError("list_documents gave no such cursor; leave it away to start again.") from None

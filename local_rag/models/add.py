@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 from pathlib import Path
 
 from local_rag.errors import ModelError
@@ -41,12 +42,14 @@ def add(path: Path, registry: Registry, *, models_directory: Path) -> list[tuple
 
 
 def _take(path: Path, file: ModelFile, entry: ModelEntry, models_directory: Path) -> None:
-    """Link or copy a file into a model's folder, and check what arrived."""
+    """Link or copy a file into a model's folder, and check what arrived; what others could change later is copied."""
     partial = models_directory / ".partial" / entry.name
     partial.mkdir(parents=True, exist_ok=True)
     taken = partial / file.sha256
     taken.unlink(missing_ok=True)
     try:
+        if not _is_ones_own(path):
+            raise PermissionError
         os.link(path.resolve(), taken)  # on the same disk: no second copy, and the original may be deleted
     except OSError:
         require_space(entry, file.bytes, partial)
@@ -56,3 +59,9 @@ def _take(path: Path, file: ModelFile, entry: ModelEntry, models_directory: Path
         raise ModelError(f"{path} changed while it was added; run the same command again.")
     place(taken, entry.folder(models_directory) / file.name)
     shutil.rmtree(partial)
+
+
+def _is_ones_own(path: Path) -> bool:
+    """Return whether only this user may write to a file."""
+    status = path.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

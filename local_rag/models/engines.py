@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from local_rag.errors import ModelError
 from local_rag.offline import is_loopback
 from local_rag.relay import open_relay
-from local_rag.settings import Settings
+from local_rag.settings import Settings, own_settings_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,14 @@ def permitted_engine(settings: Settings) -> EngineAddress | None:
     engine = parse_engine(settings.answer_model)
     if not is_loopback(engine.host) and engine.host not in settings.answer_hosts:
         raise ModelError(
-            f"{engine.host} is another machine, and questions and passages would be sent there; if you want that, add "
-            f"it to the setting `answer_hosts`."
+            f"{engine.host} is another machine, and questions and passages would be sent there; if you want that, write"
+            f' `answer_hosts = ["{engine.host}"]` into {own_settings_file()}.'
         )
     return engine
 
 
-def open_engine_relay(settings: Settings) -> None:
-    """Let this process reach the engine that the settings name even after it is sealed."""
+def open_engine_relay(settings: Settings) -> EngineAddress | None:
+    """Let this process reach the engine that the settings name even after it is sealed; return it."""
     if engine := permitted_engine(settings):
         open_relay(engine.host, engine.port)
+    return engine

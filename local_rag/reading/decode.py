@@ -56,7 +56,7 @@ _LETTERS_OF_DAMAGED = 20  # in a Western text, for each byte beyond ASCII
 _LETTERS, _BEYOND_ASCII = string.ascii_letters.encode(), bytes(range(128, 256))
 _LEAST_TEXT = 0.9  # of the characters with a byte of zero, so that data without a mark are UTF-16
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
-_DECLARED_IN_HTML = re.compile(rb"""<meta[^>]{0,300}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
+_DECLARED_IN_HTML = re.compile(rb"""<meta[^>]{0,300}?\bcharset\s*+=\s*+["']?\s*+([\w.:-]{1,40})""", re.IGNORECASE)
 _DECLARED_IN_XML = re.compile(rb"""\s*<\?xml[^>]{0,200}?\bencoding\s*=\s*["']([\w.:-]{1,40})["']""", re.IGNORECASE)
 _DECLARED_IN_CODE = re.compile(rb"coding[:=]\s*([\w.-]{1,40})|@charset \"([\w.-]{1,40})\"")
 _DECLARED_IN_LATEX = re.compile(rb"\\usepackage\[(\w{1,40})\]\{inputenc\}")

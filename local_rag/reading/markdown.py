@@ -31,7 +31,7 @@ _TAG_CLOSING = {
 _QUOTED_OR_ANY = re.compile(r'"(?P<quoted>[^"\n]*)"|[^\n]')
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)[^`\n]+\1(?!`)")
 _NEAR = 300  # characters around a tag
-_FILE_NAME = re.compile(r".*/.*|\S*\.\w+")
+_FILE_NAME = re.compile(r"[^/\n]*+/.*+|\S*\.\w+")
 
 
 def blank_front_matter(text: str) -> tuple[str, Mapping[str, object]]:

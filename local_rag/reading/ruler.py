@@ -15,8 +15,8 @@ Span = tuple[int, int]
 # WordPiece counts a "word" of a megabyte as one unknown token, so characters per token of a chunk are limited.
 CHARACTERS_PER_TOKEN = 16
 
-SENTENCE_START = re.compile(r"(?:(?<=[.!?:])\s|\n)\s*(?=\S)")
-WORD_START = re.compile(r"\s+(?=\S)")
+SENTENCE_START = re.compile(r"(?<=[.!?:])\s++(?=\S)|\n[^\S\n]*+(?=\S)")
+WORD_START = re.compile(r"\s(?=\S)")
 
 
 class Ruler:

@@ -1,6 +1,7 @@
 """Find the files to read in folders, with the rules of .gitignore."""
 
 import errno
+import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ _MAX_RULES_BYTES = 128 * 1024  # of a .gitignore, because each line is compared 
 # What opening a .gitignore gives that is missing, a link, or something else than a file.
 _NO_RULES = GONE | {errno.ELOOP, errno.EMLINK, errno.EINVAL, errno.ENXIO}
 _MOST_MESSAGES = 1_000_000  # of a mailbox, which may consist of beginnings of messages
+_LIBRARY = "library.sqlite3"  # a folder with this file is a library
 _NEVER_ENTERED = {"node_modules", "__pycache__"}
 
 # The .gitignore files that apply to a folder, outermost first: each with the depth of its folder and its patterns, last
@@ -49,6 +51,7 @@ class Walk:
     ) -> None:
         self._max_bytes, self._disk = max_bytes, disk
         self._excluded, self._is_erased = {str(path.resolve()) for path in exclude}, is_erased
+        self._token = str(Path(os.environ.get("LOCAL_RAG_TOKEN_FILE", "/")).expanduser().resolve())
         self.mounts: dict[str, int] = {}
 
     def files(self, paths: Sequence[Path]) -> Iterator[Found | Skipped]:
@@ -109,7 +112,7 @@ class Walk:
                 if is_folder:
                     if status.st_dev != device:
                         self.mounts[path] = status.st_dev
-                    waiting += self._contents(path, rules, status.st_dev)
+                    waiting += self._contents(path, rules, status.st_dev, nested=True)
                     continue
             except OSError as error:
                 yield from _not_seen(path, error)
@@ -119,9 +122,16 @@ class Walk:
             else:
                 yield from self._found(path, name, status, looked_ns)
 
-    def _contents(self, folder: str, rules: _Rules, device: int) -> list[tuple[str, str, _Rules, int]]:
-        """Return what is in a folder, the last name first: its path with a slash, name, rules and device."""
+    def _contents(
+        self, folder: str, rules: _Rules, device: int, *, nested: bool = False
+    ) -> list[tuple[str, str, _Rules, int]]:
+        """Return what is in a folder, the last name first: its path with a slash, name, rules and device.
+
+        Nothing is in a library below an indexed folder: what it was made of is read where it is.
+        """
         names = self._disk.names(folder)
+        if nested and _LIBRARY in names:
+            return []
         if ".gitignore" in names:
             rules += _rules_of(Path(folder))
         start = f"{folder.rstrip('/')}/"
@@ -138,6 +148,8 @@ class Walk:
         """Yield a file or the messages of a mailbox, or why they are skipped without being read."""
         if not stat.S_ISREG(status.st_mode):
             yield Skipped(Path(path), reasons.NOT_REGULAR)
+        elif path == self._token:
+            yield Skipped(Path(path), "the token of the server")
         elif reason := format_named(name).unsupported:
             yield Skipped(Path(path), reason)
         elif is_mailbox(name):

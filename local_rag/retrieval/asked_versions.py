@@ -36,7 +36,7 @@ _OLDER_DOCUMENT = re.compile(
 _SYNONYMS = frozenset(keyword_tokens("contract agreement"))
 _ONCE = re.compile(
     r"\b(?:was|were|did)\b.{0,120}(?<!\bday)(?<!\bnight)(?<!\bweek)(?<!\bmonth)(?<!\byear)\s(?:before|previously|formerly)"
-    r"\s*\?*\s*\Z|\b(?:did\b.{0,80}\buse|used)\s+to\s+(?:be|cost|say|apply)\b",
+    r"\s*+\?*+\s*+\Z|\b(?:did\b.{0,80}\buse|used)\s+to\s+(?:be|cost|say|apply)\b",
     re.IGNORECASE,
 )
 _COMPARES = re.compile(

@@ -1,7 +1,6 @@
 """Find the chunks of the documents that pass filters: exactly, and before any candidate is chosen."""
 
 import re
-import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -9,6 +8,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 
 from local_rag.errors import LibraryError
+from local_rag.index.normal_form import normalize
 from local_rag.index.protocol import Allowed, PassageStore
 from local_rag.reading.ignore import parse_pattern
 from local_rag.records import EVERYTHING, DocumentFacts, Filters
@@ -125,12 +125,20 @@ def _beginning(day: date | None) -> tuple[str, int] | None:
     """Return a day as it is written, and when it begins here, in nanoseconds."""
     if day is None:
         return None
-    return day.isoformat(), int(datetime.combine(day, time.min).timestamp()) * 10**9
+    try:
+        begins = int(datetime.combine(day, time.min).timestamp())
+    except (
+        OverflowError,
+        ValueError,
+        OSError,
+    ):  # the time zone leads out of the calendar
+        begins = (day - date(1970, 1, 1)).days * 86_400
+    return day.isoformat(), begins * 10**9
 
 
 def _composed(path: str) -> str:
     """Return a path with its letters composed; some systems store them decomposed."""
-    return path if path.isascii() else unicodedata.normalize("NFC", path)
+    return path if path.isascii() else normalize("NFC", path)
 
 
 _Fits = Callable[[str], bool]

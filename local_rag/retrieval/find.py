@@ -6,6 +6,8 @@ these documents. For a meaning, the vector of every passage is compared with tha
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
@@ -57,16 +59,24 @@ def find_words(
     store: Store,
     versions: Versions,
     filters: Filters = EVERYTHING,
+    *,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Found:
-    """Find the documents that contain the phrases of a question; no model takes part."""
+    """Find the documents that contain the phrases of a question; no model takes part.
+
+    `stop` is called before each document; once it returns true, what was found until then is the result.
+    """
     scope = scope_of(question, asked, index, store, versions, filters)
     patterns = [pattern_of(phrase) for phrase in asked.phrases]
     allowed, rows = scope.allowed(index, store), max(1, len(index.chunk_ids()))
     holders = [_holders(phrase, index, store, allowed, rows) for phrase in asked.phrases]
     known = [one if one is not None else scope.ids for one in holders]
     chosen = (set.intersection if asked.every else set.union)(*known) | documents_with_cut_words(store)
-    places, total = list[FoundPlace](), 0
-    for document in scope.documents:
+    places, total, notes = list[FoundPlace](), 0, scope.notes
+    for number, document in enumerate(scope.documents):
+        if stop():
+            notes = (*notes, f"Only the first {number:,} of {len(scope.documents):,} documents were read.")
+            break
         text = store.document_text(document.id) if document.id in chosen else ""
         of_each = [occurrences(text, [pattern]) for pattern in patterns] if text else []
         has = bool(of_each) and (all(of_each) if asked.every else any(of_each))
@@ -78,7 +88,7 @@ def find_words(
             continue
         found = occurrences(text, patterns) if len(patterns) > 1 else of_each[0]
         total += len(found)
-        by_line = [[one for one in found if one.line == line] for line in dict.fromkeys(one.line for one in found)]
+        by_line = [[*line] for _, line in groupby(found, attrgetter("line"))]
         for group in [found] if asked.kind != "list" or asked.by_document else by_line:
             first, _ = best_line(group)
             if place := _place(store, document.id, text, line_span(text, first.start, first.end), len(group)):
@@ -89,9 +99,9 @@ def find_words(
         said_of_words(asked) + scope.said,
         total if not (asked.by_document or asked.negated) else len(places),
         tuple(places),
-        complete=not scope.notes,
+        complete=not notes,
         by_document=asked.by_document or asked.negated,
-        notes=(*asked.notes, *scope.notes),
+        notes=(*asked.notes, *notes),
     )
 
 

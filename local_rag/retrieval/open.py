@@ -115,9 +115,7 @@ def open_searcher(
     used = settings_of(index.manifest, settings, explicit)
     embed_model = find(used, "embed")
     require_compatible(index.manifest, used, embed_model)
-    if damage := index.damage(hash_all=False):
-        raise DamagedLibraryError(f"The index is damaged: {damage[0]}", "run `local-rag repair` to build it again")
-    index.open()
+    open_sound(index)
     with ExitStack() as stack:
         passages: PassageStore | None = index.passages()
         is_overtaken, versions = lambda: False, None
@@ -139,6 +137,13 @@ def open_searcher(
             partial(is_frequent_word, embed_model),
         )
         return OpenSearcher(searcher, stack.pop_all().close, is_overtaken)
+
+
+def open_sound(index: Index) -> None:
+    """Open an index; raise DamagedLibraryError if it is damaged, since it would count and find too little."""
+    if damage := index.damage(hash_all=False):
+        raise DamagedLibraryError(f"The index is damaged: {damage[0]}", "run `local-rag repair` to build it again")
+    index.open()
 
 
 def live_index(indexes: Indexes, settings: Settings, folder: Path) -> Index:

@@ -165,7 +165,7 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _ENDING = re.compile(
-    r"[\s,]*(?:(?:,|and)\s+(?:which|what)(?:\s+(?:ones?|are\s+they|are\s+those))?|please|anywhere|at\s+all|in\s+total|"
+    r"[\s,]{0,9}(?:(?:,|and)\s+(?:which|what)(?:\s+(?:ones?|are\s+they|are\s+those))?|please|anywhere|at\s+all|in\s+total|"
     r"altogether|exactly|in\s+(?:them|it)|somewhere|thank\s+you|thanks|(?:are|is)\s+there)\Z",
     re.IGNORECASE,
 )
@@ -181,8 +181,10 @@ _DETERMINERS = re.compile(
     re.IGNORECASE,
 )
 _OR, _AND = (
-    re.compile(r"\s+or\s+", re.I),
-    re.compile(r"\s*,\s+(?:and\s+|or\s+)?|\s+(?:and|or|as\s+well\s+as|together\s+with)\s+", re.I),
+    re.compile(r"\sor\s", re.I),
+    re.compile(
+        r"(?:(?<!\s)\s++)?,\s++(?:(?:and|or)\s++)?|(?<!\s)\s++(?:and|or|as\s++well\s++as|together\s++with)\s++", re.I
+    ),
 )
 _LONGEST = 500  # characters of a question that is examined
 _LONGEST_PHRASE = 4  # words; a longer one is no term but says something
@@ -278,7 +280,7 @@ def any_question(question: str) -> FindQuestion:
     if bare and not phrases and re.search(r"\w", text):
         phrases = (Phrase(text),)  # a word such as "the"
     asked = FindQuestion(kind, "words", text, phrases, every, notes=notes)
-    if any(one.exact for one in phrases) or (bare and phrases):
+    if len(text) <= _LONGEST and (any(one.exact for one in phrases) or (bare and phrases)):
         return asked
     return replace(asked, rule="meaning", phrases=())
 

@@ -28,7 +28,9 @@ _CAPITALISED = "german"  # the language in which a capital letter is no sign of 
 
 _PLAIN = re.compile(r"[^\W\d_]++(?:-[^\W\d_]++)*+(?=(?:['\u2019]s?)?$)")
 _AROUND = ".,;:!?()[]{}<>*\"'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2026\u00bf\u00a1"
-_QUOTED = re.compile(r"\"[^\"]*\"|[\u201c\u201e][^\u201c\u201d]{0,200}[\u201c\u201d]|\u00ab[^\u00bb]{0,200}\u00bb")
+_QUOTED = re.compile(
+    r"\"[^\"]*\"|[\u201c\u201e][^\u201c-\u201e]{0,200}[\u201c\u201d]|\u00ab[^\u00ab\u00bb]{0,200}\u00bb"
+)
 _FUNCTION_WORDS = frozenset[str]().union(STOP_WORDS, *FUNCTION_WORDS.values())
 
 

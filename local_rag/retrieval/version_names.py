@@ -5,12 +5,13 @@ estimates the share that the texts have in common (Broder, 1997).
 """
 
 import re
-import unicodedata
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
+
+from local_rag.index.normal_form import normalize
 
 _SKETCH = 256  # hashes
 _MOST_WORDS = 200_000  # of a text
@@ -35,7 +36,7 @@ _DATE = re.compile(
 
 def key_words(name: str) -> str:
     """Return the words of a name in lower case, without dates, numbers of versions and words such as "final"."""
-    text = _NUMBERED.sub(" ", _DATE.sub(" ", unicodedata.normalize("NFKC", name)))
+    text = _NUMBERED.sub(" ", _DATE.sub(" ", normalize("NFKC", name)))
     words = (word for part in _WORD.findall(text.lower()) for word in _LETTERS_AND_DIGITS.findall(part))
     return " ".join(word for word in words if word not in _VERSION_WORDS)
 

@@ -13,6 +13,9 @@ import requests
 
 from local_rag.errors import NetworkError
 
+# An address of version 4 may hide in one of version 6.
+_NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
 _PATIENCE = 4  # a whole response may take this many timeouts
 
 
@@ -28,8 +31,17 @@ def resolve(host: str) -> list[str]:
 def is_private(address: str) -> bool:
     """Return whether an address is not public."""
     parsed = ipaddress.ip_address(address)
-    parsed = getattr(parsed, "ipv4_mapped", None) or parsed
+    if isinstance(parsed, ipaddress.IPv6Address):
+        carried = parsed.ipv4_mapped or parsed.sixtofour or _behind_nat64(parsed)
+        if carried is not None:
+            return is_private(str(carried))
+        return not parsed.is_global or parsed.is_multicast or parsed.is_site_local or parsed in _COMPATIBLE
     return not parsed.is_global or parsed.is_multicast
+
+
+def _behind_nat64(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """Return the address that a translator at the edge of a network makes of one."""
+    return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if any(address in one for one in _NAT64) else None
 
 
 class CheckedSession(requests.Session):

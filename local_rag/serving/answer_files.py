@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from local_rag.answering.remarks import remarks, sources_of
-from local_rag.display import Name, display_path, printable, printable_json
+from local_rag.display import Name, csv_cell, csv_text, display_path, printable, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.files import permissions_of_regular, write_whole
 from local_rag.records import Answer
@@ -23,8 +23,7 @@ _OLDER = COLUMNS[:-1]  # of an earlier version, which may be followed by columns
 _WIDTHS = (40, 12, 60, 60, 40, 12, 10, 60)  # of the columns of XLSX, in characters
 _MOST_CHARACTERS = 32_000  # of a cell of XLSX, which holds a few more
 # What begins so is a formula to a spreadsheet program, and documents are not trusted to write formulas.
-_FORMULA = re.compile(r"\A(?='*[=+\-@\t])")
-_MARKED = re.compile(r"\A'(?='*[=+\-@\t])")
+_FORMULA = re.compile("'*[=+@\t\uff0b\uff0d\uff1d\uff20-]")
 _PATIENCE = 20  # a file is written again after this many times the seconds that writing it took
 
 
@@ -158,7 +157,7 @@ class _Csv(_Lines):
         except (UnicodeError, csv.Error):
             raise _OtherFileError from None
         self._columns = _columns_of(rows)
-        self.rows = [(_MARKED.sub("", question), outcome) for question, outcome in _outcomes(rows)]
+        self.rows = [(csv_text(question), outcome) for question, outcome in _outcomes(rows)]
 
     def add(self, answer: Answer) -> None:
         self._data += csv_line(cells(answer, self._name)[: self._columns]).encode()
@@ -242,8 +241,8 @@ def csv_line(row: Sequence[object]) -> str:
 
 
 def cells(answer: Answer, name: Name = display_path) -> list[object]:
-    """Return the cells of CSV: text that looks like a formula begins with an apostrophe."""
-    return [_FORMULA.sub("'", value) if isinstance(value, str) else value for value in _values(answer, name)]
+    """Return the cells of CSV, none of which can act as a formula."""
+    return [csv_cell(value) if isinstance(value, str) else value for value in _values(answer, name)]
 
 
 def _values(answer: Answer, name: Name) -> list[str | float | None]:

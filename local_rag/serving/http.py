@@ -1,6 +1,7 @@
 """What the interfaces over HTTP share: streams of events, the status of an error, and who has gone."""
 
 import asyncio
+import ipaddress
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeAlias, TypeVar
@@ -72,6 +73,30 @@ def require_role(scope: Mapping[str, Any], role: PersonRole) -> None:
 def client_of(scope: Mapping[str, Any]) -> str:
     """Return the address of the client."""
     return str((scope.get("client") or ("unknown", 0))[0])
+
+
+def forwarded_for(values: Sequence[str]) -> str:
+    """Return the client of which the nearest proxy tells, empty where it tells of none.
+
+    `values` are those of X-Forwarded-For; the entries before the last one may have been told by anybody.
+    """
+    told = ",".join(values).rpartition(",")[2].strip()
+    try:
+        return str(ipaddress.ip_address(told))
+    except ValueError:
+        return ""
+
+
+def cookie_in(values: Sequence[str], name: str) -> str:
+    """Return the value of a cookie as it was sent, empty if there is none; `values` are those of the header Cookie.
+
+    Ours hold letters, digits and signs that no browser quotes, so nothing is unquoted.
+    """
+    for pair in ";".join(values).split(";"):
+        key, _, value = pair.partition("=")
+        if key.strip() == name:
+            return value.strip()
+    return ""
 
 
 async def unless_gone(receive: Callable[[], Any], outcome: Awaitable[T]) -> T:

@@ -4,13 +4,13 @@ import hashlib
 import os
 import re
 import secrets
-import unicodedata
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from local_rag.errors import LibraryError
 from local_rag.files import open_in_place
+from local_rag.index.normal_form import normalize
 from local_rag.machine import free_bytes
 from local_rag.reading.formats import format_named
 from local_rag.reading.walk import MAX_BYTES
@@ -41,7 +41,7 @@ def folder_of(library: Path, person: Person) -> Path:
 
 def file_name(given: str) -> str:
     """Return a harmless name like the given one: no folder, no hidden file, nothing that a terminal obeys."""
-    last = unicodedata.normalize("NFC", re.split(r"[/\\]", given)[-1])
+    last = normalize("NFC", re.split(r"[/\\]", given)[-1])
     shown = "".join(sign if sign.isprintable() else "_" for sign in last)
     stem, dot, suffix = _NOT_IN_NAMES.sub("_", shown).strip().lstrip(". ").rpartition(".")
     stem, suffix = (
@@ -60,7 +60,8 @@ def add_file(folder: Path, given: str, content: BinaryIO) -> tuple[Path, bool]:
     if reason := format_named(name).unsupported:
         raise RefusedFileError(reason)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for above in (folder.parent, folder):  # `parents` would make the outer one readable for all
+            above.mkdir(mode=0o700, parents=True, exist_ok=True)
         if free_bytes(folder) < _FREE:
             raise RefusedFileError("the disk of the server is full")
         partial = folder / f".{secrets.token_hex(8)}.part"

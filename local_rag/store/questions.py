@@ -6,8 +6,11 @@ A question of the second kind names no golden passage. It waits until somebody c
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock
 
 from local_rag.errors import LibraryError
 from local_rag.files import write_whole
@@ -15,20 +18,24 @@ from local_rag.records import Passage
 
 QUESTIONS_FILE = Path("questions") / "questions.jsonl"
 WRONG_FILE = Path("questions") / "answered-wrong.jsonl"
+_LOCK_FILE = Path("questions") / ".lock"
 _LINES = re.compile(r":\d+(?:-\d+)?\Z")  # what a golden entry adds to a path
 
 
 def add_question(folder: Path, question: str, passage: Passage) -> None:
     """Add a question and the place that answers it: the lines of the passage, or its document if it has none."""
-    _append(folder / QUESTIONS_FILE, {"question": question, "golden": [_place(passage)], "sha256": [passage.sha256]})
-    _keep_lines(folder, WRONG_FILE, lambda line: _question(line) != question)
+    golden = {"question": question, "golden": [_place(passage)], "sha256": [passage.sha256]}
+    with _only_writer(folder):
+        _append(folder / QUESTIONS_FILE, golden)
+        _keep_lines(folder, WRONG_FILE, lambda line: _question(line) != question)
 
 
 def add_wrong_answer(folder: Path, question: str, cited: Passage | None) -> None:
     """Add a question that was answered wrongly, with the passage on which the answer stood, if there was one."""
-    if question not in wrong_answers(folder):
-        wrong = {"wrong": [_place(cited)], "sha256": [cited.sha256]} if cited else {"wrong": []}
-        _append(folder / WRONG_FILE, {"question": question, **wrong})
+    wrong = {"wrong": [_place(cited)], "sha256": [cited.sha256]} if cited else {"wrong": []}
+    with _only_writer(folder):
+        if question not in wrong_answers(folder):
+            _append(folder / WRONG_FILE, {"question": question, **wrong})
 
 
 def wrong_answers(folder: Path) -> list[str]:
@@ -43,16 +50,35 @@ def _place(passage: Passage) -> str:
     return passage.path
 
 
-def _append(path: Path, record: Mapping[str, object]) -> None:
+@contextmanager
+def _only_writer(folder: Path) -> Iterator[None]:
+    """Let nobody else write questions meanwhile, in this process or in another."""
+    path = folder / _LOCK_FILE
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
+        lock = FileLock(path, mode=0o600)
+        lock.acquire()
+    except OSError as error:
+        raise _unwritable(path.parent, error) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _unwritable(path: Path, error: OSError) -> LibraryError:
+    return LibraryError(f"{path} cannot be written ({error.strerror}); make the library writable.")
+
+
+def _append(path: Path, record: Mapping[str, object]) -> None:
+    try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(descriptor, json.dumps(record, ensure_ascii=False).encode() + b"\n")
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise LibraryError(f"{path} cannot be written ({error.strerror}); make the library writable.") from None
+        raise _unwritable(path, error) from None
 
 
 def questioned_documents(folder: Path) -> list[tuple[str, str]]:
@@ -63,8 +89,11 @@ def questioned_documents(folder: Path) -> list[tuple[str, str]]:
 
 def forget_questions(folder: Path, is_gone: Callable[[str, str], bool]) -> None:
     """Delete the recorded questions that name a document that is gone; every other line stays as it is."""
-    for name in (QUESTIONS_FILE, WRONG_FILE):
-        _keep_lines(folder, name, lambda line: not any(is_gone(*document) for document in _documents(line)))
+    if not any((folder / name).exists() for name in (QUESTIONS_FILE, WRONG_FILE)):
+        return
+    with _only_writer(folder):
+        for name in (QUESTIONS_FILE, WRONG_FILE):
+            _keep_lines(folder, name, lambda line: not any(is_gone(*document) for document in _documents(line)))
 
 
 def _keep_lines(folder: Path, name: Path, wanted: Callable[[str], bool]) -> None:

@@ -5,6 +5,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from local_rag.index.normal_form import normalize
+
 WORD = re.compile(r"[^\W\d_]+")
 _LETTERS = str.maketrans({"ø": "o", "æ": "ae", "œ": "oe", "ð": "d", "đ": "d", "ł": "l", "þ": "th"})
 _SUFFIX = re.compile(r"(?<=\w{4})(?:ians|ian|ans|ish|ese|ics|ic|ies|ing|ed|ly|es|an|ia|s|a|e|n|o|y)\Z")
@@ -13,7 +15,7 @@ _LONGEST_WORD = 60  # a longer one is its own stem
 
 def fold(word: str) -> str:
     """Return a word without case, accents and ligatures, so that its spellings are equal."""
-    plain = unicodedata.normalize("NFKD", word.casefold().translate(_LETTERS))
+    plain = normalize("NFKD", word.casefold().translate(_LETTERS))
     return "".join(character for character in plain if not unicodedata.combining(character))
 
 

@@ -5,18 +5,19 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 
 from starlette.responses import Response
 
 from local_rag.errors import LibraryError
 from local_rag.records import HOST, Person
+from local_rag.serving.http import cookie_in
 from local_rag.serving.people import hash_of
 
 FEWEST, MOST = 20, 1000  # characters of a token
-_MOST_SESSIONS, _MOST_CLIENTS, _MOST_WRONG = 1000, 10_000, 10_000
+_MOST_SESSIONS = 50  # of one person
+_MOST_CLIENTS, _MOST_WRONG = 10_000, 10_000
 _INVITATION_SECONDS = 300.0
 
 Headers = Mapping[str, list[str]]
@@ -64,8 +65,8 @@ class Access:
         # Browsers send a cookie to every port of a host; with the prefix they keep it to this one over TLS.
         self.cookie = f"__Host-{cookie}" if secure else cookie
         self._invited, self._invited_until = "", time.monotonic() + _INVITATION_SECONDS
-        # With the ids of the people: one for each library, where there are several.
-        self._sessions: OrderedDict[str, frozenset[str]] = OrderedDict()
+        # By their hashes, with the ids of the people: one for each library, where there are several.
+        self._sessions: OrderedDict[bytes, frozenset[str]] = OrderedDict()
         self._wrong: OrderedDict[tuple[str, bytes], None] = OrderedDict()
         self._tries = Buckets(tries / 60, tries)
         self._key = hashlib.sha256(b"session" + token.encode("utf-8", "surrogatepass")).digest()
@@ -81,18 +82,22 @@ class Access:
         session = self._session(headers)
         if person := self._of_session(session, people):
             return person
-        for value in headers.get("authorization", []):
-            scheme, _, token = value.partition(" ")
-            if scheme.lower() == "bearer":
-                return self._try(client, token.strip(), people)
-        if session and session not in self._sessions and not self._is_ours(session):
+        for token in _bearers(headers):
+            return self._try(client, token, people)
+        if session and _hashed(session) not in self._sessions and not self._is_ours(session):
             return self._try(client, session, people)
         return HTTPStatus.UNAUTHORIZED
 
+    def knows(self, client: str, headers: Headers, people: People) -> bool:
+        """Return whether a request would come in; a token that is wrong here may be right elsewhere: it is no try."""
+        if not self.needed(people) or self._of_session(self._session(headers), people):
+            return True
+        tokens = [*_bearers(headers)][:1]
+        return self._tries.has(client) and any(self._of_token(token, people) for token in tokens)
+
     def _of_session(self, session: str, people: People) -> Person | None:
         """Return the person of a session; one of somebody who was removed is of nobody."""
-        known = [one for one in self._sessions if session and hmac.compare_digest(session, one)]
-        identifiers = self._sessions[known[0]] if known else frozenset[str]()
+        identifiers = self._sessions.get(_hashed(session), frozenset()) if session else frozenset()
         if HOST.id in identifiers:
             return HOST
         return next((person for person in people.values() if person.id in identifiers), None)
@@ -104,7 +109,7 @@ class Access:
         entry = self._try(client, token, people) if self.needed(people) else HTTPStatus.UNAUTHORIZED
         if isinstance(entry, HTTPStatus):
             return entry
-        before = self._sessions.get(self._session(headers or {}), frozenset())
+        before = self._sessions.get(_hashed(self._session(headers or {})), frozenset())
         self._begin(response, entry, before - {HOST.id} - {person.id for person in people.values()})
         return HTTPStatus.OK
 
@@ -117,22 +122,23 @@ class Access:
             self._try(client, invitation, {})
             return HTTPStatus.UNAUTHORIZED
         if self._invited or time.monotonic() > self._invited_until:
-            self._sessions.pop(self._invited, None)
+            self._sessions.pop(_hashed(self._invited), None)
             return HTTPStatus.UNAUTHORIZED
         self._invited = self._begin(response, HOST)
         return HTTPStatus.OK
 
     def log_out(self, headers: Headers, response: Response) -> None:
         """End the session of a client."""
-        self._sessions.pop(self._session(headers), None)
+        self._sessions.pop(_hashed(self._session(headers)), None)
         response.delete_cookie(self.cookie, path="/", secure=self._secure, httponly=True, samesite="strict")
 
     def _begin(self, response: Response, person: Person, others: frozenset[str] = frozenset()) -> str:
         name = secrets.token_urlsafe(32)
         session = f"{name}.{self._signed(name)}"
-        self._sessions[session] = others | {person.id}
-        if len(self._sessions) > _MOST_SESSIONS:
-            self._sessions.popitem(last=False)
+        own = [one for one, its in self._sessions.items() if person.id in its]
+        if len(own) >= _MOST_SESSIONS:
+            del self._sessions[own[0]]
+        self._sessions[_hashed(session)] = others | {person.id}
         response.set_cookie(self.cookie, session, httponly=True, samesite="strict", secure=self._secure, path="/")
         return session
 
@@ -140,9 +146,7 @@ class Access:
         """Compare a token, unless the client has tried too many; the same wrong one again tells nobody anything."""
         if not self._tries.has(client):
             return HTTPStatus.TOO_MANY_REQUESTS
-        if self._token and self._same(token, self._token):
-            return HOST
-        if person := people.get(hash_of(token[: MOST + 1])):  # the time of the search tells of hashes, not of tokens
+        if person := self._of_token(token, people):
             return person
         wrong = client, hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         if wrong not in self._wrong:
@@ -151,6 +155,12 @@ class Access:
             if len(self._wrong) > _MOST_WRONG:
                 self._wrong.popitem(last=False)
         return HTTPStatus.UNAUTHORIZED
+
+    def _of_token(self, token: str, people: People) -> Person | None:
+        """Return the person of a token."""
+        if self._token and self._same(token, self._token):
+            return HOST
+        return people.get(hash_of(token[: MOST + 1]))  # the time of the search tells of hashes, not of tokens
 
     @staticmethod
     def _same(given: str, wanted: str) -> bool:
@@ -166,13 +176,21 @@ class Access:
         return signed.isascii() and hmac.compare_digest(self._signed(name), signed)
 
     def _session(self, headers: Headers) -> str:
-        jar: SimpleCookie = SimpleCookie()
-        try:
-            jar.load("; ".join(headers.get("cookie", [])))
-        except CookieError:
-            return ""
-        session = jar[self.cookie].value if self.cookie in jar else ""
+        session = cookie_in(headers.get("cookie", []), self.cookie)
         return session if session.isascii() else ""
+
+
+def _hashed(session: str) -> bytes:
+    """Return what a session is looked up by: the time of that tells of hashes, not of sessions."""
+    return hashlib.sha256(session.encode()).digest()
+
+
+def _bearers(headers: Headers) -> Iterator[str]:
+    """Yield the tokens that a request sends as Bearer."""
+    for value in headers.get("authorization", []):
+        scheme, _, token = value.partition(" ")
+        if scheme.lower() == "bearer":
+            yield token.strip()
 
 
 def require_good(token: str, place: str) -> str:

@@ -99,7 +99,7 @@ def make_app(
     app.state.site = Site(service, port=port, root=root, libraries=libraries)
     app.state.pace, app.state.checkup = library.Pace(), Checkup(check)
     app.state.changes = add.Changes(tasks, MayAdd(may_add))
-    app.state.question_lists, app.state.reading_questions = lists, asyncio.Semaphore(1)
+    app.state.question_lists, app.state.reading_questions = lists, questions.Reading()
     app.state.drawing = asyncio.Semaphore(documents.DRAWN_AT_ONCE)
     return Guard(
         app,

@@ -1,13 +1,22 @@
-"""Connections over HTTP, none of which is kept for a client that sends nothing, or reads nothing."""
+"""Connections over HTTP, none of which is kept for a client that sends nothing, or reads nothing.
+
+A connection *waits* while it has no request, or a stranger's request whose body has not come: it may be closed for
+another one. It *works* from then on, and from the headers on if the client is known.
+"""
 
 import asyncio
 import resource
 from collections import Counter, OrderedDict
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from local_rag.offline import is_loopback
+from local_rag.serving.http import forwarded_for
 from local_rag.serving.requests import client_key
+from local_rag.web.guard import KEEP, Scope
 
 _REQUEST_SECONDS = 10.0
 _RESERVED = 128  # descriptors for files, models and the library
@@ -17,8 +26,9 @@ _MOST_DESCRIPTORS = 65_536
 class Connections:
     """The open connections: at most `most_of_one` of an address and `most` in all.
 
-    A new one takes the place of the one that has waited longest without a request; where all are at work, it is closed.
-    A whole request must arrive within `seconds`, and a client must read within `read_seconds` what is sent to it.
+    A new one takes the place of the one that has waited longest; where all are at work, it is closed. The headers of a
+    request must arrive within `seconds`, and a client must read within `read_seconds` what is sent to it. With
+    `behind_proxy`, programs of this machine pass on requests of others: each counts for the client that they tell.
     """
 
     def __init__(
@@ -28,22 +38,37 @@ class Connections:
         most_of_one: int = 256,
         seconds: float = _REQUEST_SECONDS,
         read_seconds: float = 60.0,
+        behind_proxy: bool = False,
     ) -> None:
         self.seconds, self.read_seconds = seconds, read_seconds
-        self._most, self._most_of_one = most, most_of_one
+        self._most, self._most_of_one, self._behind_proxy = most, most_of_one, behind_proxy
         self._open = Counter[str]()
         self._waiting: OrderedDict[Connection, str] = OrderedDict()
 
+    def client_of(self, address: str, headers: Sequence[tuple[bytes, bytes]]) -> str:
+        """Return whom a request counts for that comes from an address."""
+        if not self.is_proxy(address):
+            return address
+        told = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
+        return client_key(forwarded_for(told) or address)
+
+    def is_proxy(self, address: str) -> bool:
+        """Return whether a program at an address may pass on requests of others."""
+        return self._behind_proxy and is_loopback(address)
+
     def admit(self, connection: "Connection", address: str) -> bool:
         """Add a connection, perhaps in the place of another; return whether there is room."""
-        if self._open[address] >= self._most_of_one:
+        if self._is_full(address):
             self._close_oldest(address)
         if self._open.total() >= self._most:
             self._close_oldest(None)
-        if self._open[address] >= self._most_of_one or self._open.total() >= self._most:
+        if self._is_full(address) or self._open.total() >= self._most:
             return False
         self._open[address] += 1
         return True
+
+    def _is_full(self, address: str) -> bool:
+        return self._open[address] >= self._most_of_one and not self.is_proxy(address)
 
     def leave(self, connection: "Connection", address: str) -> None:
         """Remove a connection."""
@@ -53,11 +78,12 @@ class Connections:
             del self._open[address]
 
     def waits(self, connection: "Connection", address: str) -> None:
-        """Note that a connection has no request from now on."""
+        """Note that a connection waits from now on."""
         self._waiting[connection] = address
+        self._waiting.move_to_end(connection)
 
     def works(self, connection: "Connection") -> None:
-        """Note that a connection has a request."""
+        """Note that a connection works."""
         self._waiting.pop(connection, None)
 
     def _close_oldest(self, address: str | None) -> None:
@@ -71,17 +97,18 @@ class Connection(H11Protocol):
 
     def __init__(self, connections: Connections, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._connections = connections
-        self._address: str | None = None
+        self._connections, self._peer = connections, ""
+        self._address: str | None = None  # whom it counts for
+        self._noted: object = None  # the request that it counts for
         self._waiting: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a place, or end where there is none."""
         super().connection_made(transport)
-        address = client_key(self.client[0] if self.client else "")
-        if self._connections.admit(self, address):
-            self._address = address
+        self._peer = client_key(self.client[0] if self.client else "")
+        if self._connections.admit(self, self._peer):
+            self._address = self._peer
             self._wait()
         else:
             transport.abort()
@@ -119,11 +146,32 @@ class Connection(H11Protocol):
         self.transport.abort()
 
     def _note(self) -> None:
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._connections.works(self)
+        if self._address is None:
+            return
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            if self._waiting is None:
+                self._count_for(self._peer)
+                self._wait()
+            return
+        if cycle is not self._noted:
+            self._noted = cycle
+            cast(Scope, cycle.scope)[KEEP] = partial(self._connections.works, self)
             self._stop_waiting()
-        elif self._waiting is None and self._address is not None:
-            self._wait()
+            if self._count_for(self._connections.client_of(self._peer, self.headers)):
+                self._connections.waits(self, self._address)
+        if not cycle.more_body:
+            self._connections.works(self)
+
+    def _count_for(self, address: str) -> bool:
+        """Count for a client from now on; end where it has no room."""
+        if address == self._address:
+            return True
+        self._connections.leave(self, self._address or "")
+        self._address = address if self._connections.admit(self, address) else None
+        if self._address is None:
+            self.drop()
+        return self._address is not None
 
     def _wait(self) -> None:
         assert self._address is not None

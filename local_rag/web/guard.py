@@ -2,12 +2,11 @@
 
 import asyncio
 import html
-import ipaddress
 import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -19,7 +18,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from local_rag.errors import LocalRagError
 from local_rag.offline import is_loopback
 from local_rag.records import Filters, Person
-from local_rag.serving.http import LateBodyError, TooLargeError, client_of, set_person
+from local_rag.serving.http import LateBodyError, TooLargeError, client_of, forwarded_for, set_person
 from local_rag.serving.requests import client_key
 from local_rag.serving.uploads import MOST_BYTES
 from local_rag.web.access import Access, Buckets, People
@@ -47,7 +46,9 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-ROOT = "local_rag.root"  # in the scope of a request for one of several libraries
+# In the scope of a request: the root of one of several libraries, whether there is no library at that root, and a
+# function to call once the client is known, whose connection is then kept before those of strangers.
+ROOT, ABSENT, KEEP = "local_rag.root", "local_rag.absent", "local_rag.keep"
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Told = Callable[[Scope, int, float], None]  # of a request: its scope, the status, and the seconds until then
@@ -55,7 +56,7 @@ Told = Callable[[Scope, int, float], None]  # of a request: its scope, the statu
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one client may send: bytes of a body, requests per second and at once.
+    """How much one client may send: bytes of a body, of an address and of cookies, requests per second and at once.
 
     The body of a chat completion, which holds the whole `conversation`, may be longer, and so may an `upload` of files
     and a file of `questions`, which is small enough to be kept in memory alone.
@@ -65,6 +66,7 @@ class Limits:
     body: int = 64 * 1024
     conversation: int = 1024 * 1024
     target: int = 16 * 1024
+    cookies: int = 4 * 1024
     rate: float = 100.0
     burst: float = 300.0
     body_seconds: float = 20.0
@@ -122,6 +124,31 @@ class Guard:
             await send(message)
 
         headers = _headers(scope)
+        self._name_client(scope, headers)
+        scope["local_rag"] = Visit(self._access, client_key(client_of(scope)), headers)
+        set_person(scope, NOBODY)
+        response = self._refusal(scope, headers) or await self._unknown(scope, headers)
+        await (response or self._app)(scope, self._limited(scope, headers, receive), sending)
+
+    async def body_of(self, scope: Scope, receive: Receive) -> Receive | None:
+        """Return what receives the body of a request within the limits, None if the request would be refused."""
+        headers = _headers(scope)
+        self._name_client(scope, headers)
+        if self._misplaced(scope, headers) or self._too_much(scope, headers):
+            return None
+        with suppress(LocalRagError):
+            if self._access.knows(client_key(client_of(scope)), headers, await self._people()):
+                return self._limited(scope, headers, receive)
+        return None
+
+    def _name_client(self, scope: Scope, headers: Mapping[str, list[str]]) -> None:
+        """Note the address of the client that a proxy on this machine tells."""
+        if self._behind_proxy and is_loopback(client_of(scope)):
+            told = forwarded_for(headers.get("x-forwarded-for", []))
+            scope["client"] = (told, 0) if told else scope.get("client")
+
+    def _limited(self, scope: Scope, headers: Mapping[str, list[str]], receive: Receive) -> Receive:
+        """Return a function that receives a body of allowed length, in time."""
         received, most, whole, ends = 0, self._most(scope, headers), False, asyncio.get_running_loop().time()
         ends += self._limits.upload_seconds if _is_upload(scope, headers) else self._limits.body_seconds
 
@@ -137,12 +164,7 @@ class Guard:
                 raise TooLargeError(f"The request is larger than {most:,} bytes.")
             return message
 
-        if self._behind_proxy and is_loopback(client_of(scope)):
-            scope["client"] = _forwarded(headers) or scope.get("client")
-        scope["local_rag"] = Visit(self._access, client_key(client_of(scope)), headers)
-        set_person(scope, NOBODY)
-        response = self._refusal(scope, headers) or await self._unknown(scope, headers)
-        await (response or self._app)(scope, receiving, sending)
+        return receiving
 
     def _most(self, scope: Scope, headers: Mapping[str, list[str]]) -> int:
         """Return the most bytes that a body may have."""
@@ -156,16 +178,23 @@ class Guard:
         """Return the response that refuses a request, None if the request may pass."""
         if not self._requests.take(client_key(client_of(scope))):
             return _refuse(scope, HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait a moment.")
+        return self._misplaced(scope, headers) or self._too_much(scope, headers)
+
+    def _misplaced(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+        """Refuse a request for another host, or from a page of another site."""
         hosts = headers.get("host", [])
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             reason = "This host is not served here; allow it with --allow-host, or name it with --public-url."
             return _refuse(scope, HTTPStatus.BAD_REQUEST, reason)
         if not _is_link(scope, headers) and not self._same_site(headers):
             return _refuse(scope, HTTPStatus.FORBIDDEN, "Pages of other sites may not ask here.")
-        return self._too_much(scope, headers)
+        return None
 
     def _too_much(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
-        """Refuse a request whose address or declared body is too large."""
+        """Refuse a request whose address, cookies or declared body are too large."""
+        if sum(map(len, headers.get("cookie", []))) > self._limits.cookies:
+            reason = f"The cookies are larger than {self._limits.cookies:,} bytes; delete those of this host."
+            return _refuse(scope, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reason)
         if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > self._limits.target:
             return _refuse(scope, HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
         lengths, most = headers.get("content-length", ["0"]), self._most(scope, headers)
@@ -187,6 +216,9 @@ class Guard:
         if isinstance(entry, Person):
             visit.known = True
             set_person(scope, entry)
+            scope.get(KEEP, lambda: None)()
+            if scope.get(ABSENT):
+                return _refuse(scope, HTTPStatus.NOT_FOUND, "There is no such library.")
             return None
         return None if scope["path"] == _LOGIN else self._turned_away(scope, headers, entry)
 
@@ -267,15 +299,6 @@ def _follow(wanted: str) -> Response:
         f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={there}">'
         f'<title>local-rag</title><a href="{there}">Go on</a>\n'
     )
-
-
-def _forwarded(headers: Mapping[str, list[str]]) -> tuple[str, int] | None:
-    """Return the client of which the nearest proxy tells; those before it may have told anything."""
-    told = ",".join(headers.get("x-forwarded-for", [])).rpartition(",")[2].strip()
-    try:
-        return str(ipaddress.ip_address(told)), 0
-    except ValueError:
-        return None
 
 
 def _headers(scope: Scope) -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ Each is an application with its own checks, people and history. Under `/v1` they
 goes to the library that its model names.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -13,11 +14,11 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from local_rag.web.guard import ROOT, Guard, Message, Receive, Scope, Send
+from local_rag.errors import LocalRagError
+from local_rag.web.guard import ABSENT, ROOT, Guard, Message, Receive, Scope, Send
 
 _PREFIX = "/in/"
 _MODELS, _COMPLETIONS = "/v1/models", "/v1/chat/completions"
-_LONGEST_BODY = 1024 * 1024  # of which a model is read
 
 
 def root_of(name: str) -> str:
@@ -39,20 +40,28 @@ class Libraries:
         path = str(scope.get("path", ""))
         if path.startswith(_PREFIX):
             name, _, rest = path.removeprefix(_PREFIX).partition("/")
-            root = root_of(name)
             # One that is not there is answered by the first library, which tells strangers nothing.
-            app, rest = (self._apps[name], f"/{rest}") if name in self._apps else (self._first, path)
-            below = {**scope, "path": rest, "raw_path": quote(rest).encode(), ROOT: root}
-            await app(below, receive, _below(root, send) if name in self._apps else send)
+            root, rest, absent = root_of(name), f"/{rest}", name not in self._apps
+            below = {**scope, "path": rest, "raw_path": quote(rest).encode(), ROOT: root, ABSENT: absent}
+            await self._apps.get(name, self._first)(below, receive, _below(root, send))
         elif path == _MODELS and scope["method"] == "GET":
             await (await self._all_models(scope))(scope, receive, send)
         elif path.startswith(f"{_MODELS}/"):
             await self._named(path.removeprefix(f"{_MODELS}/"))(scope, receive, send)
         elif path == _COMPLETIONS:
-            body, again = await _read(receive)
-            await self._named(_model_of(body))(scope, again, send)
+            await self._complete(scope, receive, send)
         else:
             await self._first(scope, receive, send)
+
+    async def _complete(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a completion; the body of a client that no library knows is not read."""
+        for app in self._apps.values():
+            if limited := await app.body_of({**scope}, receive):
+                body, again = await _read(limited)
+                named = self._named(await asyncio.to_thread(_model_of, body))
+                await named(scope, again, send)
+                return
+        await self._first(scope, receive, send)
 
     def _named(self, model: str) -> Guard:
         """Return the library that a model names, perhaps with a filter behind its name; the first one for any other."""
@@ -115,16 +124,21 @@ async def _answer_of(app: Guard, scope: Scope) -> tuple[int, bytes]:
 
 
 async def _read(receive: Receive) -> tuple[bytes, Receive]:
-    """Read a body as far as a model is looked for in it; return it, and what gives it again and then the rest."""
-    messages, size, more = list[Message](), 0, True
-    while more and size <= _LONGEST_BODY:
-        message = await receive()
+    """Read a body within the limits; return it, and what gives it again, or what refuses it."""
+    messages, more, problem = list[Message](), True, None
+    while more:
+        try:
+            message = await receive()
+        except LocalRagError as error:  # too late, or too long
+            problem = error
+            break
         messages.append(message)
-        size += len(message.get("body", b""))
         more = message["type"] == "http.request" and bool(message.get("more_body"))
     left = list(messages)
 
     async def again() -> Message:
+        if not left and problem:
+            raise problem
         return left.pop(0) if left else await receive()
 
     return b"".join(message.get("body", b"") for message in messages), again

@@ -46,9 +46,8 @@ _ITEM = re.compile(r"\s*(?:\(?\d{1,3}[.)]|[-*+\u2022\u00b7\u2013])\s")
 _LAID_OUT = re.compile(r"\t|\S\s{2,}\S")  # columns, or code: such lines stay as they are
 _RECORD = re.compile(r"(?:Row \d{1,9}|Columns):(?= )")
 _FIELD = re.compile(r"(?:(?<=; )|(?<=\A))[^:;\n]{1,200}:(?= )")
-_FENCE = re.compile(r"^ {0,3}(```+|~~~+)([^\n`]*)$", re.MULTILINE)
-_TABLE_RULE = re.compile(r"[ |:-]*-[ |:-]*")
-_TABLE_HEADER = re.compile(r"^(\|.*)\n[ |:-]*-[ |:-]*\n(?:\|.*\n)*\Z", re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(```++|~~~++)([^\n`]*+)$", re.MULTILINE)
+_TABLE_RULE = re.compile(r"(?=[ |:]*+-)[ |:-]*+")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _ELEMENTS = {  # a wide table scrolls, also by keyboard
     "table_open": '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>',
@@ -102,8 +101,20 @@ def show_passage(passage: Passage, marks: Sequence[Mark]) -> Markup:
 
 def show_quote(passage: Passage, text: str, start: int) -> Markup:
     """Return what is quoted of a passage, from an offset on, as HTML; rows of a table have the header above them."""
-    header = _TABLE_HEADER.search(passage.text[:start])
-    return show_passage(replace(passage, text=text, table_header=header[1] if header else passage.table_header), ())
+    header = _table_header(passage.text[:start]) or passage.table_header
+    return show_passage(replace(passage, text=text, table_header=header), ())
+
+
+def _table_header(text: str) -> str:
+    """Return the line with the heads of the columns of a table whose rows end a text, empty if none end it."""
+    *lines, last = text.split("\n")
+    rows = len(lines)
+    while rows and lines[rows - 1].startswith("|"):
+        rows -= 1
+    heads = range(max(0, rows - 2), len(lines) - 1)
+    if last:
+        return ""
+    return next((lines[at] for at in heads if lines[at][:1] == "|" and _TABLE_RULE.fullmatch(lines[at + 1])), "")
 
 
 def render(

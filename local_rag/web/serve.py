@@ -1,13 +1,16 @@
 """Run the server on a socket that already listens, because the network may be closed by then."""
 
 import itertools
+import os
 import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
@@ -26,7 +29,7 @@ from local_rag.web.app import make_app
 from local_rag.web.connections import Connection, Connections, most_connections
 from local_rag.web.libraries import Libraries, root_of
 
-_GRACE_SECONDS = 3
+_GRACE_SECONDS = 1
 _BACKLOG = 128
 _USUAL_PORTS = {"http": 80, "https": 443}
 
@@ -99,11 +102,13 @@ def serve(
     interfaces: Sequence[Interface] = (),
     may_add: Sequence[Path] = (),
     log: Log | None = None,
+    last_seconds: float | None = None,
 ) -> None:
     """Answer from libraries on a listening socket until Ctrl-C; `interfaces` are those beside the page.
 
     With an `invitation` one browser comes in without the token. `public` is the address of a proxy. Documents may be
-    added from below the folders `may_add`. Each request is a line of the `log`.
+    added from below the folders `may_add`. Each request is a line of the `log`. With `last_seconds`, the process ends
+    so soon after a signal whatever it does.
     """
     port = int(listener.getsockname()[1])
     hosts, scheme = allowed_hosts(host, port, allowed), "https" if tls else "http"
@@ -136,8 +141,27 @@ def serve(
     }
     app = Libraries(apps) if len(apps) > 1 else next(iter(apps.values()))
     options: dict[str, Any] = {"ssl_certfile": tls.certificate, "ssl_keyfile": tls.key} if tls else {}
-    config = server_config(app, Connections(most=most_connections()), **options)
-    uvicorn.Server(config).run(sockets=[listener])
+    connections = Connections(most=most_connections(), behind_proxy=public is not None)
+    server = _Server(server_config(app, connections, **options))
+    server.last_seconds = last_seconds
+    server.run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """A server whose process ends within `last_seconds` of SIGTERM, if they are given, whatever is still at work.
+
+    Nothing is lost by that: what is stored is stored in transactions.
+    """
+
+    last_seconds: float | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end."""
+        super().handle_exit(sig, frame)
+        if self.last_seconds is not None:
+            last = threading.Timer(self.last_seconds, os._exit, (0,))
+            last.daemon = True
+            last.start()
 
 
 def names_of(libraries: Sequence[Path]) -> dict[str, Path]:

@@ -90,3 +90,15 @@ def test_command_adds_a_real_model(tmp_path: Path) -> None:
     assert result.stdout == f"{name}: {entry.path(tmp_path / 'models')} (Apache-2.0)\n"
     refused = CliRunner().invoke(cli, ["models", "add", str(tmp_path / "nothing")])
     assert refused.exit_code == 2
+
+
+def test_a_file_that_others_may_change_is_copied(tmp_path: Path) -> None:
+    own, open_to_all = write(tmp_path / "own.gguf", GGUF), write(tmp_path / "stick" / "writer.gguf", GGUF)
+    own.chmod(0o600)
+    open_to_all.chmod(0o666)
+    for number, (path, links) in enumerate(((own, 2), (open_to_all, 1))):
+        models = tmp_path / f"models{number}"
+        add(path, REGISTRY, models_directory=models)
+        assert (OWN.folder(models) / OWN.weights.name).stat().st_nlink == links
+    open_to_all.write_bytes(b"X" * len(GGUF))
+    assert verify(OWN, models_directory=models) == ()

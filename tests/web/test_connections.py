@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from local_rag.serving.requests import client_key
+from local_rag.web.access import Access
 from local_rag.web.app import make_app
 from local_rag.web.connections import Connections, most_connections
 from tests.support import served
@@ -142,3 +143,38 @@ def test_one_client_of_ipv6_is_a_whole_network() -> None:
     assert client_key("2001:db8:1:3::4") != client_key("2001:db8:1:2::4")
     assert client_key("::ffff:192.0.2.7") == client_key("192.0.2.7") == "192.0.2.7"
     assert client_key("testclient") == "testclient"
+
+
+def slow(place: tuple[str, int], more: str = "") -> socket.socket:
+    """Send the headers of a form to log in, and one letter of its body."""
+    opened = socket.create_connection(place)
+    opened.sendall(f"POST /login HTTP/1.1\r\nHost: {place[0]}:{place[1]}\r\nContent-Length: 99\r\n{more}\r\nt".encode())
+    return opened
+
+
+def test_bodies_of_strangers_that_do_not_come_make_room_for_others(folder: Path) -> None:
+    allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}
+    app = make_app(served.worker(folder), hosts=allowed, access=Access("a-token-of-the-owner"))
+    with served.server(app, Connections(most_of_one=8)) as address, ExitStack() as stack:
+        place = "127.0.0.1", urlsplit(address).port or 0
+        held = [stack.enter_context(slow(place)) for _ in range(8)]
+        assert answers(place) < 10
+        assert is_closed(held[0])
+
+
+def test_behind_a_proxy_connections_count_for_the_client_that_it_tells(folder: Path) -> None:
+    allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}
+    app = make_app(served.worker(folder), hosts=allowed, access=Access("a-token-of-the-owner"), behind_proxy=True)
+    with served.server(app, Connections(most_of_one=2, behind_proxy=True)) as address, ExitStack() as stack:
+        place = "127.0.0.1", urlsplit(address).port or 0
+        one, two, other = (
+            stack.enter_context(slow(place, f"X-Forwarded-For: {client}\r\n"))
+            for client in ("192.0.2.1", "192.0.2.1", "192.0.2.2")
+        )
+        time.sleep(0.3)
+        stack.enter_context(slow(place, "X-Forwarded-For: 192.0.2.1\r\n"))
+        assert is_closed(one)
+        for kept in (two, other):
+            kept.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                kept.recv(1)

@@ -172,3 +172,36 @@ def test_the_models_are_loaded_once_and_freed_with_the_last_library(folder: Path
 def test_libraries_of_one_name_are_told_apart(tmp_path: Path) -> None:
     paths = [tmp_path / "a" / ".local-rag", tmp_path / "b" / "a", tmp_path / "a" / ".local-rag", tmp_path / "c" / "a"]
     assert list(names_of(paths)) == ["a", "a-2", "a-3"]
+
+
+def test_the_body_of_a_completion_is_read_only_of_whom_some_library_knows(opened: TestClient, kites: Path) -> None:
+    """Nothing is received of a stranger, or for another host; who comes into the second library alone is heard."""
+    app, read, status = opened.app, list[bool](), list[int]()
+
+    async def receive() -> Any:
+        read.append(True)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        status.append(message.get("status", 0))
+
+    for host, token in ((f"127.0.0.1:{PORT}", "wrong"), ("evil.example", SECRET)):
+        headers = [(b"host", host.encode()), (b"authorization", f"Bearer {token}".encode())]
+        scope = {
+            "type": "http", "method": "POST", "path": "/v1/chat/completions", "raw_path": b"", "query_string": b"",
+            "headers": headers, "client": ("127.0.0.1", 5), "scheme": "http", "server": ("127.0.0.1", PORT),
+        }  # fmt: skip
+        assert opened.portal is not None
+        opened.portal.call(app, scope, receive, send)
+    assert (status[0], read) == (401, [])
+    assert 400 in status
+    anna = {"authorization": f"Bearer {add_person(kites, 'Anna', 'reader')}"}
+    assert "kite" in complete(opened, "our kites", anna).text
+
+
+def test_strangers_see_the_same_form_below_every_name(opened: TestClient, folder: Path) -> None:
+    html = {"accept": "text/html"}
+    names = [folder.name, "our kites", "x" * len(folder.name)]
+    pages = {opened.get(f"{root_of(name)}/library", headers=html).text.replace(root_of(name), "") for name in names}
+    assert len(pages) == 1
+    assert opened.get("/in/nothing/library", headers=HOST | JSON).status_code == 404

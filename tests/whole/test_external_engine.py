@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.errors import ModelError
+from local_rag.errors import LibraryError, ModelError
 from local_rag.models.choice import find
 from local_rag.models.engines import parse_engine, permitted_engine
-from local_rag.settings import Settings, resolve_settings
+from local_rag.settings import Settings, own_settings_file, resolve_settings
 from tests.conftest import Run
 from tests.support.engine_stand_in import Engine, running
 
@@ -128,9 +128,26 @@ def test_what_is_no_address_is_refused(name: str) -> None:
         parse_engine(name)
 
 
-def test_hosts_come_from_the_settings_file_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "settings.toml").write_text('answer_hosts = ["gpu.lan"]\n')
+def test_hosts_are_permitted_by_the_user_and_never_by_a_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "settings.toml").write_text(
+        'answer_model = "http://evil.lan/v1#m"\nanswer_hosts = ["evil.lan"]\npassages = 7\n'
+    )
+    settings = resolve_settings(tmp_path)
+    assert (settings.answer_hosts, settings.passages) == ((), 7)
+    with pytest.raises(ModelError, match=r"evil\.lan is another machine.*settings\.toml"):
+        permitted_engine(settings)
+    own = own_settings_file()
+    assert own.is_relative_to(tmp_path / "config")
+    own.parent.mkdir(parents=True)
+    own.write_text('answer_hosts = ["gpu.lan"]\n')
     assert resolve_settings(tmp_path).answer_hosts == ("gpu.lan",)
+    own.write_text("passages = 3\n")
+    with pytest.raises(LibraryError, match="it may only contain answer_hosts"):
+        resolve_settings(tmp_path)
+    own.write_text("")
     monkeypatch.setenv("LOCAL_RAG_ANSWER_HOSTS", "a.lan,b.lan")
     assert resolve_settings(tmp_path).answer_hosts == ("a.lan", "b.lan")
 

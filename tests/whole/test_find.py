@@ -337,3 +337,16 @@ def test_a_word_that_stands_in_a_text_is_found(
     documents = find(run, question)["documents"]
     assert isinstance(documents, list)
     assert {Path(one["path"]).name for one in documents} == set(name.split())
+
+
+def test_find_says_that_the_index_is_damaged_instead_of_counting_too_little(folder: Path, run: Run) -> None:
+    words = next(path for path in folder.rglob("words.npy") if "segments" in path.parts)
+    data = bytearray(words.read_bytes())
+    for broken in (range(len(data) // 2, len(data)), range(60)):
+        changed = bytearray(data)
+        for place in broken:
+            changed[place] ^= 0x20
+        words.write_bytes(changed)
+        result = run("find", "How many documents mention the crane?")
+        assert result.exit_code == 1
+        assert "The index is damaged" in result.output

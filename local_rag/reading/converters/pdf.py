@@ -21,7 +21,7 @@ from local_rag.records import Heading, Table
 _FILE_TITLE = re.compile(r"untitled.*|microsoft \w+ - .*|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd)", re.IGNORECASE)
 _LONGEST_TITLE = 120
 _HYPHENS = "-\u00ad\u2010"
-_BROKEN_WORD = re.compile(r"(\w*[^\W\d_])[\ufffe\u00ad](?=([^\W\d_]\w*))")
+_BROKEN_WORD = re.compile(r"(?<!\w)(\w++)(?<![\d_])[\ufffe\u00ad](?=([^\W\d_]\w*+))")
 _EDGE_LINES = 2  # at the top and at the bottom of a page
 _FEWEST_REPEATS, _REPEATED = 3, 1 / 3  # pages, and their share, on which a line stands that every page repeats
 _MARGIN = 0.12  # of a page's height, in which its header and its footer stand

@@ -12,9 +12,10 @@ _BLOCK, _OVERLAP = 1 << 20, 1 << 13  # bytes: what is searched for is shorter th
 _MOST = 100_000  # of each kind
 _LONGEST_COMMENT = 2000  # characters
 _MOST_COMMENTS_BYTES = 20_000_000
-_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 _FORMULA = re.compile(
-    rb'<(?:\w+:)?c\s[^>]*?r="([A-Z]{1,3}\d{1,7})"[^>]*>\s*<(?:\w+:)?f(?:\s[^>]*)?(?:/>|>[^<]*</(?:\w+:)?f>)\s*'
+    rb'<(?:\w+:)?(?>c\s[^<>]*?r="([A-Z]{1,3}\d{1,7})")[^<>]*+>\s*+'
+    rb"<(?:\w+:)?f(?:\s[^<>]*+)?/?+(?:(?<=/)>|>[^<]*+</(?:\w+:)?f>)\s*+"
     rb"(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v></(?:\w+:)?v>)?\s*</(?:\w+:)?c>"
 )
 

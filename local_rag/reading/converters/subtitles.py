@@ -8,7 +8,7 @@ from local_rag.reading.converters.converted import Converted
 from local_rag.reading.decode import clean, decode_with_notes
 
 _TIMES = re.compile(r"(?:(\d+):)?(\d\d):(\d\d)[.,]\d{1,3}[ \t]*-->[ \t]*(?:(\d+):)?(\d\d):(\d\d)[.,]\d{1,3}.*")
-_SPEAKER = re.compile(r"<v(?:\.[^ \t>]*)?[ \t]+([^>]*)>", re.IGNORECASE)
+_SPEAKER = re.compile(r"<v(?:\.[^ \t<>]*+)?[ \t]++([^<>]*+)>", re.IGNORECASE)
 _MARKUP = re.compile(r"</?[a-z][^>\n]{0,200}>|<\d[\d:.]*>|\{\\[^}\n]{0,80}\}", re.IGNORECASE)
 _PAUSE, _LONGEST = 4, 60  # seconds: a pause begins a paragraph, and so does the time that the last one has taken
 _ROLLING = 1  # seconds between cues that roll

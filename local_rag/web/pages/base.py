@@ -22,10 +22,12 @@ from local_rag.offline import can_filter, left_open, open_ways
 from local_rag.records import Person
 from local_rag.serving.history import History
 from local_rag.serving.http import caller_of as caller
+from local_rag.serving.http import cookie_in
 from local_rag.serving.http import person_of as person
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import WorkerService
 from local_rag.serving.visible import VisibleLibrary
+from local_rag.web.guard import ROOT
 from local_rag.web.own_files import style
 
 T = TypeVar("T")
@@ -95,7 +97,7 @@ class Site:
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         """Render a whole page; this blocks, because it checks the seal."""
-        theme, visit = request.cookies.get(THEME_COOKIE, "auto"), request.scope["local_rag"]
+        theme, visit = cookie_in(request.headers.getlist("cookie"), THEME_COOKIE), request.scope["local_rag"]
         shared = {
             "badge": self.seal.badge() if visit.known else replace(self.seal.badge(), notes=(), ways=()),
             "problem": self.service.worker.problem if visit.known else "",
@@ -105,6 +107,10 @@ class Site:
             "logged_in": visit.can_log_out,
             "person": person_of(request),
         }
+        if (
+            not visit.known and ROOT in request.scope
+        ):  # the form looks alike below all roots, whether there is a library
+            shared["root"] = request.scope[ROOT]
         return HTMLResponse(self.fragment(template, **shared | values), status)
 
     async def aside(self, work: Callable[[], T]) -> T:
@@ -179,6 +185,7 @@ async def form_of(request: Request) -> dict[str, Any]:
     try:
         if request.headers.get("content-type", "").startswith("application/json"):
             fields = json.loads(body or b"{}")
+            json.dumps(fields, ensure_ascii=False).encode()  # half a surrogate pair can be written nowhere
             if isinstance(fields, dict):
                 return fields
             raise QuestionError('The body is not a JSON object; send `{"question": ...}`.')

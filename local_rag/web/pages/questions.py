@@ -1,5 +1,9 @@
 """The page that answers all questions of a file: it is sent, watched, stopped, taken up again and downloaded."""
 
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +31,7 @@ from local_rag.web.pages.base import (
 )
 
 MOST_QUESTIONS, _MOST_LISTS, _SHOWN = 1000, 50, 200
+_READING_SECONDS = 5.0  # for the place of a file that takes its time
 _TYPES = {
     ".csv": "text/csv; charset=utf-8",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
@@ -63,8 +68,14 @@ async def begin(request: Request) -> Response:
             raise QuestionError("No file was sent; choose one in the field `file`.")
         name, data = file_name(sent.filename), await sent.read()
         filters = filters_of({key: value for key, value in fields.items() if isinstance(value, str)})
-    async with request.app.state.reading_questions:
-        asked = await site.aside(lambda: questions_in(name, data))
+    reading: Reading = request.app.state.reading_questions
+
+    def read() -> list[str]:
+        with reading.alone():
+            return questions_in(name, data)
+
+    async with reading.turn:
+        asked = await site.aside(read)
     if len(asked) > MOST_QUESTIONS:
         raise QuestionError(f"{name} has more than {MOST_QUESTIONS:,} questions; divide it into several files.")
 
@@ -137,6 +148,23 @@ def download(request: Request) -> Response:
     content = answers_in_form(suffix, answers, library_of(request).place_names())
     headers = {"content-disposition": f'attachment; filename="answers{suffix}"'}
     return Response(content, media_type=_TYPES[suffix], headers=headers)
+
+
+class Reading:
+    """Let one file of questions be read at a time, also where nobody waits for the one before any more."""
+
+    def __init__(self) -> None:
+        self.turn, self._at_work = asyncio.Semaphore(1), threading.Lock()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the place of the one that is read; raise BusyError if another one keeps it."""
+        if not self._at_work.acquire(timeout=_READING_SECONDS):
+            raise BusyError("Another file of questions is still being read; send this one again in a minute.")
+        try:
+            yield
+        finally:
+            self._at_work.release()
 
 
 ROUTES = (

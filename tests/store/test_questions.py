@@ -1,0 +1,27 @@
+"""Questions recorded in a library, by several at the same time."""
+
+import threading
+from pathlib import Path
+
+from local_rag.store.questions import add_question, add_wrong_answer, wrong_answers
+from tests.fakes import passage
+
+
+def test_no_recorded_question_is_lost_where_several_record(tmp_path: Path) -> None:
+    one = passage("The boat leaves at seven.", path="/d/boat.md")
+
+    def keep() -> None:
+        for number in range(30):
+            add_wrong_answer(tmp_path, f"kept {number}", one)
+
+    def mend() -> None:
+        for number in range(30):
+            add_wrong_answer(tmp_path, f"mended {number}", one)
+            add_question(tmp_path, f"mended {number}", one)
+
+    threads = [threading.Thread(target=work) for work in (keep, mend)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(wrong_answers(tmp_path)) == sorted(f"kept {number}" for number in range(30))
