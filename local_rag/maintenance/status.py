@@ -15,9 +15,8 @@ from local_rag.indexing.changes import Comparison, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN
 from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.indexing.writing import plan_of
-from local_rag.maintenance.visible import visible_ids, visible_roots
 from local_rag.models.choice import calibration_of, chosen, find
-from local_rag.records import BY_MODEL, PLAIN_FORM, SITUATED, ContextMode, Filters, InstalledModel, Note, Role
+from local_rag.records import BY_MODEL, PLAIN_FORM, SITUATED, ContextMode, InstalledModel, Note, Role
 from local_rag.settings import Settings
 from local_rag.store.caches import Usage, usage_of
 from local_rag.store.connect import STORE_FILE, remembered_settings
@@ -159,17 +158,15 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
     )
 
 
-def visible_status(store: Store, settings: Settings, filters: Filters) -> Status:
-    """Return what a person may know of a library: its documents that pass, counted, and nothing of files or disks."""
-    visible, mode = visible_ids(store, filters) or set(), settings.context
-    rows = count_rows(store, visible)
-    paths = [document.path for document in store.documents() if document.id in visible]
+def status_of_part(store: Store, settings: Settings) -> Status:
+    """Return what a person with limits may know of a library: its documents, counted, and nothing of files or disks."""
+    rows = count_rows(store)
     return Status(
         library=store.folder.name,
-        roots=tuple(map(str, visible_roots(store, filters, paths))),
+        roots=tuple(map(str, store.roots())),
         documents=rows["documents"],
         chunks=rows["chunks"],
-        contexts=_contexts(count_contexts(store, visible), mode) | {"unwritten": 0, "missing": 0},
+        contexts=_contexts(count_contexts(store), settings.context) | {"unwritten": 0, "missing": 0},
         vectors=rows["chunks_with_vectors"],
         cached={},
         models=chosen(settings),

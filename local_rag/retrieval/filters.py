@@ -10,10 +10,10 @@ from pathlib import Path
 from local_rag.errors import LibraryError
 from local_rag.index.protocol import Allowed, PassageStore
 from local_rag.reading.ignore import parse_pattern
-from local_rag.records import EVERYTHING, DocumentFacts, Filters
+from local_rag.records import DocumentFacts, Filters
 
 _WILD = set("*?[")
-Outdated = Callable[[date, Filters], Collection[int]]  # the documents not valid on a day, for a person's limits
+Outdated = Callable[[date], Collection[int]]  # the documents not valid on a day
 _REMEMBERED = 64  # filters whose documents are kept
 
 
@@ -57,11 +57,8 @@ class DocumentsByPath:
 
     def passing(self, filters: Filters, roots: Sequence[Path]) -> list[DocumentFacts]:
         """Return the documents that pass, as `document_filter` does it with each of them."""
-        within, limits = filters.within, filters.limits
-        if not within and limits and limits.within:
-            within, limits = limits.within, replace(limits, within=())
-        passes = document_filter(replace(filters, within=(), limits=limits), roots)
-        return [one for one in (self._within(within, roots) if within else self._facts) if passes(one)]
+        passes = document_filter(replace(filters, within=()), roots)
+        return [one for one in (self._within(filters.within, roots) if filters.within else self._facts) if passes(one)]
 
     def _within(self, within: Sequence[str], roots: Sequence[Path]) -> list[DocumentFacts]:
         found, paths = set[int](), [str(root) for root in roots]
@@ -83,7 +80,7 @@ def outdated_of(filters: Filters, outdated: Outdated | None) -> Collection[int]:
         return ()
     if outdated is None:
         raise LibraryError("Versions are known only where the library was indexed; ask there, or without --as-of.")
-    return outdated(filters.as_of, filters.limits or EVERYTHING)
+    return outdated(filters.as_of)
 
 
 def document_filter(filters: Filters, roots: Sequence[Path]) -> Callable[[DocumentFacts], bool]:
@@ -92,11 +89,8 @@ def document_filter(filters: Filters, roots: Sequence[Path]) -> Callable[[Docume
     suffixes = tuple(f".{kind.lower().removeprefix('.')}" for kind in filters.types)
     tags = {tag.casefold() for tag in filters.tags}
     since, before = _beginning(filters.since), _beginning(filters.before)
-    within_limits = document_filter(filters.limits, roots) if filters.limits else None
 
     def passes(facts: DocumentFacts) -> bool:
-        if within_limits and not within_limits(facts):
-            return False
         if path_filters and not any(fits(facts.path) for fits in path_filters):
             return False
         if suffixes and not facts.path.lower().endswith(suffixes):

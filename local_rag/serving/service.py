@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -21,8 +20,8 @@ from local_rag.serving.job import Job
 from local_rag.serving.metrics import Metrics
 from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, FindRequest, SearchRequest, ServedAnswer
 from local_rag.serving.threads import Threads
-from local_rag.serving.visible import VisibleLibrary
 from local_rag.serving.worker import LibraryWorker
+from local_rag.view import View
 
 T = TypeVar("T")
 
@@ -40,7 +39,7 @@ class LibraryService(Protocol):
     def name(self) -> str:
         """Return the name of the library."""
 
-    def library_for(self, person: Person) -> VisibleLibrary:
+    def library_for(self, person: Person) -> View:
         """Return the library as a person may see it."""
 
     @property
@@ -100,9 +99,9 @@ class WorkerService:
         """Return the name of the library."""
         return self._name or name_of(self.library.folder)
 
-    def library_for(self, person: Person) -> VisibleLibrary:
+    def library_for(self, person: Person) -> View:
         """Return the library as a person may see it."""
-        return VisibleLibrary(self.worker.library, person)
+        return self.worker.library.seen_by(person.limits)
 
     @property
     def loading(self) -> bool:
@@ -139,11 +138,13 @@ class WorkerService:
 
     def read_ahead(self, request: SearchRequest, caller: Caller) -> None:
         """Let the model read what a search has found, until a job of this library waits; others would not be seen."""
-        filters, worker = request.options.filters.limited_to(caller.person.limits), self.worker
+        worker, limits = self.worker, caller.person.limits
 
         def work(library: Library, job: Job[None]) -> None:
-            options = replace(request.options, filters=filters)
-            library.read_ahead(request.question, options, stop=lambda: bool(worker.waiting) or job.stopped.is_set())
+            def stop() -> bool:
+                return bool(worker.waiting) or job.stopped.is_set()
+
+            library.seen_by(limits).read_ahead(request.question, request.options, stop=stop)
 
         if not worker.waiting and not worker.shares_turns:
             with suppress(LocalRagError):  # of which the answer tells
@@ -156,26 +157,24 @@ class WorkerService:
 
     def find(self, request: FindRequest, caller: Caller) -> Job[Found]:
         """Queue a search of all documents."""
-        filters = request.filters.limited_to(caller.person.limits)
 
         def work(library: Library, job: Job[Found]) -> Found:
             self._audit(library, {"question": request.question}, caller)
-            most, stop = library.settings.find_passages, job.stopped.is_set
-            return library.find(request.question, filters=filters, most=most, stop=stop)
+            most, stop, seen = library.settings.find_passages, job.stopped.is_set, library.seen_by(caller.person.limits)
+            return seen.find(request.question, filters=request.filters, most=most, stop=stop)
 
         return self._submit(Job(work, caller.key))
 
     def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
-        filters = request.options.filters.limited_to(caller.person.limits)
 
         def work(library: Library, job: Job[Trace]) -> Trace:
             self._audit(library, {"question": request.question}, caller)
             usual = library.settings.all_candidates if request.every else library.settings.passages
-            return library.trace(
+            return library.seen_by(caller.person.limits).trace(
                 request.question,
                 top=min(request.top or usual, MAX_TOP),
                 rerank=request.options.rerank,
-                filters=filters,
+                filters=request.options.filters,
                 every=request.every,
                 min_score=request.min_score,
                 check=job.check,
@@ -184,13 +183,13 @@ class WorkerService:
         return Job(work, caller.key)
 
     def _ask_job(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
-        filters = request.options.filters.limited_to(caller.person.limits)
-        limited = replace(request, options=replace(request.options, filters=filters))
-        open_history = partial(self.history, caller.person.id)
+        person = caller.person
+        # An answer given again would tell whether anything has changed, of which a part may show nothing.
+        cached = self.caches_answers and not person.limits
 
         def work(library: Library, job: Job[ServedAnswer]) -> ServedAnswer:
             self._audit(library, {"question": request.question}, caller)
-            return answer(library, job, limited, open_history, cached=self.caches_answers)
+            return answer(library.seen_by(person.limits), job, request, partial(self.history, person.id), cached=cached)
 
         return Job(work, caller.key)
 

@@ -348,7 +348,8 @@ class Store:
     def version(self) -> object:
         """Return a value that changes when filters may let other documents of the same index pass."""
         number = self.connection.execute("SELECT number FROM facts_version").fetchone()[0]
-        return number, tuple(self.roots())
+        # Of all roots, also where only some are shown (seen.py).
+        return number, tuple(row[0] for row in self.connection.execute("SELECT path FROM main.roots ORDER BY path"))
 
     def _note_other_facts(self) -> None:
         self.connection.execute("UPDATE facts_version SET number = number + 1")

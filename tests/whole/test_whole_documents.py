@@ -63,7 +63,7 @@ def test_other_questions_are_searched_as_if_there_were_no_such_rows(library: Lib
 
 def test_what_a_model_wrote_is_shown_marked_and_never_supports_a_sentence(library: Library) -> None:
     answer = library.ask(ASKED, AskOptions(rerank=False))
-    generator = library._answer_model.open()
+    generator = library._shared.answer_model.open()
     assert isinstance(generator, FakeGenerator)
     marked = f"(Summary, not in the words of the document: {SUMMARY})\nThe boat"
     assert any(marked in prompt for prompt in generator.prompts)
