@@ -1,9 +1,9 @@
 """Let a model write one sentence for each chunk that can be confused with another or cannot stand alone.
 
-The request names the documents that are alike and what only this document has. A small model sums up a whole document
-whatever it is asked, so it sees little: examples, what is said of the document, and the chunk. The examples are the
-same for all documents and the rest of the prefix for all chunks of one, so both are evaluated once. Code checks each
-sentence before it is stored.
+The request names what only this document has, and no other document: not everybody who sees the sentence may see that
+one. A small model sums up a whole document whatever it is asked, so it sees little: examples, what is said of the
+document, and the chunk. The examples are the same for all documents and the rest of the prefix for all chunks of one,
+so both are evaluated once. Code checks each sentence before it is stored.
 """
 
 import json
@@ -37,14 +37,13 @@ _INSTRUCTION = (
 )
 _EXAMPLES = (
     (
-        "Title: Lease of 4 Mill Lane\nSimilar documents: Lease of 6 Mill Lane; Lease of 9 Mill Lane\n"
-        "Only here: 4 Mill Lane, Anna Berg, 2019",
+        "Title: Lease of 4 Mill Lane\nOnly here: 4 Mill Lane, Anna Berg, 2019",
         "It is three months' rent and is paid before the keys are handed over. The landlord returns it within thirty "
         "days of the end of the lease, less the cost of repairs.",
         "What deposit does a tenant of 4 Mill Lane pay under the lease of 2019, and how soon is the money given back?",
     ),
     (
-        "Title: X200 printer, user guide\nSimilar documents: X100 printer, user guide\nOnly here: X200, touch panel",
+        "Title: X200 printer, user guide\nOnly here: X200, touch panel",
         "| P03 | no paper | fill the tray |\n| P07 | cover open | close it |",
         "Which error codes does the X200 show on its touch panel, and what must I do when one of them appears?",
     ),
@@ -61,7 +60,7 @@ _SYSTEM = "\n\n".join(
 )
 _LIST_ITEM = re.compile(r"(?:[-*+\u2022]|\d+[.)]|\|)\s*")
 # What a sentence depends on apart from its model, its document and its chunk. The number stands for the code below.
-SENTENCES = key_of("sentence", 1, _SYSTEM, _CUE, _MAX_TOKENS, _TERMS)
+SENTENCES = key_of("sentence", 2, _SYSTEM, _CUE, _MAX_TOKENS, _TERMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,6 @@ def sentence_jobs(
 
     lines = [
         f"Title: {title}",
-        f"Similar documents: {'; '.join(distinction.alike)}" if distinction.alike else "",
         f"Only here: {', '.join(distinction.terms[:_TERMS])}" if distinction.terms else "",
         f"Beginning: {distinction.opening}" if distinction.opening else "",
     ]

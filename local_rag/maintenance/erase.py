@@ -8,7 +8,6 @@ import itertools
 import re
 import shutil
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from local_rag.errors import LibraryError
@@ -90,7 +89,7 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
     purge_superseded(store, indexes)
     drop(store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))}, wanted=False)
     drop_unused_distinctions(store)
-    _forget_alike(store)
+    _forget_names(store)
     prune_ocr_pages(store.folder, store.content_hashes())
     with kept_history(store.folder) as history:
         if history:
@@ -104,16 +103,13 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
     end_erasing(store)
 
 
-def _forget_alike(store: Store) -> None:
-    """Forget the names of documents that are gone, in what sets the others apart from them."""
-    documents = store.documents()
-    names = {name for document in documents for name in (document.title, Path(document.path).stem)}
+def _forget_names(store: Store) -> None:
+    """Forget the names of other documents, which an earlier version kept with what sets a document apart."""
     with store.transaction():
-        for document in documents:
-            found = Distinction.from_json(store.distinction(document.id))
-            if not names.issuperset(found.alike):
-                alike = tuple(filter(names.__contains__, found.alike))
-                store.put_distinction(document.id, replace(found, alike=alike).as_json())
+        for document in store.documents():
+            kept = store.distinction(document.id)
+            if kept and kept != (now := Distinction.from_json(kept).as_json()):
+                store.put_distinction(document.id, now)
 
 
 def require_finished(store: Store, indexes: Indexes) -> None:

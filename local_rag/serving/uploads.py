@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from local_rag.errors import LibraryError
-from local_rag.files import open_in_place
+from local_rag.files import open_in_place, uploads_folder
 from local_rag.machine import free_bytes
 from local_rag.reading.formats import format_named
 from local_rag.reading.walk import MAX_BYTES
@@ -26,11 +26,6 @@ _NOT_IN_NAMES = re.compile(r'[/\\:*?"<>|]')
 
 class RefusedFileError(LibraryError):
     """Report a file that is not added, with a reason that follows its name."""
-
-
-def uploads_folder(library: Path) -> Path:
-    """Return the folder beside a library for files from the page: they outlast the library."""
-    return library.parent / f"{library.name.lstrip('.') or 'library'}-uploads"
 
 
 def folder_of(library: Path, person: Person) -> Path:

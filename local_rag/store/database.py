@@ -8,7 +8,7 @@ has a checksum.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -240,7 +240,7 @@ class Store:
                 split_key,
                 json.dumps(document.notes, ensure_ascii=False),
                 document.waiting,
-                key_of(sha256, split_key, document.title),
+                _content_key(sha256, split_key, document.title),
             ),
         )
         identifier = int(cursor.lastrowid or 0)
@@ -477,6 +477,19 @@ class Store:
         ).fetchone()
         return str(row[0]) if row else ""
 
+    def set_apart(self, audience: Callable[[int], str]) -> None:
+        """Let documents be set apart for each audience by itself: what is not known of it yet is to be found again."""
+        rows = self.connection.execute("SELECT id, content_key, sha256, split_key, title FROM documents").fetchall()
+        keys = ((row[0], row[1], _content_key(row[2], row[3], row[4], audience(row[0]))) for row in rows)
+        changed = [(one, key) for one, known, key in keys if key != known]
+        with self.transaction():
+            self.connection.executemany(
+                "UPDATE documents SET content_key = ?2, context_plan = '' WHERE id = ?1", changed
+            )
+            if changed:
+                gone = "DELETE FROM distinctions WHERE content_key NOT IN (SELECT content_key FROM documents)"
+                self.connection.execute(gone)
+
     def forget_distinctions(self) -> None:
         """Forget what sets documents apart, so all are compared again and their contexts planned again."""
         with self.transaction():
@@ -561,6 +574,10 @@ class Store:
         return vector_of(
             *self.connection.execute("SELECT vector, checksum FROM vectors WHERE key = ?", (key,)).fetchone()
         )
+
+
+def _content_key(sha256: str, split_key: str, title: str, audience: str = "") -> str:
+    return key_of(sha256, split_key, title, *([audience] if audience else ()))
 
 
 def vector_of(content: bytes, checksum: int) -> np.ndarray:

@@ -10,11 +10,12 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from local_rag.errors import LibraryError, MissingError, QuestionError
-from local_rag.files import no_library
+from local_rag.files import no_library, uploads_folder
 from local_rag.records import PERSON_ROLES, Filters, Person, PersonRole
 from local_rag.store.connect import is_library
 
@@ -71,6 +72,20 @@ def read_people(folder: Path) -> Mapping[str, Person]:
     with _opened(folder) as connection:
         rows = connection.execute("SELECT token_sha256, id, name, role, within, tags FROM people").fetchall()
     return {token: _person(*row) for token, *row in rows}
+
+
+def with_uploads(person: Person, library: Path) -> Person:
+    """Let a person who adds files see these too."""
+    if not person.limits.within or not person.may("editor"):
+        return person
+    within = *person.limits.within, str(uploads_folder(library) / person.id)
+    return replace(person, limits=replace(person.limits, within=within))
+
+
+def limits_of_people(folder: Path) -> set[Filters]:
+    """Return the limits of the people of a library who do not see everything."""
+    people = (with_uploads(person, folder) for person in read_people(folder).values())
+    return {person.limits for person in people if person.limits}
 
 
 def remove_person(folder: Path, name: str) -> Person:

@@ -1,6 +1,7 @@
 """What is removed, erased or forgotten is in no file of the library: the bytes of all files are read."""
 
 import itertools
+import json
 import shutil
 import sqlite3
 import subprocess
@@ -113,11 +114,12 @@ def test_erase_leaves_no_name_in_what_sets_other_documents_apart(documents: Path
         with library.writing() as (store, _):
             titles = {one.path: one.title for one in store.documents()}
             other = next(one for one in store.documents() if one.path != str(secret))
-            alike = (titles[str(secret)], secret.stem, other.title)
-            store.put_distinction(other.id, Distinction(("twelve",), alike=alike).as_json())
+            earlier = [["twelve"], "", [], [titles[str(secret)], secret.stem]]
+            store.put_distinction(other.id, json.dumps(earlier))
         library.remove([secret], erase=True)
         with library.reading() as store:
-            assert Distinction.from_json(store.distinction(other.id)) == Distinction(("twelve",), alike=alike[2:])
+            assert Distinction.from_json(store.distinction(other.id)) == Distinction(("twelve",))
+        assert held(folder, titles[str(secret)]) == []
 
 
 @pytest.mark.parametrize("how", ["removed", "deleted"])
