@@ -27,7 +27,7 @@ from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
 from local_rag.indexing.writing import OpenVocabulary
 from local_rag.llama.load import load_embedder, load_reader
 from local_rag.llama.open import open_engine, open_vocabulary
-from local_rag.maintenance.clean import Cleaning, Removal, clean, find_documents, remove
+from local_rag.maintenance.clean import Cleaning, Removal, clean, erase_ordered, find_documents, remove
 from local_rag.maintenance.erase import finish_erasing, forget_missing
 from local_rag.maintenance.file_states import FileStates
 from local_rag.maintenance.repair import repair_index, repair_store
@@ -50,7 +50,7 @@ from local_rag.retrieval.open import LiveSearcher
 from local_rag.settings import REMEMBERED, Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.connect import remembered
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.erasing import erasing
+from local_rag.store.erasing import erasing, order_erasing, ordered_erasures
 from local_rag.store.history import History, KeptOfQuestions, kept_history
 from local_rag.store.inspection import is_unfinished
 from local_rag.store.lock import library_lock, locked_store
@@ -170,8 +170,10 @@ class Library(View):
             store.add_roots(roots)
             store.include(roots)
             report = indexer.run(roots, renew_contexts=renew_contexts)
-            if erasing(store) and not is_unfinished(store, self._shared.indexes.live()):
-                finish_erasing(store, self._shared.indexes)
+            if not is_unfinished(store, self._shared.indexes.live()):
+                if erasing(store):
+                    finish_erasing(store, self._shared.indexes)
+                erase_ordered(store, self._shared.indexes, self._parts.disk)
             if self.settings.context == "auto" and self.settings.context_minutes:
                 report.model_to_pull = context_model_to_pull(self.settings)
             return report
@@ -213,6 +215,23 @@ class Library(View):
             if not dry_run:
                 remove(store, self._shared.indexes, removal, erase=erase)
             return removal
+
+    def order_erasing(self, paths: Iterable[Path | str]) -> None:
+        """Record what is to be erased, also while another process writes: who writes next begins with it."""
+        with storage_errors(self.folder), closing(Store(self.folder, write=True)) as store:
+            order_erasing(store, map(str, paths))
+
+    def erases_later(self) -> bool:
+        """Return whether something is to be erased that was ordered, or begun and not finished."""
+        with self.reading() as store:
+            return bool(erasing(store) or ordered_erasures(store))
+
+    def erase_ordered(self) -> None:
+        """Erase what was ordered, and finish what was begun."""
+        with locked_store(self.folder) as store:
+            if erasing(store):
+                finish_erasing(store, self._shared.indexes)
+            erase_ordered(store, self._shared.indexes, self._parts.disk)
 
     def clean(self, *, dry_run: bool = False) -> Cleaning:
         """Delete what is no longer needed: old indexes, orphaned contexts and vectors, leftovers."""

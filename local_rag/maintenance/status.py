@@ -21,7 +21,7 @@ from local_rag.settings import Settings
 from local_rag.store.caches import Usage, usage_of
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store, UnreadFile
-from local_rag.store.erasing import erasing
+from local_rag.store.erasing import erasing, ordered_erasures
 from local_rag.store.inspection import count_contexts, count_missing_contexts, count_rows
 from local_rag.store.published import FOREIGN, made_from
 from local_rag.store.sentences import count_unwritten
@@ -122,7 +122,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
         )
         for root in sorted(found.roots.unreachable)
     ]
-    if erasing(store):
+    if erasing(store) or ordered_erasures(store):
         stale.append(Stale("some documents are not fully erased yet", "local-rag index"))
     if missing := missing or (unwritten if every else 0):
         stale.append(Stale(f"{missing} contexts have yet to be written", "local-rag index"))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from local_rag.keys import key_of
 from local_rag.records import Filters
 from local_rag.retrieval.filters import document_filter
 from local_rag.serialization import to_line
@@ -33,8 +34,8 @@ class Sight:
 
 
 def limits_key(limits: Filters) -> str:
-    """Return limits as text."""
-    return to_line(limits).decode()
+    """Return a key of limits, which tells nothing of the paths that they name."""
+    return key_of(to_line(limits).decode())
 
 
 def outermost(roots: Iterable[Path]) -> list[Path]:

@@ -18,6 +18,7 @@ from local_rag.serving.audit import audit
 from local_rag.serving.history import Conversations
 from local_rag.serving.job import Job
 from local_rag.serving.metrics import Metrics
+from local_rag.serving.people import People
 from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, FindRequest, SearchRequest, ServedAnswer
 from local_rag.serving.threads import Threads
 from local_rag.serving.worker import LibraryWorker
@@ -88,6 +89,7 @@ class WorkerService:
         self._name = name
         self.worker, self.aside, self.metrics = worker, Threads(), Metrics()
         self.history = Conversations(lambda: worker.library)
+        self.people = People(lambda: worker.library.folder)
 
     @property
     def library(self) -> Library:
@@ -142,7 +144,7 @@ class WorkerService:
 
         def work(library: Library, job: Job[None]) -> None:
             def stop() -> bool:
-                return bool(worker.waiting) or job.stopped.is_set()
+                return bool(worker.waiting) or job.ended()
 
             library.seen_by(limits).read_ahead(request.question, request.options, stop=stop)
 
@@ -160,10 +162,10 @@ class WorkerService:
 
         def work(library: Library, job: Job[Found]) -> Found:
             self._audit(library, {"question": request.question}, caller)
-            most, stop, seen = library.settings.find_passages, job.stopped.is_set, library.seen_by(caller.person.limits)
-            return seen.find(request.question, filters=request.filters, most=most, stop=stop)
+            seen, most = library.seen_by(caller.person.limits), library.settings.find_passages
+            return seen.find(request.question, filters=request.filters, most=most, stop=job.ended)
 
-        return self._submit(Job(work, caller.key))
+        return self._submit(self._job(work, caller))
 
     def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
 
@@ -180,7 +182,11 @@ class WorkerService:
                 check=job.check,
             )
 
-        return Job(work, caller.key)
+        return self._job(work, caller)
+
+    def _job(self, work: Callable[[Library, Job[T]], T], caller: Caller) -> Job[T]:
+        """Return a job that ends once the person who asked for it was removed."""
+        return Job(work, caller.key, wanted=lambda: self.people.present(caller.person) is not None)
 
     def _ask_job(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
         person = caller.person
@@ -191,7 +197,7 @@ class WorkerService:
             self._audit(library, {"question": request.question}, caller)
             return answer(library.seen_by(person.limits), job, request, partial(self.history, person.id), cached=cached)
 
-        return Job(work, caller.key)
+        return self._job(work, caller)
 
 
 class LocalService(WorkerService):

@@ -83,7 +83,7 @@ class Store:
 
     def __init__(self, folder: Path, *, create: bool = False, write: bool = False) -> None:
         self.folder = folder
-        self.connection, self._copy, self._unlocked = connect(folder, create=create, write=write)
+        self.connection, self._unlocked = connect(folder, create=create, write=write)
 
     @property
     def is_overtaken(self) -> bool:
@@ -93,8 +93,6 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self.connection.close()
-        if self._copy:
-            self._copy.cleanup()
 
     @contextmanager
     def transaction(self, *, keep: bool = True) -> Iterator[None]:
@@ -478,17 +476,27 @@ class Store:
         return str(row[0]) if row else ""
 
     def set_apart(self, audience: Callable[[int], str]) -> None:
-        """Let documents be set apart for each audience by itself: what is not known of it yet is to be found again."""
+        """Let documents be set apart for each audience by itself.
+
+        Of a document with another audience than before nothing is known: it is embedded without contexts, compared and
+        situated again.
+        """
         rows = self.connection.execute("SELECT id, content_key, sha256, split_key, title FROM documents").fetchall()
         keys = ((row[0], row[1], _content_key(row[2], row[3], row[4], audience(row[0]))) for row in rows)
         changed = [(one, key) for one, known, key in keys if key != known]
+        if not changed:
+            return
         with self.transaction():
-            self.connection.executemany(
-                "UPDATE documents SET content_key = ?2, context_plan = '' WHERE id = ?1", changed
-            )
-            if changed:
-                gone = "DELETE FROM distinctions WHERE content_key NOT IN (SELECT content_key FROM documents)"
-                self.connection.execute(gone)
+            update = "UPDATE documents SET content_key = ?2, context_plan = '', sentence_plan = '' WHERE id = ?1"
+            self.connection.executemany(update, changed)
+            for forgotten in (
+                "UPDATE chunks SET context_key = NULL, need = NULL, sentence_key = NULL WHERE document_id = ?1",
+                "UPDATE embedding_plans SET plan = '' WHERE document_id = ?1",
+                "DELETE FROM mean_vectors WHERE document_id = ?1",
+            ):
+                self.connection.executemany(forgotten, [(one,) for one, _ in changed])
+            gone = "DELETE FROM distinctions WHERE content_key NOT IN (SELECT content_key FROM documents)"
+            self.connection.execute(gone)
 
     def forget_distinctions(self) -> None:
         """Forget what sets documents apart, so all are compared again and their contexts planned again."""

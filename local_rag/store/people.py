@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from local_rag.store.connect import is_library
 
 PEOPLE_FILE = "people.sqlite3"
 LONGEST_NAME = 60  # characters
+NOTHING = "/"  # a pattern that no document matches
 _VERSION = 1  # of the table
 _COUNTER = slice(24, 28)  # of the bytes of an SQLite file: it counts the transactions that changed it
 _TABLE = """
@@ -96,6 +97,17 @@ def remove_person(folder: Path, name: str) -> Person:
             if row := connection.execute(query, (name,)).fetchone():
                 return _person(*row)
     raise MissingError(f"There is no person {name[:LONGEST_NAME]!r}; `local-rag people list` names them.")
+
+
+def forget_limits(folder: Path, is_erased: Callable[[str], bool]) -> None:
+    """Delete the patterns that name what is erased from the limits of people; who had no other sees nothing."""
+    if not any(is_erased(pattern) for person in read_people(folder).values() for pattern in person.limits.within):
+        return
+    with _opened(folder, write=True) as connection:
+        for identifier, within in connection.execute("SELECT id, within FROM people").fetchall():
+            patterns = json.loads(within)
+            kept = [pattern for pattern in patterns if not is_erased(pattern)] or (patterns and [NOTHING])
+            connection.execute("UPDATE people SET within = ? WHERE id = ?", (json.dumps(kept), identifier))
 
 
 def hash_of(token: str) -> str:
