@@ -214,6 +214,8 @@ class Library(View):
             removal = find_documents(store, paths, erase=erase, disk=self._parts.disk)
             if not dry_run:
                 remove(store, self._shared.indexes, removal, erase=erase)
+                if not is_unfinished(store, self._shared.indexes.live()):
+                    erase_ordered(store, self._shared.indexes, self._parts.disk)
             return removal
 
     def order_erasing(self, paths: Iterable[Path | str]) -> None:

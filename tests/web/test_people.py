@@ -3,7 +3,9 @@
 import json
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from local_rag.openai.endpoint import chat_interface
 from local_rag.records import Filters, PersonRole
 from local_rag.store.history import History
 from local_rag.store.people import PEOPLE_FILE, add_person, remove_person
+from tests.fakes import QUICK, generating
 from tests.support import served
 
 HOST = "a-token-of-the-owner"
@@ -359,3 +362,19 @@ def test_no_file_holds_a_token_and_others_cannot_read_the_people(library: Path) 
 def test_forgetting_all_of_a_person_leaves_what_others_asked(library: Path) -> None:
     with closing(History(library)) as history:
         assert history.of("a").forget_person() == 0
+
+
+def test_who_was_removed_gets_no_answer_that_is_under_way(library: Path) -> None:
+    talker = served.Talker()
+    made = replace(QUICK, open_engine=generating(talker))
+    with served.client(library, made, token=HOST) as opened, ThreadPoolExecutor(1) as threads:
+        anna = person(library, "Anna", "open/**")
+        asked = threads.submit(ask, opened, anna, served.ENDLESS)
+        assert talker.going.wait(60)
+        gone = remove_person(library, "Anna")
+        with Library(library) as whole:
+            whole.forget_questions(gone.id)
+        assert "answer" not in asked.result(60)
+        assert talker.stopped.is_set()
+    with closing(History(library)) as history:
+        assert history.of(gone.id).conversations() == []
