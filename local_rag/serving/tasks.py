@@ -81,7 +81,8 @@ class Tasks:
             orders = [one for one in self._orders if whole or one.person == person]
             watching = bool(self._watchers) if whole else person in self._watchers
             running = self._running
-            mine = bool(running and running.person == person and running.do != "erase") or person in self._watchers
+            begun = [*orders, *([running] if running else [])]
+            mine = any(one.person == person and one.do != "erase" for one in begun) or person in self._watchers
             view = self._view if whole or (running and running.person == person) else TaskView()
             if orders and not view.running:  # it has yet to be taken
                 view = TaskView(running=True, what=orders[0].do)
