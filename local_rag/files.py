@@ -49,6 +49,11 @@ class FileStamp(NamedTuple):
         return self[:3] == now[:3] and self.changed_ns != 0 and inodes
 
 
+def uploads_folder(library: Path) -> Path:
+    """Return the folder beside a library for files from the page: they outlast the library."""
+    return library.parent / f"{library.name.lstrip('.') or 'library'}-uploads"
+
+
 def stamp_of(status: os.stat_result, looked_ns: int) -> FileStamp:
     """Return the stamp of a file that was looked at, at `looked_ns` or after it.
 

@@ -1,7 +1,7 @@
 """The frozen records that pass from stage to stage."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Literal
@@ -172,8 +172,7 @@ class Filters:
     `within` holds globs as in a .gitignore, below any root, or absolute paths; a folder includes everything below it.
     `types` holds suffixes such as `pdf`. At least one of each must match, and all of `tags`. The date of a document is
     its own or else that of its file; it must be on or after `since` and earlier than `before`. With `as_of`, only the
-    versions of documents that were valid on that day pass. A document must pass the `limits` too: what a person may see
-    of a library, whatever that person asks for.
+    versions of documents that were valid on that day pass.
     """
 
     within: tuple[str, ...] = ()
@@ -182,18 +181,10 @@ class Filters:
     before: date | None = None
     tags: tuple[str, ...] = ()
     as_of: date | None = None
-    limits: "Filters | None" = None
 
     def __bool__(self) -> bool:
         """Return whether any limit is set."""
-        given = self.within or self.types or self.since or self.before or self.tags
-        return bool(given or self.as_of or self.limits)
-
-    def limited_to(self, limits: "Filters") -> "Filters":
-        """Return filters that let pass only what passes these and the `limits`."""
-        if not limits:
-            return self
-        return replace(self, limits=self.limits.limited_to(limits) if self.limits else limits)
+        return bool(self.within or self.types or self.since or self.before or self.tags or self.as_of)
 
     @classmethod
     def parse(

@@ -164,7 +164,7 @@ def test_an_answer_about_a_document_that_is_erased_meanwhile_is_not_kept(
     conversation: Conversation, ask: FakeAsk, tmp_path: Path
 ) -> None:
     with closing(History(tmp_path)) as other:
-        ask.meanwhile = lambda: other.forget_documents(lambda _hash, _path: False, erased=True)
+        ask.meanwhile = lambda: other.forget_documents(lambda _hash, _path: False, erased=lambda _pattern: False)
         conversation.ask("A secret?")
         assert conversation.notice == NOT_KEPT
     assert b"secret" not in (tmp_path / HISTORY_FILE).read_bytes()

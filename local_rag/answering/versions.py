@@ -45,7 +45,7 @@ def name_versions(answer: Answer, versions: Versions, filters: Filters) -> Answe
         for unit in _units_of(quote, passage) if own else ():
             lines = _other_lines(unit, passage, family, versions, answer)
             if differing := [one for one in lines if _differs(unit, one, answer, quote)][:_MOST]:
-                return _added(answer, unit, differing, versions, filters)
+                return _added(answer, unit, differing, versions)
     return answer
 
 
@@ -135,11 +135,11 @@ def _lacking(text: str, source: Source) -> list[Fact]:
     return [fact for fact in _facts(text) if not fact.occurs_in(source)]
 
 
-def _added(answer: Answer, unit: Unit, lines: Sequence[_Line], versions: Versions, filters: Filters) -> Answer:
+def _added(answer: Answer, unit: Unit, lines: Sequence[_Line], versions: Versions) -> Answer:
     values, citations = list[VersionValue](), list(answer.citations)
     last = max((len(answer.read), *(one.number for one in citations)))
     for number, line in enumerate(lines, start=last + 1):
-        version, passage = line.version, versions.marked(line.passage, filters)
+        version, passage = line.version, versions.marked(line.passage)
         citations.append(Citation(number, passage))
         values.append(VersionValue(version.date, version.path, _excerpt(line.unit, unit), number, line.newer))
     text = "\n".join([f"{answer.text}\n", *version_lines(values)])

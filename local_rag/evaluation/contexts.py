@@ -16,11 +16,12 @@ from local_rag.evaluation.calibrate import documents_of_library
 from local_rag.evaluation.dataset import Dataset, GoldenSpan, Question, load_dataset
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
 from local_rag.evaluation.evaluate import POOL, Ranker, compare_reports, find_golden_files
-from local_rag.library import Library, OnProgress, Parts
+from local_rag.library import Library, Parts
 from local_rag.maintenance.status import GAIN
 from local_rag.records import Chunk, Progress
 from local_rag.settings import Settings
 from local_rag.store.copying import copy_store
+from local_rag.view import OnProgress
 
 _DRAFTS_PER_QUESTION = 2
 _FEWEST = 4  # questions that allow a conclusion

@@ -9,7 +9,7 @@ publish leaves only folders that no generation lists; the next publish removes t
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,21 +28,31 @@ from local_rag.index.vector_index import VectorIndex
 from local_rag.records import Filters
 
 SEGMENTS = "segments"
+# What a manifest says of the whole index and of any part of it.
+_OF_ANY_PART = ("format", "fingerprint", "settings", "segments")
 # What NumPy raises if an index file has changed since it was opened.
 _CHANGED = (IndexError, ValueError, OverflowError)
 
 
 class Generation:
-    """A published index in a folder.
+    """A published index in a folder, or what it shows of some documents.
 
     `documents.npy` holds the documents in the order in which equal scores rank, `gone.npy` the removed documents of
     each segment.
     """
 
-    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
-        self.folder, self.manifest = folder, manifest
+    def __init__(self, folder: Path, manifest: Mapping[str, Any], shown: np.ndarray | None = None) -> None:
+        self.folder, self.manifest, self._shown = folder, manifest, shown
         self.stamp = _stamp_of(folder)
         self._vectors: VectorIndex | None = None
+
+    def showing(self, documents: Collection[int]) -> "Generation":
+        """Return the same index as if it held these documents alone.
+
+        Statistics are counted over them, so no score depends on others. No codes are searched: others shaped them, too.
+        """
+        manifest = {name: self.manifest[name] for name in _OF_ANY_PART if name in self.manifest}
+        return Generation(self.folder, manifest, np.fromiter(documents, dtype=np.int64))
 
     def segments(self) -> list[tuple[Segment, np.ndarray]]:
         """Open the segments, each with a mask of the documents that are still in the index."""
@@ -53,7 +63,8 @@ class Generation:
         folder, found = self.folder.parent.parent / SEGMENTS, []
         for name in names:
             segment = Segment(folder / name)
-            found.append((segment, ~np.isin(segment.documents, gone[gone[:, 0] == int(name), 1])))
+            alive = ~np.isin(segment.documents, gone[gone[:, 0] == int(name), 1])
+            found.append((segment, alive if self._shown is None else alive & np.isin(segment.documents, self._shown)))
         return found
 
     def whole_segments(self) -> list[tuple[Segment, np.ndarray]]:
@@ -83,7 +94,7 @@ class Generation:
             order.append(np.repeat(by_id[positions].astype(np.int32), segment.sizes))
             rows_alive.append(rows)
             mask = None if alive.all() else rows
-            vectors.append(segment.vector_part(mask))
+            vectors.append(segment.vector_part(mask, with_codes=self._shown is None))
             chunks = rows.copy()
             chunks[segment.whole_rows()] = False
             chunk_vectors.append(vectors[-1] if chunks.all() else replace(vectors[-1], alive=chunks))

@@ -107,6 +107,9 @@ class Index(Protocol):
     def manifest(self) -> Mapping[str, Any]:
         """Return what shaped the index."""
 
+    def showing(self, documents: Collection[int]) -> "Index":
+        """Return the same index as if it held these documents alone; raise LibraryError if the engine cannot do so."""
+
     def open(self) -> None:
         """Load what searching needs; raise LibraryError or OSError if it is missing."""
 

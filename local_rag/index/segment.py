@@ -67,10 +67,10 @@ class Segment:
         if problems := damaged_files(self.folder, self.manifest, hash_all=True):
             raise DamagedLibraryError(problems[0], REMEDY)
 
-    def vector_part(self, alive: np.ndarray | None) -> VectorPart:
-        """Return the vectors and their codes."""
+    def vector_part(self, alive: np.ndarray | None, *, with_codes: bool = True) -> VectorPart:
+        """Return the vectors and their codes, if there are any."""
         near = self.folder / _CODES
-        return VectorPart(self.vectors, alive, open_near(near) if near.exists() else None)
+        return VectorPart(self.vectors, alive, open_near(near) if with_codes and near.exists() else None)
 
     def alive_rows(self, alive: np.ndarray) -> np.ndarray:
         """Return a mask of the rows of the documents that are alive."""

@@ -143,9 +143,9 @@ def _mask(part: VectorPart, rows: np.ndarray) -> np.ndarray:
 
 def _all(part: VectorPart, question: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return all rows that are alive with their products, float32."""
-    products = part.vectors @ question
-    rows = np.arange(len(products)) if part.alive is None else np.flatnonzero(part.alive)
-    return rows, products if part.alive is None else products[rows]
+    if part.alive is not None:
+        return _among(replace(part, alive=None), question, np.flatnonzero(part.alive))
+    return np.arange(len(part.vectors)), part.vectors @ question
 
 
 def _among(part: VectorPart, question: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

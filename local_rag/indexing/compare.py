@@ -7,12 +7,11 @@ file keeps it, and so does a changed file that still contains all of it.
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
 from typing import Generic, TypeVar
 
 import numpy as np
 
+from local_rag.indexing.audiences import Audiences
 from local_rag.indexing.distinction import (
     APART,
     TUNING,
@@ -28,7 +27,6 @@ from local_rag.indexing.similar import Near, SimilarChunks
 from local_rag.keys import key_of
 from local_rag.store.database import Store, StoredDocument
 
-_NAMED_DOCUMENTS = 3  # that a distinction names
 _SIMILAR_DOCUMENTS = 16  # to compare terms with, those with the most near chunks first
 _OTHER_DOCUMENTS = 48  # from the whole library, to find how rare a term is
 # Bytes of the terms of documents that are kept in memory, as numbers and spelled: 2 kB and 5 kB of most documents.
@@ -97,11 +95,10 @@ class _Kept(Generic[T]):
             self._bytes -= self._values.popitem(last=False)[1][1]
 
 
-def compare(store: Store, embedder: str, documents: Sequence[StoredDocument]) -> Iterator[int]:
+def compare(store: Store, embedder: str, documents: Sequence[StoredDocument], audiences: Audiences) -> Iterator[int]:
     """Compare embedded documents and store the distinction of each; yield how many are done after each commit."""
-    chunks, everywhere = SimilarChunks(store, embedder), store.live_ids()
-    spread = [store.document(one) for one in everywhere[:: len(everywhere) // _OTHER_DOCUMENTS + 1]]
-
+    chunks, everywhere = SimilarChunks(store, embedder, audiences), store.live_ids()
+    spreads = dict[str, list[StoredDocument]]()  # documents from everywhere, by the audience that sees them
     terms = _KnownTerms(store)
     for start in range(0, len(documents), _TOGETHER):
         some = documents[start : start + _TOGETHER]
@@ -112,7 +109,10 @@ def compare(store: Store, embedder: str, documents: Sequence[StoredDocument]) ->
                 distinction = Distinction.from_json(store.earlier_distinction(document))
                 if not distinction.holds_for(document.title, store.document_text(document.id)):
                     alike = [one for key in _most_similar(near) if (one := store.document(key))]
-                    others = [one for one in spread if one and one.sha256 != document.sha256 and one not in alike]
+                    if (audience := audiences.key(document.id)) not in spreads:
+                        spreads[audience] = _spread(store, audiences.seen_with(document.id, everywhere))
+                    spread = spreads[audience]
+                    others = [one for one in spread if one.sha256 != document.sha256 and one not in alike]
                     distinction = _distinction(store, document, alike, others, terms)
                 similarities = {
                     position: max((one.similarity for one in found), default=0.0) for position, found in near.items()
@@ -123,6 +123,12 @@ def compare(store: Store, embedder: str, documents: Sequence[StoredDocument]) ->
                 )
                 store.put_distinction(document.id, replace(distinction, needed=needed).as_json())
         yield start + len(some)
+
+
+def _spread(store: Store, documents: Sequence[int]) -> list[StoredDocument]:
+    """Return an even sample of documents."""
+    step = len(documents) // _OTHER_DOCUMENTS + 1
+    return [found for one in documents[::step] if (found := store.document(one))]
 
 
 def _most_similar(near: Mapping[int, Sequence[Near]]) -> list[int]:
@@ -145,14 +151,7 @@ def _distinction(
         return Distinction()
     own = terms.of(document)
     found = distinguishing_terms(own, list(map(terms.numbers, alike)), list(map(terms.numbers, others)))
-    names = _names(alike, document.title)
-    return Distinction(tuple(found), _opening(store, document) if found else "", alike=names)
-
-
-def _names(documents: Sequence[StoredDocument], title: str) -> tuple[str, ...]:
-    """Return the names of the first few documents: their titles, or their files' names if their title is this one."""
-    names = (one.title if one.title != title else Path(one.path).stem for one in documents)
-    return tuple(islice(dict.fromkeys(names), _NAMED_DOCUMENTS))
+    return Distinction(tuple(found), _opening(store, document) if found else "")
 
 
 def _opening(store: Store, document: StoredDocument) -> str:

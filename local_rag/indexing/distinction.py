@@ -57,14 +57,12 @@ DANGLING = re.compile(r"\W*(?:it|its|this|that|these|those|they|their|he|his|she
 class Distinction:
     """What sets a document apart, found when it was first compared with others.
 
-    `needed` maps the positions of the chunks that need it as their context to how much they need it. `alike` are the
-    names of the most similar documents.
+    `needed` maps the positions of the chunks that need it as their context to how much they need it.
     """
 
     terms: tuple[str, ...] = ()
     opening: str = ""
     needed: Mapping[int, float] = field(default_factory=dict)
-    alike: tuple[str, ...] = ()
 
     @property
     def context(self) -> str:
@@ -78,13 +76,14 @@ class Distinction:
 
     def as_json(self) -> str:
         """Return the form in which the store keeps it."""
-        return json.dumps([self.terms, self.opening, list(self.needed.items()), self.alike], ensure_ascii=False)
+        return json.dumps([self.terms, self.opening, list(self.needed.items())], ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Distinction":
         """Read what the store keeps; an empty text stands for a document that was not compared."""
-        terms, opening, needed, alike = json.loads(text) if text else ((), "", (), ())
-        return cls(tuple(terms), opening, dict(needed), tuple(alike))
+        # An earlier version of local-rag also kept the names of similar documents.
+        terms, opening, needed, *_ = json.loads(text) if text else ((), "", ())
+        return cls(tuple(terms), opening, dict(needed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ import numpy as np
 from local_rag.errors import LibraryError
 from local_rag.files import LOCAL_DISK, Disk, file_sha256
 from local_rag.index.protocol import Contents, Indexes
+from local_rag.indexing.audiences import Audiences
 from local_rag.indexing.changes import Changes, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN, compare, situate
 from local_rag.indexing.document_rows import document_rows
@@ -50,6 +51,7 @@ from local_rag.store.history import kept_history
 from local_rag.store.inspection import purge_superseded
 from local_rag.store.ocr_pages import ocr_folder, prune_ocr_pages
 from local_rag.store.published import made_from, note_publish
+from local_rag.store.seen import compared_limits, note_compared
 from local_rag.store.versions import put_version_keys
 
 _MANIFEST_FORMAT = 3
@@ -318,9 +320,13 @@ class Indexer:
         """Compare new documents with all others, for which all need vectors; return those of which code said more."""
         if self._settings.context != "auto":
             return []
+        audiences = Audiences(self._store)
+        if audiences.limits or compared_limits(self._store):
+            self._store.set_apart(audiences.key)
+            note_compared(self._store, audiences.limits)
         if new := self._store.documents_to_compare(APART_PLAN):
             self._embed()
-            for done in compare(self._store, embedder_identity(self._embed_model), new):
+            for done in compare(self._store, embedder_identity(self._embed_model), new, audiences):
                 self._progress(Progress("compare", done, len(new)))
         unplanned = self._store.documents_without_a_plan(APART_PLAN)
         if said := situate(self._store, unplanned):

@@ -12,6 +12,7 @@ import numpy as np
 
 from local_rag.index.keyword_index import keyword_tokens
 from local_rag.index.vector_index import blend_neighbours
+from local_rag.indexing.audiences import Audiences
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.mean_vectors import (
     GROUP,
@@ -39,10 +40,13 @@ class Near:
 
 
 class SimilarChunks:
-    """The chunks of a library's embedded documents; `embedder` is the identity of what made their vectors."""
+    """The chunks of a library's embedded documents; `embedder` is the identity of what made their vectors.
 
-    def __init__(self, store: Store, embedder: str) -> None:
-        self._store, self._embedder = store, embedder
+    A document is compared only with those that its audience sees.
+    """
+
+    def __init__(self, store: Store, embedder: str, audiences: Audiences) -> None:
+        self._store, self._embedder, self._audiences = store, embedder, audiences
         self._make_means()
         self._means = means_of(store, embedder, most=_MOST_MEANS)
         numbers: dict[str, int] = {}
@@ -65,25 +69,30 @@ class SimilarChunks:
         """Yield, for each document, the nearest chunks of documents of other content, by the position of its chunk."""
         own = [means_of(self._store, self._embedder, document=one.id) for one in documents]
         wanted = [mean for means in own for mean in means.vectors]
-        contents = [
-            self._numbers.get(one.sha256, -1)
-            for one, means in zip(documents, own, strict=True)
-            for _ in means.positions
-        ]
-        nearest = iter(self._nearest(np.array(wanted), contents))
+        others = [self._others(one) for one in documents]
+        others = [one for one, means in zip(others, own, strict=True) for _ in means.positions]
+        nearest = iter(self._nearest(np.array(wanted), others))
         for document, means in zip(documents, own, strict=True):
             found: dict[int, list[Near]] = {}
             for position in means.positions:
                 found |= self._near(group_vectors(self._store, document.id, position, position + GROUP), next(nearest))
             yield found
 
-    def _nearest(self, wanted: np.ndarray, contents: Sequence[int]) -> list[list[int]]:
-        """Return the rows of the mean vectors nearest to each one, without those of the same content."""
+    def _others(self, document: StoredDocument) -> np.ndarray:
+        """Return a mask of the mean vectors of other content that the document's audience sees."""
+        others: np.ndarray = self._contents != self._numbers.get(document.sha256, -1)
+        if self._audiences.key(document.id):
+            seen = set(self._audiences.seen_with(document.id, self._means.documents))
+            others &= np.fromiter((one in seen for one in self._means.documents), dtype=bool, count=len(others))
+        return others
+
+    def _nearest(self, wanted: np.ndarray, others: Sequence[np.ndarray]) -> list[list[int]]:
+        """Return the rows of the mean vectors nearest to each one, among the others of each."""
         if not len(wanted) or not len(self._contents):
             return [[] for _ in wanted]
         products = wanted @ self._means.vectors.T
-        for row, content in enumerate(contents):
-            products[row, self._contents == content] = -np.inf
+        for row, mask in enumerate(others):
+            products[row, ~mask] = -np.inf
         last = max(0, products.shape[1] - _NEAREST_GROUPS)
         best = np.sort(np.argpartition(products, last, axis=1)[:, last:], axis=1)
         return [[int(one) for one in rows if line[one] > -np.inf] for rows, line in zip(best, products, strict=True)]

@@ -22,7 +22,7 @@ from local_rag.maintenance.erase import (
 )
 from local_rag.maintenance.removal import publish_without
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.erasing import begin_erasing, erasing
+from local_rag.store.erasing import begin_erasing, erasing, forget_orders, ordered_erasures
 from local_rag.store.hidden_paths import hidden_among
 from local_rag.store.inspection import (
     count_rows,
@@ -122,6 +122,17 @@ def remove(store: Store, indexes: Indexes, removal: Removal, *, erase: bool = Fa
         finish_erasing(store, indexes)
     else:
         purge_superseded(store, indexes)
+
+
+def erase_ordered(store: Store, indexes: Indexes, disk: Disk = LOCAL_DISK) -> None:
+    """Erase what was ordered while another process wrote; raise LibraryError while an `index` is unfinished."""
+    for path in ordered_erasures(store):
+        try:
+            removal = find_documents(store, [path], erase=True, disk=disk)
+        except LibraryError:  # it was erased meanwhile
+            forget_orders(store, {path}.__contains__)
+        else:
+            remove(store, indexes, removal, erase=True)
 
 
 def clean(folder: Path, indexes: Indexes, *, dry_run: bool) -> Cleaning:

@@ -7,8 +7,7 @@ from pathlib import Path
 from local_rag.errors import MissingError
 from local_rag.files import is_locked
 from local_rag.maintenance.file_states import FileStates, SeenState
-from local_rag.maintenance.visible import GONE, require_visible, visible_ids
-from local_rag.records import EVERYTHING, ContextMode, Filters, Passage
+from local_rag.records import ContextMode, Passage
 from local_rag.retrieval.found_passage import found_passage
 from local_rag.store.database import Store
 from local_rag.store.inspection import count_contexts, count_rows, document_states
@@ -72,13 +71,9 @@ class IndexProgress:
     sentences: int
 
 
-def locate(
-    store: Store, passages: Sequence[Passage], files: FileStates, filters: Filters = EVERYTHING
-) -> list[Location]:
-    """Return the location of each passage, none for one whose document does not pass the filters."""
+def locate(store: Store, passages: Sequence[Passage], files: FileStates) -> list[Location]:
+    """Return the location of each passage."""
     chunks = store.chunks_by_id([passage.chunk_id for passage in passages])
-    visible = visible_ids(store, filters, {chunk.document_id for chunk in chunks.values()})
-    chunks = {key: chunk for key, chunk in chunks.items() if visible is None or chunk.document_id in visible}
     owners = {chunk.document_id: store.document(chunk.document_id) for chunk in chunks.values()}
     states = files.of([owner for owner in owners.values() if owner])
     found = []
@@ -90,23 +85,18 @@ def locate(
     return found
 
 
-def find_passage(store: Store, chunk_id: int, filters: Filters = EVERYTHING) -> Passage:
-    """Return the passage of a chunk with its context; raise MissingError if no document that passes holds it."""
-    chunk = store.chunks_by_id([chunk_id]).get(chunk_id)
-    visible = visible_ids(store, filters, [chunk.document_id]) if chunk else None
-    if chunk is None or (visible is not None and not visible):
+def find_passage(store: Store, chunk_id: int) -> Passage:
+    """Return the passage of a chunk with its context; raise MissingError if there is none."""
+    if (chunk := store.chunks_by_id([chunk_id]).get(chunk_id)) is None:
         raise MissingError("This passage is no longer in the library; search again.")
     return found_passage(chunk, 0.0, ())
 
 
-def whole_document(
-    store: Store, document_id: int, files: FileStates, *, with_text: bool, filters: Filters = EVERYTHING
-) -> WholeDocument:
-    """Return a document; raise MissingError if the library does not hold it any more, or if it does not pass."""
-    require_visible(store, filters, document_id)
+def whole_document(store: Store, document_id: int, files: FileStates, *, with_text: bool) -> WholeDocument:
+    """Return a document; raise MissingError if the library does not hold it any more."""
     document = store.document(document_id)
     if document is None:
-        raise MissingError(GONE)
+        raise MissingError("This document is no longer in the library; search again.")
     text, passages = "", tuple[Passage, ...]()
     if with_text:
         text = store.document_text(document_id)
@@ -115,11 +105,9 @@ def whole_document(
     return WholeDocument(document.id, document.path, document.title, state, text, passages)
 
 
-def indexed_documents(
-    store: Store, files: FileStates, *, start: int, count: int, filters: Filters = EVERYTHING
-) -> list[IndexedDocument]:
-    """Return how far `count` of the documents that pass are, in the order of their paths from `start` on."""
-    found = document_states(store, start=start, count=count, among=visible_ids(store, filters))
+def indexed_documents(store: Store, files: FileStates, *, start: int, count: int) -> list[IndexedDocument]:
+    """Return how far `count` documents are, in the order of their paths from `start` on."""
+    found = document_states(store, start=start, count=count)
     states = files.of([one.document for one in found])
     return [
         IndexedDocument(
@@ -135,10 +123,9 @@ def indexed_documents(
     ]
 
 
-def index_progress(store: Store, context: ContextMode, filters: Filters = EVERYTHING) -> IndexProgress:
-    """Return how far the documents that pass are indexed."""
-    visible = visible_ids(store, filters)
-    rows, kinds = count_rows(store, visible), count_contexts(store, visible)
+def index_progress(store: Store, context: ContextMode) -> IndexProgress:
+    """Return how far the documents are indexed."""
+    rows, kinds = count_rows(store), count_contexts(store)
     return IndexProgress(
         running=is_locked(store.folder / "lock"),
         situated=context == "auto",

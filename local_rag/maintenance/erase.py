@@ -7,8 +7,7 @@ finished by the next `remove`, `index` or `clean`.
 import itertools
 import re
 import shutil
-from collections.abc import Collection, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from local_rag.errors import LibraryError
@@ -28,6 +27,7 @@ from local_rag.store.inspection import (
     purge_superseded,
 )
 from local_rag.store.ocr_pages import prune_ocr_pages
+from local_rag.store.people import forget_limits
 from local_rag.store.questions import forget_questions, questioned_documents
 
 # Only files with names that this program gives are deleted.
@@ -90,12 +90,14 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
     purge_superseded(store, indexes)
     drop(store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))}, wanted=False)
     drop_unused_distinctions(store)
-    _forget_alike(store)
+    _forget_names(store)
     prune_ocr_pages(store.folder, store.content_hashes())
+    names = _names_of(store, work)
     with kept_history(store.folder) as history:
         if history:
-            history.forget_documents(is_gone, erased=True)
+            history.forget_documents(is_gone, erased=names)
     forget_questions(store.folder, is_gone)
+    forget_limits(store.folder, names)
     indexes.over(store).expunge()
     indexes.over(store).prune()
     delete_files(leftovers(store.folder))
@@ -104,16 +106,23 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
     end_erasing(store)
 
 
-def _forget_alike(store: Store) -> None:
-    """Forget the names of documents that are gone, in what sets the others apart from them."""
-    documents = store.documents()
-    names = {name for document in documents for name in (document.title, Path(document.path).stem)}
+def _names_of(store: Store, work: Erasing) -> Callable[[str], bool]:
+    """Return a function that says whether a pattern names what is erased: by its path, or by a name of its own.
+
+    A name that other documents have in their paths tells nothing.
+    """
+    others = {name for document in store.documents() for name in document.path.split("/")}
+    names = {Path(path).name for path in work.paths} - others
+    return lambda pattern: work.names(pattern.rstrip("/")) or not names.isdisjoint(pattern.split("/"))
+
+
+def _forget_names(store: Store) -> None:
+    """Forget the names of other documents, which an earlier version kept with what sets a document apart."""
     with store.transaction():
-        for document in documents:
-            found = Distinction.from_json(store.distinction(document.id))
-            if not names.issuperset(found.alike):
-                alike = tuple(filter(names.__contains__, found.alike))
-                store.put_distinction(document.id, replace(found, alike=alike).as_json())
+        for document in store.documents():
+            kept = store.distinction(document.id)
+            if kept and kept != (now := Distinction.from_json(kept).as_json()):
+                store.put_distinction(document.id, now)
 
 
 def require_finished(store: Store, indexes: Indexes) -> None:

@@ -15,14 +15,13 @@ from local_rag.indexing.changes import Comparison, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN
 from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.indexing.writing import plan_of
-from local_rag.maintenance.visible import visible_ids, visible_roots
 from local_rag.models.choice import calibration_of, chosen, find
-from local_rag.records import PLAIN_FORM, ContextMode, Filters, InstalledModel, Note, Role
+from local_rag.records import PLAIN_FORM, ContextMode, InstalledModel, Note, Role
 from local_rag.settings import Settings
 from local_rag.store.caches import Usage, usage_of
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store, UnreadFile
-from local_rag.store.erasing import erasing
+from local_rag.store.erasing import erasing, ordered_erasures
 from local_rag.store.inspection import count_contexts, count_missing_contexts, count_rows
 from local_rag.store.published import FOREIGN, made_from
 from local_rag.store.sentences import count_unwritten
@@ -119,7 +118,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
         )
         for root in sorted(found.roots.unreachable)
     ]
-    if erasing(store):
+    if erasing(store) or ordered_erasures(store):
         stale.append(Stale("some documents are not fully erased yet", "local-rag index"))
     if missing:
         stale.append(Stale(f"{missing} contexts have yet to be written", "local-rag index"))
@@ -155,17 +154,15 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
     )
 
 
-def visible_status(store: Store, settings: Settings, filters: Filters) -> Status:
-    """Return what a person may know of a library: its documents that pass, counted, and nothing of files or disks."""
-    visible, mode = visible_ids(store, filters) or set(), settings.context
-    rows = count_rows(store, visible)
-    paths = [document.path for document in store.documents() if document.id in visible]
+def status_of_part(store: Store, settings: Settings) -> Status:
+    """Return what a person with limits may know of a library: its documents, counted, and nothing of files or disks."""
+    rows = count_rows(store)
     return Status(
         library=store.folder.name,
-        roots=tuple(map(str, visible_roots(store, filters, paths))),
+        roots=tuple(map(str, store.roots())),
         documents=rows["documents"],
         chunks=rows["chunks"],
-        contexts=_contexts(count_contexts(store, visible), mode) | {"unwritten": 0, "missing": 0},
+        contexts=_contexts(count_contexts(store), settings.context) | {"unwritten": 0, "missing": 0},
         vectors=rows["chunks_with_vectors"],
         cached={},
         models=chosen(settings),

@@ -27,7 +27,7 @@ from local_rag.records import HOST
 from local_rag.serving.http import caller_of, person_of
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import LibraryService
-from local_rag.serving.visible import VisibleLibrary
+from local_rag.view import View
 
 NAME = "local-rag"
 _ROUTE = "/mcp"
@@ -108,7 +108,7 @@ def http_interface(
     return [Route(_ROUTE, Endpoint(), methods=["POST"])], running
 
 
-def instructions_of(library: VisibleLibrary) -> str:
+def instructions_of(library: View) -> str:
     """Return the instructions for a host; if the library cannot be read, only the rules."""
     try:
         contents = library.contents()

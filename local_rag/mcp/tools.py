@@ -42,7 +42,7 @@ from local_rag.serving.answer_markdown import answer_as_markdown
 from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, FindRequest, SearchRequest
 from local_rag.serving.service import LibraryService
-from local_rag.serving.visible import VisibleLibrary
+from local_rag.view import View
 
 _PAGE = 25  # documents
 _MOST_STALE, _MOST_FOLDERS, _LONGEST = 10, 20, 300
@@ -93,7 +93,7 @@ async def _patiently(service: LibraryService, job: Job[Trace]) -> Trace | None:
         outcome.cancel()
 
 
-def _results(library: VisibleLibrary, passages: Sequence[Passage], dense: Dense, note: str | None) -> SearchResults:
+def _results(library: View, passages: Sequence[Passage], dense: Dense, note: str | None) -> SearchResults:
     found = [
         FoundPassage(
             id=_document_id(location) if passage.kind == "document" else f"passage-{passage.chunk_id}",
@@ -146,7 +146,7 @@ async def fetch(service: LibraryService, asked: FetchArguments, caller: Caller) 
     return await service.aside(lambda: _fetch(service.library_for(caller.person), asked))
 
 
-def _fetch(library: VisibleLibrary, asked: FetchArguments) -> Fetched:
+def _fetch(library: View, asked: FetchArguments) -> Fetched:
     document, passages = _named(library, asked)
     first = passages[0] if passages else None
     begin, end = (first.start, max(one.end for one in passages)) if first else (0, len(document.text))
@@ -176,7 +176,7 @@ def _fetch(library: VisibleLibrary, asked: FetchArguments) -> Fetched:
     return begun(fit_text(whole.text, begun, MAX_FETCH))
 
 
-def _named(library: VisibleLibrary, asked: FetchArguments) -> tuple[WholeDocument, Sequence[Passage]]:
+def _named(library: View, asked: FetchArguments) -> tuple[WholeDocument, Sequence[Passage]]:
     """Return the document that an id names, or the document and passages around the passage that it names."""
     named = _ID.fullmatch(asked.id)
     if named is None:
@@ -202,7 +202,7 @@ async def list_documents(service: LibraryService, asked: ListArguments, caller: 
     return await service.aside(lambda: _list(service.library_for(caller.person), asked))
 
 
-def _list(library: VisibleLibrary, asked: ListArguments) -> DocumentPage:
+def _list(library: View, asked: ListArguments) -> DocumentPage:
     filters = Filters.parse(within=_several(asked.within))
     listed = library.documents(filters=filters, after=_path_of(asked.cursor), most=_PAGE + 1)
     ids = library.contents().documents

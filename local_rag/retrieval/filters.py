@@ -11,12 +11,12 @@ from local_rag.errors import LibraryError
 from local_rag.index.normal_form import normalize
 from local_rag.index.protocol import Allowed, PassageStore
 from local_rag.reading.ignore import parse_pattern
-from local_rag.records import EVERYTHING, DocumentFacts, Filters
+from local_rag.records import DocumentFacts, Filters
 
 _WILD = set("*?[\\")
 # The end of a path in results: its line or page, and how the page was read.
 _PLACE = re.compile(r"(?::\d{1,9}(?:-\d{1,9})?| page \d{1,9}(?:, .{1,80})?)\Z")
-Outdated = Callable[[date, Filters], Collection[int]]  # the documents not valid on a day, for a person's limits
+Outdated = Callable[[date], Collection[int]]  # the documents not valid on a day
 _REMEMBERED = 64  # filters whose documents are kept
 
 
@@ -60,18 +60,13 @@ class DocumentsByPath:
 
     def passing(self, filters: Filters, roots: Sequence[Path]) -> list[DocumentFacts]:
         """Return the documents that pass, as `document_filter` does it with each of them."""
-        within, limits = filters.within, filters.limits
-        are_limits = bool(not within and limits and limits.within)
-        if limits and are_limits:
-            within, limits = limits.within, replace(limits, within=())
-        passes = document_filter(replace(filters, within=(), limits=limits), roots)
-        chosen = self._within(within, roots, are_limits=are_limits) if within else self._facts
-        return [one for one in chosen if passes(one)]
+        passes = document_filter(replace(filters, within=()), roots)
+        return [one for one in (self._within(filters.within, roots) if filters.within else self._facts) if passes(one)]
 
-    def _within(self, within: Sequence[str], roots: Sequence[Path], *, are_limits: bool) -> list[DocumentFacts]:
+    def _within(self, within: Sequence[str], roots: Sequence[Path]) -> list[DocumentFacts]:
         found, paths = set[int](), [_composed(str(root)) for root in roots]
         for wanted in within:
-            beginnings, fits = _path_filter(wanted, paths, are_limits=are_limits)
+            beginnings, fits = _path_filter(wanted, paths)
             near = [*map(self._below, beginnings), *(self._below(path, whole=True) for path in paths)]
             found.update(row for rows in near for row in rows if row not in found and fits(self._paths[row]))
         return [self._facts[row] for row in sorted(found)]
@@ -88,7 +83,7 @@ def outdated_of(filters: Filters, outdated: Outdated | None) -> Collection[int]:
         return ()
     if outdated is None:
         raise LibraryError("Versions are known only where the library was indexed; ask there, or without --as-of.")
-    return outdated(filters.as_of, filters.limits or EVERYTHING)
+    return outdated(filters.as_of)
 
 
 def document_filter(
@@ -100,11 +95,8 @@ def document_filter(
     suffixes = tuple(f".{kind.lower().removeprefix('.')}" for kind in filters.types)
     tags = {tag.casefold() for tag in filters.tags}
     since, before = _beginning(filters.since), _beginning(filters.before)
-    within_limits = document_filter(filters.limits, roots, are_limits=True) if filters.limits else None
 
     def passes(facts: DocumentFacts) -> bool:
-        if within_limits and not within_limits(facts):
-            return False
         if path_filters:
             path = _composed(facts.path)
             if not any(fits(path) for fits in path_filters):

@@ -13,14 +13,18 @@ from local_rag.index.protocol import Index, Indexes, PassageStore
 from local_rag.models.choice import chosen, find
 from local_rag.models.embedder import Embedder, is_frequent_word
 from local_rag.models.reader import Reader
-from local_rag.records import InstalledModel
+from local_rag.records import EVERYTHING, Filters, InstalledModel
 from local_rag.retrieval.follow_ups import FollowUpTuning
+from local_rag.retrieval.limits import Sight
 from local_rag.retrieval.search import Searcher
 from local_rag.retrieval.versions import Versions
 from local_rag.settings import REMEMBERED, Settings
 from local_rag.store.connect import is_library
 from local_rag.store.database import Store
 from local_rag.store.published import require_own
+from local_rag.store.seen import Seen, show_only
+
+_MOST_VIEWS = 8  # of an index that stay open
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +46,33 @@ class LiveSearcher:
         self,
         folder: Path,
         indexes: Indexes,
+        sight: Sight,
         *,
         require_compatible: Callable[[Mapping[str, Any], Settings, InstalledModel], None],
         load_embedder: Callable[[InstalledModel], Embedder],
         load_reader: Callable[[InstalledModel], Reader],
     ) -> None:
         self._folder, self._indexes, self._require_compatible = folder, indexes, require_compatible
+        self._sight = sight
         # A new index needs no new models: each is loaded once, until another one is asked for.
         self._load_embedder, self._load_reader = lru_cache(1)(load_embedder), lru_cache(1)(load_reader)
-        self._opened: OpenSearcher | None = None
+        self._opened = dict[Filters, OpenSearcher]()  # by the limits of who searches, in the order of their last use
 
-    def open(self, settings: Settings, explicit: Collection[str]) -> OpenSearcher:
+    def open(self, settings: Settings, explicit: Collection[str], limits: Filters = EVERYTHING) -> OpenSearcher:
         """Return the searcher of the live index, opened if that is not open; see `open_searcher`."""
         while True:
             stamp = self._indexes.live_stamp()
-            if self._opened is not None and _is_current(self._opened, stamp):
-                return self._opened
+            before = self._opened.pop(limits, None)
+            if before is not None and _is_current(before, stamp):
+                self._opened[limits] = before
+                return before
             try:
                 opened = open_searcher(
                     self._folder,
                     self._indexes,
                     settings,
                     explicit,
+                    partial(self._sight.of, limits=limits) if limits else None,
                     require_compatible=self._require_compatible,
                     load_embedder=self._load_embedder,
                     load_reader=self._load_reader,
@@ -73,8 +82,11 @@ class LiveSearcher:
                 if self._indexes.live_stamp() == stamp:
                     raise
             else:
-                self._close_index()
-                self._opened = opened
+                self._opened[limits] = opened
+                self._close_others(stamp)
+            finally:
+                if before is not None:
+                    before.close()
 
     def is_current(self, opened: OpenSearcher) -> bool:
         """Return whether an index is still the live one, and its passages those that it was made of."""
@@ -82,14 +94,17 @@ class LiveSearcher:
 
     def close(self) -> None:
         """Close the index and free the models; it can be opened again."""
-        self._close_index()
+        while self._opened:
+            self._opened.popitem()[1].close()
         self._load_embedder.cache_clear()
         self._load_reader.cache_clear()
 
-    def _close_index(self) -> None:
-        if self._opened is not None:
-            self._opened.close()
-        self._opened = None
+    def _close_others(self, stamp: str) -> None:
+        """Close the views of earlier indexes, and those used longest ago."""
+        views = [limits for limits in self._opened if limits]
+        outdated = {limits for limits in views if not _is_current(self._opened[limits], stamp)}
+        for limits in outdated.union(views[:-_MOST_VIEWS]):
+            self._opened.pop(limits).close()
 
 
 def _is_current(opened: OpenSearcher, stamp: str) -> bool:
@@ -101,6 +116,7 @@ def open_searcher(
     indexes: Indexes,
     settings: Settings,
     explicit: Collection[str],
+    see: Callable[[Store], Seen] | None = None,
     *,
     require_compatible: Callable[[Mapping[str, Any], Settings, InstalledModel], None],
     load_embedder: Callable[[InstalledModel], Embedder],
@@ -108,6 +124,7 @@ def open_searcher(
 ) -> OpenSearcher:
     """Open the live index with the settings it was made with, except the `explicit` ones, which keep their value.
 
+    With `see`, which says what somebody sees of a store, it is an index of that alone.
     `require_compatible` raises LibraryError if the manifest of the index does not allow these settings and this
     embedder. Raises LibraryError, ClusterError or OSError if there is no index, or if it cannot be opened.
     """
@@ -118,11 +135,20 @@ def open_searcher(
     open_sound(index)
     with ExitStack() as stack:
         passages: PassageStore | None = index.passages()
-        is_overtaken, versions = lambda: False, None
+        is_overtaken: Callable[[], bool] = _never
+        versions = None
         if passages is None:
             passages = store = stack.enter_context(closing(Store(folder)))
             require_own(store, index)
-            is_overtaken, versions = lambda: store.is_overtaken, Versions(store, settings.no_versions)
+            seen = see(store) if see else None
+            if seen:
+                show_only(store, seen)
+                index = index.showing(seen.told)
+            is_overtaken = partial(_is_overtaken, store, seen)
+            versions = Versions(store, settings.no_versions)
+        elif see:
+            index = index.showing(())
+        index.open()
         rerank_model = find(used, "rerank") if "rerank" in chosen(used) else None
         searcher = Searcher(
             index,
@@ -135,6 +161,7 @@ def open_searcher(
             versions,
             embed_model.about_from,
             partial(is_frequent_word, embed_model),
+            of_part=see is not None,
         )
         return OpenSearcher(searcher, stack.pop_all().close, is_overtaken)
 
@@ -144,6 +171,14 @@ def open_sound(index: Index) -> None:
     if damage := index.damage(hash_all=False):
         raise DamagedLibraryError(f"The index is damaged: {damage[0]}", "run `local-rag repair` to build it again")
     index.open()
+
+
+def _never() -> bool:
+    return False
+
+
+def _is_overtaken(store: Store, seen: Seen | None) -> bool:
+    return store.is_overtaken or (seen is not None and store.version() != seen.version)
 
 
 def live_index(indexes: Indexes, settings: Settings, folder: Path) -> Index:

@@ -83,6 +83,7 @@ class Searcher:
         versions: Versions | None = None,
         about_from: float | None = None,
         is_word: Callable[[str], bool] = lambda _word: False,
+        of_part: bool = False,
     ) -> None:
         self.index, self.versions, self.about_from = index, versions, about_from
         # The store may hold contexts of an earlier run that this index does not contain.
@@ -90,7 +91,7 @@ class Searcher:
         self._store, self._settings, self._embedder = passages, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
         self._filtering = Filtering(passages, versions.outdated if versions else None)
-        self._spelling = Spelling(index, passages, is_word)
+        self._spelling = Spelling(index, passages, is_word, of_part=of_part)
         self._load_reader = functools.cache(load_reader) if load_reader else None
 
     def load(self) -> None:
@@ -175,7 +176,7 @@ class Searcher:
             asked = AskedVersions(question, self.versions, filters)
             best, rest = passages[: settings.passages], passages[settings.passages :]
             found = asked.only(passages, top) if of_asked_versions else [*asked.first(best), *rest][:top]
-            found = [self.versions.marked(passage, filters) for passage in found]
+            found = [self.versions.marked(passage) for passage in found]
         return Trace(found, rankings, watch.seconds, weights_of_terms is not None, question, corrections)
 
     def closeness(self, text: str, top: int, allowed: Allowed) -> tuple[np.ndarray, list[tuple[int, float]]]:

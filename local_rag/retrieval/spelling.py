@@ -15,7 +15,7 @@ from local_rag.index.keyword_index import STOP_WORDS, folded, question_terms
 from local_rag.index.languages import ENGLISH, FUNCTION_WORDS, language_of
 from local_rag.index.protocol import Allowed, Index, PassageStore
 from local_rag.index.words import is_unspaced
-from local_rag.records import Correction
+from local_rag.records import Correction, StoredChunk
 from local_rag.retrieval.mistakes import LIKELY, MOST_LETTERS, Speller, most_mistakes
 
 _FEWEST_LETTERS = 4  # of a word that is corrected
@@ -52,11 +52,14 @@ class _Word:
 class Spelling:
     """Correct questions to one index. `is_word` says whether a word in lower case is known to be spelt right.
 
-    Such a word is not corrected even if no document has it: who asks about Iceland does not mean Ireland.
+    Such a word is not corrected even if no document has it: who asks about Iceland does not mean Ireland. The words of
+    an index that shows a part of itself are those of the whole, so each is looked for in what is shown.
     """
 
-    def __init__(self, index: Index, passages: PassageStore, is_word: Callable[[str], bool]) -> None:
-        self._index, self._passages, self._is_word = index, passages, is_word
+    def __init__(
+        self, index: Index, passages: PassageStore, is_word: Callable[[str], bool], *, of_part: bool = False
+    ) -> None:
+        self._index, self._passages, self._is_word, self._of_part = index, passages, is_word, of_part
 
     @cached_property
     def _words(self) -> Speller:
@@ -67,7 +70,8 @@ class Spelling:
         """Return a question as it is to be searched, and what was replaced; only words in what is `allowed` count."""
         if len(question) > _MOST_CHARACTERS:
             return question, ()
-        visible = _Visible(self._index, self._passages, self._words_of, allowed, language_of(question))
+        language = language_of(question)
+        visible = _Visible(self._index, self._passages, self._words_of, allowed, language, self._of_part)
         parts, done, corrections = list[str](), 0, list[Correction]()
         for word in self._unknown(question, visible):
             if searched := visible.meant(word):
@@ -100,6 +104,7 @@ class _Visible:
     words: Callable[[], Speller]
     allowed: Allowed
     language: str
+    of_part: bool
 
     def frequency(self, word: str, most: int = _COUNTED) -> int:
         """Return how many rows have a word, at most so many."""
@@ -115,7 +120,8 @@ class _Visible:
     def _one_word(self, typed: str, most: int) -> str:
         """Return the word of the language or the documents that was most likely meant: near and frequent."""
         words = [(cost, word, _COUNTED) for cost, word in _function_words(self.language).near(typed, max(most, LIKELY))]
-        for cost, word in self.words().near(typed, most)[:_CONTENDERS]:
+        near = ((cost, spelt) for cost, word in self.words().near(typed, most) if (spelt := self._spelt(word)))
+        for cost, word in islice(near, _CONTENDERS):
             if rows := self.frequency(word):
                 words.append((cost, word, rows))
         return min(words, key=lambda one: (one[0] - log10(one[2]), one[1]), default=(0, "", 0))[1]
@@ -124,15 +130,24 @@ class _Visible:
         """Return the two words of the documents that were typed as one, the second perhaps with a mistake."""
         for cut in range(_FEWEST_OF_PART, len(typed) - _FEWEST_OF_PART + 1):
             first, second = typed[:cut], typed[cut:]
-            if first not in self.words():
+            if first not in self.words() or not self._spelt(first):
                 continue
             if mistaken:
                 second = self._one_word(second, most_mistakes(second)) if len(second) >= _FEWEST_LETTERS else ""
-            elif second not in self.words():
+            elif second not in self.words() or not self._spelt(second):
                 continue
             if second and self._side_by_side(first, second):
                 return f"{first} {second}"
         return ""
+
+    def _spelt(self, word: str) -> str:
+        """Return how a word of the index is spelt in the first rows that may be found and have it, empty if in none."""
+        if not self.of_part:
+            return word
+        terms, wanted = question_terms(word, self.language), folded(word)
+        found = [chunk for chunk, _ in self.index.keywords(terms, _COUNTED, self.allowed, documents=True)]
+        texts = (_read_text(one).lower() for one in self.passages.chunks_by_id(found).values())
+        return max((one for text in texts for one in re.findall(r"\w+", text) if folded(one) == wanted), default="")
 
     def _side_by_side(self, first: str, second: str) -> bool:
         """Return whether a passage has two words beside each other."""
@@ -140,6 +155,10 @@ class _Visible:
         found = [chunk for chunk, _ in self.index.keywords(terms, _LOOKED_AT, self.allowed, documents=True)]
         beside = re.compile(rf"(?<!\w){re.escape(first)}[\s-]{{1,3}}{re.escape(second)}")
         return any(beside.search(folded(one.chunk.text)) for one in self.passages.chunks_by_id(found).values())
+
+
+def _read_text(stored: StoredChunk) -> str:
+    return "\n".join((stored.title, *stored.chunk.headings, stored.chunk.text))
 
 
 def _typed_words(question: str, language: str) -> Iterator[_Word]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 
-from local_rag.records import EVERYTHING, DocumentFacts, Filters, Passage
+from local_rag.records import DocumentFacts, Filters, Passage
 from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.found_passage import found_passage
 from local_rag.retrieval.version_names import key_words, likeness, version_of_name
@@ -90,17 +90,14 @@ class Versions:
         stored = self._store.chunks_by_id(ids)
         return [found_passage(stored[one], 0.0, (), "none") for one in ids if one in stored]
 
-    def newest(self, path: str, limits: Filters = EVERYTHING) -> str:
-        """Return the path of the newest version of a document; empty if it is the newest or has no versions.
-
-        Only versions within the `limits` of a person are named.
-        """
-        family = self.within(path, limits)
+    def newest(self, path: str) -> str:
+        """Return the path of the newest version of a document; empty if it is the newest or has no versions."""
+        family = self.family(path)
         return family[0].path if family and family[0].path != path else ""
 
-    def marked(self, passage: Passage, filters: Filters) -> Passage:
-        """Name the newest version in a passage of an older one, if the person who asks may see it."""
-        newest = self.newest(passage.path, filters.limits or EVERYTHING)
+    def marked(self, passage: Passage) -> Passage:
+        """Name the newest version in a passage of an older one."""
+        newest = self.newest(passage.path)
         return replace(passage, newest=newest) if newest else passage
 
     def families(self) -> Iterator[tuple[Version, ...]]:
@@ -111,16 +108,15 @@ class Versions:
                 seen.update(version.id for version in family)
                 yield family
 
-    def outdated(self, day: date, limits: Filters = EVERYTHING) -> set[int]:
+    def outdated(self, day: date) -> set[int]:
         """Return the documents that were not valid on a day: not written yet, or replaced by a newer version.
 
-        Versions outside the `limits` of a person replace nothing. A document without versions is left out only if it
-        states a later date itself.
+        A document without versions is left out only if it states a later date itself.
         """
         last, found, in_families = day.isoformat(), set[int](), set[int]()
         for family in self.families():
             in_families.update(version.id for version in family)
-            valid = valid_on(day, self.within(family[0].path, limits))
+            valid = valid_on(day, family)
             found.update(version.id for version in family if version != valid)
         later = (facts.id for facts in self._store.facts() if facts.date > last and facts.id not in in_families)
         return found | set(later)

@@ -8,7 +8,6 @@ from local_rag.conversation import FORGOTTEN, Conversation
 from local_rag.errors import LibraryError, MissingError
 from local_rag.index.protocol import content_key
 from local_rag.keys import key_of
-from local_rag.library import Library
 from local_rag.models.choice import calibration_of, chosen, find
 from local_rag.records import Answer, AskOptions, Passage, Turn, Written
 from local_rag.serialization import to_line
@@ -16,12 +15,13 @@ from local_rag.serving.job import Job, PassagesFound
 from local_rag.serving.requests import AskRequest, ServedAnswer
 from local_rag.store.connect import remembered_settings
 from local_rag.store.history import History
+from local_rag.view import View
 
 OpenHistory = Callable[[], AbstractContextManager[History]]
 
 
 def answer(
-    library: Library, job: Job[ServedAnswer], request: AskRequest, open_history: OpenHistory, *, cached: bool
+    library: View, job: Job[ServedAnswer], request: AskRequest, open_history: OpenHistory, *, cached: bool
 ) -> ServedAnswer:
     """Answer a question and tell the job the passages once they are found and the text as it is written.
 
@@ -76,7 +76,7 @@ class _Cache:
 class _CachedAsk:
     """Ask a library, or return its answer from the cache; `again` says which it was."""
 
-    def __init__(self, library: Library, job: Job[ServedAnswer], cache: _Cache | None) -> None:
+    def __init__(self, library: View, job: Job[ServedAnswer], cache: _Cache | None) -> None:
         self._library, self._job, self._cache = library, job, cache
         self.answer: Answer | None = None
         self.again = False
@@ -100,7 +100,7 @@ class _CachedAsk:
             job.check()
 
         self.answer = library.ask(
-            question, options, earlier=earlier, on_passages=on_passages, on_text=on_text, stop=job.stopped.is_set
+            question, options, earlier=earlier, on_passages=on_passages, on_text=on_text, stop=job.ended
         )
         # If another process has published in the meantime, the answer belongs to the newer index.
         complete = self.answer.found is None or self.answer.found.complete
@@ -109,7 +109,7 @@ class _CachedAsk:
         return self.answer
 
 
-def _answer_key(library: Library, question: str, options: AskOptions, earlier: Sequence[Turn], made_with: str) -> str:
+def _answer_key(library: View, question: str, options: AskOptions, earlier: Sequence[Turn], made_with: str) -> str:
     """Return a key of all that an answer depends on: code, prompts, index, settings, models and question."""
     models = [find(library.settings, role).identity for role in chosen(library.settings)]
     settings = library.settings.model_dump(mode="json")

@@ -76,13 +76,14 @@ def failure(error: BaseException) -> Failure:
 class Job(Generic[T]):
     """Work on a library, which `LibraryWorker.submit` queues.
 
-    `forward` is tried first, without any model; where it returns None, `work` is done. `tell` may be called in any
-    thread; one reader takes the events.
+    `forward` is tried first, without any model; where it returns None, `work` is done. The result is given to nobody
+    once it is not `wanted` any more. `tell` may be called in any thread; one reader takes the events.
     """
 
     work: Callable[[Library, "Job[T]"], T]
     client: str = ""
     forward: Callable[["Job[T]"], T | None] = lambda _job: None
+    wanted: Callable[[], bool] = lambda: True
     on_stop: Callable[["Job[T]"], None] = lambda _job: None
     result: Future[T] = field(default_factory=Future)
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -96,8 +97,12 @@ class Job(Generic[T]):
 
     def check(self) -> None:
         """Raise StoppedError once nobody wants the result any more."""
-        if self.stopped.is_set():
+        if self.ended():
             raise StoppedError("The answer was stopped.")
+
+    def ended(self) -> bool:
+        """Return whether nobody wants the result any more."""
+        return self.stopped.is_set() or not self.wanted()
 
     def stop(self) -> None:
         """End the job: at once if it waits, between two operations of its model if it runs."""

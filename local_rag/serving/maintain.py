@@ -24,12 +24,16 @@ from local_rag.serialization import from_plain
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What to do with a library: `index` paths, or without any all that was indexed; `remove` paths; or `watch`."""
+    """What to do with a library, and the id of the person who orders it.
+
+    `index` paths, or without any all that was indexed; `remove` paths; `erase` what the library holds orders for; or
+    `watch`.
+    """
 
     library: str
     do: str
     paths: tuple[str, ...] = ()
-    erase: bool = False
+    person: str = ""
 
     def line(self) -> bytes:
         """Return the order as the process reads it."""
@@ -44,7 +48,10 @@ def carry_out(order: Order, tell: Callable[..., None], parts: Parts, *, sealed: 
 
     with Library(order.library, sealed=sealed, parts=parts) as library:
         if order.do == "remove":
-            library.remove(order.paths, erase=order.erase)
+            library.remove(order.paths)
+            return
+        if order.do == "erase":
+            library.erase_ordered()
             return
         library.index(order.paths, progress=on_progress)
         if order.do != "watch":

@@ -1,12 +1,10 @@
 """Who may use a library that is served, as its file says at this moment."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from local_rag.records import Person
-from local_rag.serving.uploads import folder_of
-from local_rag.store.people import hash_of, people_stamp, read_people
+from local_rag.store.people import hash_of, people_stamp, read_people, with_uploads
 
 __all__ = ["People", "hash_of"]
 
@@ -24,18 +22,10 @@ class People:
         stamp, people = self._known
         if (now := people_stamp(folder)) != stamp:
             # At this stamp, or a later one, which the next look sees.
-            people = {token: _with_uploads(person, folder) for token, person in read_people(folder).items()}
+            people = {token: with_uploads(person, folder) for token, person in read_people(folder).items()}
             self._known = now, people
         return people
 
     def present(self, person: Person) -> Person | None:
         """Return a person as it is now, None if it was removed; who serves the library always is."""
         return next((one for one in self.now().values() if one.id == person.id), None) if person.id else person
-
-
-def _with_uploads(person: Person, library: Path) -> Person:
-    """Let a person who adds files see these too."""
-    if not person.limits.within or not person.may("editor"):
-        return person
-    within = *person.limits.within, str(folder_of(library, person))
-    return replace(person, limits=replace(person.limits, within=within))

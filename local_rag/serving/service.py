@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -19,10 +18,11 @@ from local_rag.serving.audit import audit
 from local_rag.serving.history import Conversations
 from local_rag.serving.job import Job
 from local_rag.serving.metrics import Metrics
+from local_rag.serving.people import People
 from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, FindRequest, SearchRequest, ServedAnswer
 from local_rag.serving.threads import Threads
-from local_rag.serving.visible import VisibleLibrary
 from local_rag.serving.worker import LibraryWorker
+from local_rag.view import View
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class LibraryService(Protocol):
     def name(self) -> str:
         """Return the name of the library."""
 
-    def library_for(self, person: Person) -> VisibleLibrary:
+    def library_for(self, person: Person) -> View:
         """Return the library as a person may see it."""
 
     @property
@@ -89,6 +89,7 @@ class WorkerService:
         self._name = name
         self.worker, self.aside, self.metrics = worker, Threads(), Metrics()
         self.history = Conversations(lambda: worker.library)
+        self.people = People(lambda: worker.library.folder)
 
     @property
     def library(self) -> Library:
@@ -100,9 +101,9 @@ class WorkerService:
         """Return the name of the library."""
         return self._name or name_of(self.library.folder)
 
-    def library_for(self, person: Person) -> VisibleLibrary:
+    def library_for(self, person: Person) -> View:
         """Return the library as a person may see it."""
-        return VisibleLibrary(self.worker.library, person)
+        return self.worker.library.seen_by(person.limits)
 
     @property
     def loading(self) -> bool:
@@ -139,11 +140,13 @@ class WorkerService:
 
     def read_ahead(self, request: SearchRequest, caller: Caller) -> None:
         """Let the model read what a search has found, until a job of this library waits; others would not be seen."""
-        filters, worker = request.options.filters.limited_to(caller.person.limits), self.worker
+        worker, limits = self.worker, caller.person.limits
 
         def work(library: Library, job: Job[None]) -> None:
-            options = replace(request.options, filters=filters)
-            library.read_ahead(request.question, options, stop=lambda: bool(worker.waiting) or job.stopped.is_set())
+            def stop() -> bool:
+                return bool(worker.waiting) or job.ended()
+
+            library.seen_by(limits).read_ahead(request.question, request.options, stop=stop)
 
         if not worker.waiting and not worker.shares_turns:
             with suppress(LocalRagError):  # of which the answer tells
@@ -156,43 +159,45 @@ class WorkerService:
 
     def find(self, request: FindRequest, caller: Caller) -> Job[Found]:
         """Queue a search of all documents."""
-        filters = request.filters.limited_to(caller.person.limits)
 
         def work(library: Library, job: Job[Found]) -> Found:
             self._audit(library, {"question": request.question}, caller)
-            most, stop = library.settings.find_passages, job.stopped.is_set
-            return library.find(request.question, filters=filters, most=most, stop=stop)
+            seen, most = library.seen_by(caller.person.limits), library.settings.find_passages
+            return seen.find(request.question, filters=request.filters, most=most, stop=job.ended)
 
-        return self._submit(Job(work, caller.key))
+        return self._submit(self._job(work, caller))
 
     def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
-        filters = request.options.filters.limited_to(caller.person.limits)
 
         def work(library: Library, job: Job[Trace]) -> Trace:
             self._audit(library, {"question": request.question}, caller)
             usual = library.settings.all_candidates if request.every else library.settings.passages
-            return library.trace(
+            return library.seen_by(caller.person.limits).trace(
                 request.question,
                 top=min(request.top or usual, MAX_TOP),
                 rerank=request.options.rerank,
-                filters=filters,
+                filters=request.options.filters,
                 every=request.every,
                 min_score=request.min_score,
                 check=job.check,
             )
 
-        return Job(work, caller.key)
+        return self._job(work, caller)
+
+    def _job(self, work: Callable[[Library, Job[T]], T], caller: Caller) -> Job[T]:
+        """Return a job that ends once the person who asked for it was removed."""
+        return Job(work, caller.key, wanted=lambda: self.people.present(caller.person) is not None)
 
     def _ask_job(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
-        filters = request.options.filters.limited_to(caller.person.limits)
-        limited = replace(request, options=replace(request.options, filters=filters))
-        open_history = partial(self.history, caller.person.id)
+        person = caller.person
+        # An answer given again would tell whether anything has changed, of which a part may show nothing.
+        cached = self.caches_answers and not person.limits
 
         def work(library: Library, job: Job[ServedAnswer]) -> ServedAnswer:
             self._audit(library, {"question": request.question}, caller)
-            return answer(library, job, limited, open_history, cached=self.caches_answers)
+            return answer(library.seen_by(person.limits), job, request, partial(self.history, person.id), cached=cached)
 
-        return Job(work, caller.key)
+        return self._job(work, caller)
 
 
 class LocalService(WorkerService):

@@ -4,12 +4,13 @@ import hashlib
 import os
 import re
 import secrets
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from local_rag.errors import LibraryError
-from local_rag.files import open_in_place
+from local_rag.files import open_in_place, uploads_folder
 from local_rag.index.normal_form import normalize
 from local_rag.machine import free_bytes
 from local_rag.reading.formats import format_named
@@ -21,6 +22,8 @@ _LONGEST = 150  # bytes of a name without its suffix
 _LONGEST_SUFFIX = 16
 _FREE = 512 * 1024 * 1024  # bytes that stay free on the disk
 _BLOCK = 1024 * 1024
+_PART = re.compile(r"\.[0-9a-f]{16}\.part")
+_LONGEST_UPLOAD = 3600  # seconds; a file that another server is writing is younger
 _NOT_IN_NAMES = re.compile(r'[/\\:*?"<>|]')
 
 
@@ -28,15 +31,19 @@ class RefusedFileError(LibraryError):
     """Report a file that is not added, with a reason that follows its name."""
 
 
-def uploads_folder(library: Path) -> Path:
-    """Return the folder beside a library for files from the page: they outlast the library."""
-    return library.parent / f"{library.name.lstrip('.') or 'library'}-uploads"
-
-
 def folder_of(library: Path, person: Person) -> Path:
     """Return the folder for the files of a person: one of its own where the person may not see everything."""
     folder = uploads_folder(library)
     return folder / person.id if person.limits else folder
+
+
+def clear_uploads(library: Path) -> None:
+    """Delete what uploads have left that ended with the server in the middle."""
+    folder, before = uploads_folder(library), time.time() - _LONGEST_UPLOAD
+    for path in (*folder.glob(".*.part"), *folder.glob("*/.*.part")):
+        with suppress(OSError):
+            if _PART.fullmatch(path.name) and path.lstat().st_mtime < before:
+                path.unlink()
 
 
 def file_name(given: str) -> str:

@@ -145,6 +145,8 @@ class LibraryWorker:
                 self._load()
                 job.check()
                 result = job.work(self._library, job)
+            if not job.wanted():
+                raise StoppedError("The answer was stopped.")
         except BaseException as error:  # noqa: BLE001  the caller gets it; the thread continues
             job.result.set_exception(error)
         else:

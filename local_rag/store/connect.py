@@ -47,10 +47,9 @@ _COPIES = 3  # attempts to copy a store that somebody is writing
 
 
 class Opened(NamedTuple):
-    """An open store: its connection, the copy that is read instead, and whether its file is read without locks."""
+    """An open store: its connection, and whether its file is read without locks."""
 
     connection: sqlite3.Connection
-    copy: "TemporaryDirectory[str] | None" = None
     unlocked: bool = False
 
 
@@ -88,8 +87,6 @@ def connect(folder: Path, *, create: bool = False, write: bool = False) -> Opene
                 create_tables(opened.connection)
             except BaseException:
                 opened.connection.close()
-                if opened.copy:
-                    opened.copy.cleanup()
                 raise
             return opened
         assert first is not None
@@ -122,23 +119,22 @@ def _prepare_to_write(connection: sqlite3.Connection, folder: Path) -> None:
 
 
 def _copied(path: Path) -> Opened:
-    """Open a copy of a store and its log that is certainly of one moment: neither changed while it was copied."""
+    """Open a copy of a store and its log that is certainly of one moment: neither changed while it was copied.
+
+    The copy has no name once it is open, so however this process ends, nothing of it is left.
+    """
     files = [path, path.with_name(f"{STORE_FILE}-wal")]
-    copy = TemporaryDirectory[str](prefix="local-rag-")
-    try:
+    with TemporaryDirectory[str](prefix="local-rag-") as copy:
         for _ in range(_COPIES):
             before = list(map(_state, files))
             for file, state in zip(files, before, strict=True):
                 if state:
-                    shutil.copyfile(file, Path(copy.name) / file.name)
+                    shutil.copyfile(file, Path(copy) / file.name)
             if list(map(_state, files)) == before and _size(path.with_name(f"{STORE_FILE}-shm")) < _SHARED_BYTES:
-                return Opened(_checked(_open(Path(copy.name) / path.name)), copy)
+                return Opened(_checked(_open(Path(copy) / path.name)))
             with suppress(sqlite3.OperationalError):  # somebody writes, so it can be read with locks by now
                 return Opened(_checked(_open(f"{path.resolve().as_uri()}?mode=ro")))
         raise LibraryError(f"The library in {path.parent} is being written; run the same command again.")
-    except BaseException:
-        copy.cleanup()
-        raise
 
 
 def _state(file: Path) -> tuple[int, int, int] | None:

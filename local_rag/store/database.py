@@ -8,7 +8,7 @@ has a checksum.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +83,7 @@ class Store:
 
     def __init__(self, folder: Path, *, create: bool = False, write: bool = False) -> None:
         self.folder = folder
-        self.connection, self._copy, self._unlocked = connect(folder, create=create, write=write)
+        self.connection, self._unlocked = connect(folder, create=create, write=write)
 
     @property
     def is_overtaken(self) -> bool:
@@ -93,8 +93,6 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self.connection.close()
-        if self._copy:
-            self._copy.cleanup()
 
     @contextmanager
     def transaction(self, *, keep: bool = True) -> Iterator[None]:
@@ -240,7 +238,7 @@ class Store:
                 split_key,
                 json.dumps(document.notes, ensure_ascii=False),
                 document.waiting,
-                key_of(sha256, split_key, document.title),
+                _content_key(sha256, split_key, document.title),
             ),
         )
         identifier = int(cursor.lastrowid or 0)
@@ -348,7 +346,8 @@ class Store:
     def version(self) -> object:
         """Return a value that changes when filters may let other documents of the same index pass."""
         number = self.connection.execute("SELECT number FROM facts_version").fetchone()[0]
-        return number, tuple(self.roots())
+        # Of all roots, also where only some are shown (seen.py).
+        return number, tuple(row[0] for row in self.connection.execute("SELECT path FROM main.roots ORDER BY path"))
 
     def _note_other_facts(self) -> None:
         self.connection.execute("UPDATE facts_version SET number = number + 1")
@@ -476,6 +475,29 @@ class Store:
         ).fetchone()
         return str(row[0]) if row else ""
 
+    def set_apart(self, audience: Callable[[int], str]) -> None:
+        """Let documents be set apart for each audience by itself.
+
+        Of a document with another audience than before nothing is known: it is embedded without contexts, compared and
+        situated again.
+        """
+        rows = self.connection.execute("SELECT id, content_key, sha256, split_key, title FROM documents").fetchall()
+        keys = ((row[0], row[1], _content_key(row[2], row[3], row[4], audience(row[0]))) for row in rows)
+        changed = [(one, key) for one, known, key in keys if key != known]
+        if not changed:
+            return
+        with self.transaction():
+            update = "UPDATE documents SET content_key = ?2, context_plan = '', sentence_plan = '' WHERE id = ?1"
+            self.connection.executemany(update, changed)
+            for forgotten in (
+                "UPDATE chunks SET context_key = NULL, need = NULL, sentence_key = NULL WHERE document_id = ?1",
+                "UPDATE embedding_plans SET plan = '' WHERE document_id = ?1",
+                "DELETE FROM mean_vectors WHERE document_id = ?1",
+            ):
+                self.connection.executemany(forgotten, [(one,) for one, _ in changed])
+            gone = "DELETE FROM distinctions WHERE content_key NOT IN (SELECT content_key FROM documents)"
+            self.connection.execute(gone)
+
     def forget_distinctions(self) -> None:
         """Forget what sets documents apart, so all are compared again and their contexts planned again."""
         with self.transaction():
@@ -553,6 +575,10 @@ class Store:
         return vector_of(
             *self.connection.execute("SELECT vector, checksum FROM vectors WHERE key = ?", (key,)).fetchone()
         )
+
+
+def _content_key(sha256: str, split_key: str, title: str, audience: str = "") -> str:
+    return key_of(sha256, split_key, title, *([audience] if audience else ()))
 
 
 def vector_of(content: bytes, checksum: int) -> np.ndarray:

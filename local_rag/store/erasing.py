@@ -1,10 +1,12 @@
 """Documents that are being erased: the record of what is still to do.
 
 The record is committed together with the removal of the documents and deleted last, so that an erasure that was killed
-is finished by the next command that writes.
+is finished by the next command that writes. What is ordered while another process writes is recorded, too, and begun by
+whoever writes next.
 """
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +38,30 @@ def erasing(store: Store) -> Erasing:
     return Erasing(paths, hashes, begun=bool(rows))
 
 
+_ORDERED = "ordered_erasures"  # among what a store remembers
+
+
+def order_erasing(store: Store, paths: Iterable[str]) -> None:
+    """Record what is to be erased once nobody else writes."""
+    with store.transaction():
+        store.remember({_ORDERED: sorted({*ordered_erasures(store), *paths})})
+
+
+def ordered_erasures(store: Store) -> list[str]:
+    """Return the paths that are to be erased and were not begun yet."""
+    row = store.connection.execute("SELECT value FROM remembered WHERE name = ?", (_ORDERED,)).fetchone()
+    return list(map(str, json.loads(row[0]))) if row else []
+
+
+def forget_orders(store: Store, begun: Callable[[str], bool]) -> None:
+    """Forget the orders whose paths are begun, or of which there is nothing to erase."""
+    left = [path for path in ordered_erasures(store) if not begun(path)]
+    with store.transaction():
+        store.connection.execute("DELETE FROM remembered WHERE name = ?", (_ORDERED,))
+        if left:
+            store.remember({_ORDERED: left})
+
+
 def begin_erasing(
     store: Store,
     documents: Iterable[StoredDocument],
@@ -50,6 +76,7 @@ def begin_erasing(
     bases = [str(path) for path in paths]
     with store.transaction():
         store.remove(documents, roots, ())
+        forget_orders(store, Erasing(frozenset(bases)).names)
         record = [*((path, "") for path in bases), *(("", sha256) for sha256 in hashes)]
         store.connection.executemany("INSERT OR IGNORE INTO erasing VALUES (?, ?)", record)
         for base in bases:

@@ -112,8 +112,9 @@ class History:
             return self._connection.execute(query, values).fetchall()
 
     def epoch(self) -> int:
-        """Return a number that changes when everything is forgotten or a document is erased."""
-        return int(str(self._rows("SELECT number FROM epoch")[0][0]))
+        """Return a number that changes when everything, or all of this person, is forgotten or a document is erased."""
+        query = "SELECT number + coalesce((SELECT number FROM forgotten WHERE person = ?), 0) FROM epoch"
+        return int(str(self._rows(query, self._person)[0][0]))
 
     def add(
         self, conversation: str | None, answer: Answer, *, epoch: int, opens: bool, again: bool = False
@@ -299,6 +300,9 @@ class History:
         with self._transaction() as connection:
             deleted = connection.execute("DELETE FROM conversations WHERE person = ?", (self._person,)).rowcount
             connection.execute("DELETE FROM cached")
+            connection.execute(
+                "INSERT INTO forgotten VALUES (?, 1) ON CONFLICT DO UPDATE SET number = number + 1", (self._person,)
+            )
         self._vacuum()
         return deleted
 
@@ -310,14 +314,19 @@ class History:
             connection.execute("UPDATE epoch SET number = number + 1")
         self._vacuum()
 
-    def forget_documents(self, is_gone: IsGone, *, made_with: str = "", erased: bool = False) -> int:
+    def forget_documents(
+        self, is_gone: IsGone, *, made_with: str = "", erased: Callable[[str], bool] | None = None
+    ) -> int:
         """Delete every turn that quotes or names a document that is gone; return how many there were.
 
-        Cached answers are deleted too, except those `made_with` a certain index. If documents were `erased`, no answer
-        to a question that was asked before is kept.
+        Cached answers are deleted too, except those `made_with` a certain index. If documents were erased, `erased`
+        says of a pattern whether it names one: no answer to a question that was asked before is kept then, no question
+        of a file that such a document answered, and no file of questions whose filters name one.
         """
         with self._transaction() as connection:
             gone = [document for document in self.documents() if is_gone(*document)]
+            if erased:
+                self._forget_in_lists(gone, erased)
             delete = "DELETE FROM turns WHERE id IN (SELECT turn_id FROM quoted WHERE sha256 = ? AND path = ?)"
             deleted = sum(connection.execute(delete, row).rowcount for row in gone)
             turns = "SELECT 1 FROM turns WHERE conversation_id = conversations.id"
@@ -328,6 +337,23 @@ class History:
                 connection.execute("UPDATE epoch SET number = number + 1")
         self._vacuum()
         return deleted
+
+    def _forget_in_lists(self, gone: Sequence[tuple[str, str]], erased: Callable[[str], bool]) -> None:
+        """Delete the questions that documents which are gone have answered, and lists that are nothing without them."""
+        answered = (
+            "SELECT DISTINCT conversation_id, question FROM turns JOIN quoted ON turn_id = turns.id "
+            "WHERE sha256 = ? AND path = ?"
+        )
+        told = {row for document in gone for row in self._connection.execute(answered, document)}
+        lists = "SELECT conversation_id, questions, options FROM question_lists"
+        for key, questions, options in self._connection.execute(lists).fetchall():
+            asked = json.loads(questions)
+            kept = [one for one in asked if (key, one) not in told]
+            if not kept or any(map(erased, json.loads(options)["filters"]["within"])):
+                self._connection.execute("DELETE FROM conversations WHERE id = ?", (key,))
+            elif kept != asked:
+                update = "UPDATE question_lists SET questions = ? WHERE conversation_id = ?"
+                self._connection.execute(update, (to_line(kept).decode(), key))
 
     def count_quoting(self, is_gone: IsGone) -> int:
         """Return how many turns quote or name a document that is gone."""

@@ -13,8 +13,8 @@ from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.store.storage_errors import storage_errors
 
 HISTORY_FILE = "history.sqlite3"
-_VERSION = 3  # of the tables
-_BEFORE = 2  # which lacks a table
+_VERSION = 4  # of the tables
+_BEFORE = (2, 3)  # which lack a table
 _TABLES = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS conversations (
@@ -59,7 +59,9 @@ CREATE TABLE IF NOT EXISTS question_lists (
 -- How often everything was forgotten or a document erased: what was asked before that is not kept after it.
 CREATE TABLE IF NOT EXISTS epoch (number INTEGER NOT NULL);
 INSERT INTO epoch SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM epoch);
-PRAGMA user_version = 3;
+-- How often everything of a person was forgotten; `person` is as in `conversations`.
+CREATE TABLE IF NOT EXISTS forgotten (person TEXT PRIMARY KEY, number INTEGER NOT NULL);
+PRAGMA user_version = 4;
 COMMIT;
 """
 
@@ -91,7 +93,7 @@ def _with_tables(connection: sqlite3.Connection, path: Path) -> sqlite3.Connecti
         connection.execute("PRAGMA secure_delete = ON")
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         is_new = version == 0 and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-        if is_new or version == _BEFORE:
+        if is_new or version in _BEFORE:
             connection.executescript(_TABLES)
         elif version != _VERSION:
             raise LibraryError(

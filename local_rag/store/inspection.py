@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from local_rag.errors import LibraryError
@@ -21,37 +20,23 @@ _COUNTS = {
     "WHERE live AND chunks.kind = 'chunk'",
     "chunks_with_vectors": "SELECT count(*) FROM chunks JOIN documents ON documents.id = document_id "
     "JOIN vectors ON vectors.key = vector_key WHERE live AND chunks.kind = 'chunk'",
-}
-_CACHED = {
     "cached_contexts": "SELECT count(*) FROM contexts",
     "cached_vectors": "SELECT count(*) FROM vectors",
 }
 
 
-def count_rows(store: Store, among: Collection[int] | None = None) -> dict[str, int]:
-    """Count live and superseded documents and chunks of live ones, all or `among` some documents; then both caches."""
-    only, values = _among(among)
-    counts = {name: f"{query}{only}" for name, query in _COUNTS.items()}
-    found = {name: int(store.connection.execute(query, values).fetchone()[0]) for name, query in counts.items()}
-    return found | {name: int(store.connection.execute(query).fetchone()[0]) for name, query in _CACHED.items()}
+def count_rows(store: Store) -> dict[str, int]:
+    """Count live and superseded documents, chunks of live ones, and the rows of both caches."""
+    return {name: int(store.connection.execute(query).fetchone()[0]) for name, query in _COUNTS.items()}
 
 
-def _among(documents: Collection[int] | None) -> tuple[str, tuple[str, ...]]:
-    """Return a condition that only rows of these documents meet, and its values."""
-    if documents is None:
-        return "", ()
-    return " AND documents.id IN (SELECT value FROM json_each(?))", (json.dumps(list(documents)),)
-
-
-def count_contexts(store: Store, among: Collection[int] | None = None) -> dict[str, int]:
+def count_contexts(store: Store) -> dict[str, int]:
     """Count the contexts of the chunks of live documents by kind."""
     counts = dict[str, int]()
-    only, values = _among(among)
     for key in ("context_key", "sentence_key"):
         rows = store.connection.execute(
             "SELECT contexts.kind, count(*) FROM chunks JOIN documents ON documents.id = document_id "  # noqa: S608
-            f"JOIN contexts ON contexts.key = {key} WHERE live AND chunks.kind = 'chunk'{only} GROUP BY contexts.kind",
-            values,
+            f"JOIN contexts ON contexts.key = {key} WHERE live AND chunks.kind = 'chunk' GROUP BY contexts.kind",
         )
         counts |= {str(kind): int(count) for kind, count in rows}
     return counts
@@ -67,17 +52,15 @@ class DocumentState:
     notes: tuple[str, ...]
 
 
-def document_states(
-    store: Store, *, start: int, count: int, among: Collection[int] | None = None
-) -> list[DocumentState]:
-    """Return the state of `count` documents, of all or `among` some, by path from the one at position `start` on."""
-    only, values = _among(among)
+def document_states(store: Store, *, start: int, count: int) -> list[DocumentState]:
+    """Return the state of `count` documents, by path from the one at position `start` on."""
     rows = store.connection.execute(
         f"SELECT {DOCUMENT_COLUMNS}, count(chunks.id), count(vectors.key), notes FROM "  # noqa: S608
-        f"(SELECT * FROM documents WHERE live{only} ORDER BY path LIMIT ? OFFSET ?) AS documents "
-        "LEFT JOIN chunks ON document_id = documents.id AND chunks.kind = 'chunk' "
+        "(SELECT * FROM documents WHERE live ORDER BY path LIMIT ? OFFSET ?) AS documents "
+        # Not the chunks that are shown of a part (seen.py): SQLite would look for all of them.
+        "LEFT JOIN main.chunks ON document_id = documents.id AND chunks.kind = 'chunk' "
         "LEFT JOIN vectors ON vectors.key = vector_key GROUP BY documents.id ORDER BY path",
-        (*values, count, start),
+        (count, start),
     )
     return [DocumentState(stored_document(row), row[9], row[10], tuple(json.loads(row[11]))) for row in rows]
 

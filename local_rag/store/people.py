@@ -8,18 +8,20 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from local_rag.errors import LibraryError, MissingError, QuestionError
-from local_rag.files import no_library
+from local_rag.files import no_library, uploads_folder
 from local_rag.records import PERSON_ROLES, Filters, Person, PersonRole
 from local_rag.store.connect import is_library
 
 PEOPLE_FILE = "people.sqlite3"
 LONGEST_NAME = 60  # characters
+NOTHING = "/"  # a pattern that no document matches
 _VERSION = 1  # of the table
 _COUNTER = slice(24, 28)  # of the bytes of an SQLite file: it counts the transactions that changed it
 _TABLE = """
@@ -73,6 +75,20 @@ def read_people(folder: Path) -> Mapping[str, Person]:
     return {token: _person(*row) for token, *row in rows}
 
 
+def with_uploads(person: Person, library: Path) -> Person:
+    """Let a person who adds files see these too."""
+    if not person.limits.within or not person.may("editor"):
+        return person
+    within = *person.limits.within, str(uploads_folder(library) / person.id)
+    return replace(person, limits=replace(person.limits, within=within))
+
+
+def limits_of_people(folder: Path) -> set[Filters]:
+    """Return the limits of the people of a library who do not see everything."""
+    people = (with_uploads(person, folder) for person in read_people(folder).values())
+    return {person.limits for person in people if person.limits}
+
+
 def remove_person(folder: Path, name: str) -> Person:
     """Remove a person and return it; raise MissingError if there is none of this name."""
     if (folder / PEOPLE_FILE).exists():
@@ -81,6 +97,17 @@ def remove_person(folder: Path, name: str) -> Person:
             if row := connection.execute(query, (name,)).fetchone():
                 return _person(*row)
     raise MissingError(f"There is no person {name[:LONGEST_NAME]!r}; `local-rag people list` names them.")
+
+
+def forget_limits(folder: Path, is_erased: Callable[[str], bool]) -> None:
+    """Delete the patterns that name what is erased from the limits of people; who had no other sees nothing."""
+    if not any(is_erased(pattern) for person in read_people(folder).values() for pattern in person.limits.within):
+        return
+    with _opened(folder, write=True) as connection:
+        for identifier, within in connection.execute("SELECT id, within FROM people").fetchall():
+            patterns = json.loads(within)
+            kept = [pattern for pattern in patterns if not is_erased(pattern)] or (patterns and [NOTHING])
+            connection.execute("UPDATE people SET within = ? WHERE id = ?", (json.dumps(kept), identifier))
 
 
 def hash_of(token: str) -> str:

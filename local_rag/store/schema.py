@@ -52,7 +52,7 @@ CREATE TABLE documents (
     live INTEGER NOT NULL DEFAULT 1,    -- 0: superseded, kept until no published generation names it
     notes TEXT NOT NULL,                -- JSON: what of the file is not in the text
     waiting INTEGER NOT NULL,           -- pages that wait for OCR
-    content_key TEXT NOT NULL           -- of SHA-256, split key and title: what its distinction is stored under
+    content_key TEXT NOT NULL           -- what its distinction is stored under, for who sees it
 );
 CREATE UNIQUE INDEX live_paths ON documents (path) WHERE live;
 CREATE INDEX superseded_paths ON documents (path) WHERE NOT live;

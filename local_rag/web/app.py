@@ -16,12 +16,12 @@ from starlette.routing import Route
 from local_rag.errors import LocalRagError
 from local_rag.serving.additions import MayAdd
 from local_rag.serving.http import Interface, status_of
-from local_rag.serving.people import People
 from local_rag.serving.question_lists import QuestionLists
 from local_rag.serving.service import WorkerService
 from local_rag.serving.tasks import COMMAND, Tasks
 from local_rag.serving.threads import LateError
 from local_rag.serving.unix_socket import SocketServer
+from local_rag.serving.uploads import clear_uploads
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web import own_files
 from local_rag.web.access import Access
@@ -61,8 +61,8 @@ def make_app(
     request is a line of the `log`. Of several `libraries`, each with its root, this is the one at `root`.
     """
     service = WorkerService(worker, {at: name for name, at in libraries}.get(root, ""))
-    tasks = Tasks(worker.library.folder, maintain)
-    people = People(lambda: worker.library.folder)
+    tasks = Tasks(worker.library.folder, maintain, worker.library.erases_later)
+    people = service.people
     lists = QuestionLists(service, people.present)
     added = [interface(service) for interface in interfaces]
 
@@ -76,6 +76,8 @@ def make_app(
     async def life(_app: Starlette) -> AsyncIterator[None]:
         worker.start()
         worker.wake()
+        await asyncio.to_thread(tasks.start)
+        await asyncio.to_thread(clear_uploads, worker.library.folder)
         socket = SocketServer(service) if with_socket else None
         if socket:
             await socket.open()

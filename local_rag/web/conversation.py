@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from local_rag.serving.history import History, KeptTurn
-from local_rag.serving.visible import VisibleLibrary
+from local_rag.view import View
 from local_rag.web.evidence import AnswerView, Card, kept_cards, link_cards, view_answer
 
 
@@ -26,7 +26,7 @@ class Thread:
     last: TurnView | None = None
 
 
-def view_turn(kept: KeptTurn, library: VisibleLibrary | None = None, *, alone: bool = False) -> TurnView:
+def view_turn(kept: KeptTurn, library: View | None = None, *, alone: bool = False) -> TurnView:
     """Return the view of a turn; the cards of the turn that is shown `alone` have plain ids.
 
     With a library, passages lead to the documents that it still holds.
@@ -38,7 +38,7 @@ def view_turn(kept: KeptTurn, library: VisibleLibrary | None = None, *, alone: b
 
 
 def view_thread(
-    history: History, library: VisibleLibrary, conversation: str, *, apart: str | None = None, start: int = 0
+    history: History, library: View, conversation: str, *, apart: str | None = None, start: int = 0
 ) -> Thread:
     """Return the view of a conversation, with its last turn apart from the others.
 

@@ -12,7 +12,7 @@ from local_rag.maintenance.file_states import SeenState
 from local_rag.models.choice import chosen
 from local_rag.records import Answer, Found, Outcome, Passage, heading_path
 from local_rag.retrieval.marking import marks, readable
-from local_rag.serving.visible import VisibleLibrary
+from local_rag.view import View
 from local_rag.web.document import address_of
 from local_rag.web.markup import show_answer
 from local_rag.web.rendering import show_passage, show_quote
@@ -125,7 +125,7 @@ def view_answer(
     found: int = 0,
     notice: str = "",
     changed: Sequence[str] = (),
-    library: VisibleLibrary | None = None,
+    library: View | None = None,
 ) -> AnswerView:
     """Gather what the page shows of an answer; new fields of `Answer` reach the page only here.
 
@@ -164,16 +164,14 @@ def view_answer(
     )
 
 
-def cards(
-    library: VisibleLibrary, question: str, passages: Sequence[Passage], *, answer: Answer | None = None
-) -> list[Card]:
+def cards(library: View, question: str, passages: Sequence[Passage], *, answer: Answer | None = None) -> list[Card]:
     """Make a card of each passage: first those that the answer read, by their numbers; none of what a list shows."""
     if answer and answer.found:
         return []
     return link_cards(library, _cards(question, passages, answer))
 
 
-def link_cards(library: VisibleLibrary, made: Sequence[Card]) -> list[Card]:
+def link_cards(library: View, made: Sequence[Card]) -> list[Card]:
     """Add to cards what the library knows: their document, whether its file has changed, who wrote the context."""
     writer = Path(chosen(library.settings).get("context", "")).name
     return [

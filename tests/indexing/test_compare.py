@@ -1,6 +1,6 @@
 """`--context terms` over a whole library: what is said of look-alikes, and that it stays as it was first said."""
 
-import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -12,7 +12,8 @@ import pytest
 
 from local_rag.indexing.indexer import IndexReport
 from local_rag.library import Library
-from local_rag.records import Progress
+from local_rag.records import Filters, Progress
+from local_rag.store.people import add_person
 from tests.fakes import QUICK, FakeGenerator, generating, quick_vocabulary
 from tests.fakes import FakeEmbedder as Embedder
 
@@ -173,14 +174,38 @@ def test_contexts_written_before_documents_were_compared_stay(forms: Path) -> No
     assert rows("SELECT id, context_key FROM chunks ORDER BY id") == keys
 
 
-def test_a_distinction_names_the_documents_that_are_alike(forms: Path) -> None:
-    write(forms, "other.md", ("Ansty Row", 2019, "two", "outside"))
-    (forms / "other.md").write_text((forms / "other.md").read_text().replace("# Agreement", "# Contract"))
+def test_nobody_is_told_what_was_found_beside_documents_that_are_hidden(forms: Path) -> None:
+    """What is rare among forms, and which are alike, depends on the hidden forms, too."""
+    limits = Filters(within=("open/**",))
+    (forms / "open").mkdir()
+    (forms / "hidden").mkdir()
+    for number, values in enumerate((*SITES, ("Ansty Row", 2019, "two", "outside"))):
+        write(forms / "open", f"form-{number}.md", values)
+    for number in range(6):
+        write(forms / "hidden", f"form-{number}.md", ("Lindum House", 2018, "six", f"in box {number}"))
     index(forms)
-    named = {
-        Path(path).name: set(json.loads(text)[3])
-        for path, text in rows("SELECT path, distinction FROM documents JOIN distinctions USING (content_key)")
-    }
-    assert named["bread.md"] == set()
-    assert named["scan-0.md"] == {"scan-1", "Contract"}, "the title says nothing where it is the same"
-    assert named["other.md"] == {"Agreement"}
+
+    def said() -> dict[str, str]:
+        query = "SELECT path, distinction FROM documents JOIN distinctions USING (content_key) WHERE live ORDER BY path"
+        return {Path(path).name: text for path, text in rows(query) if "/open/" in path}
+
+    def shown() -> list[str]:
+        with Library("lib", parts=QUICK) as library:
+            return [one.terms for one in library.seen_by(limits).search("planned visits", top=9)]
+
+    unaware = said()
+    add_person(Path("lib"), "Anna", "reader", within=limits.within)
+    add_person(Path("lib"), "Ben", "reader", within=["hidden/**"])
+    assert not any(shown()), "it was found before anybody had limits"
+    index()
+    aware, terms = said(), shown()
+    assert any(terms)
+    shutil.rmtree(forms / "hidden")
+    for form in forms.glob("*.md"):
+        form.unlink()
+    Path("lib").rename("former")
+    index(forms)
+    assert aware == said() != unaware
+    add_person(Path("lib"), "Anna", "reader", within=limits.within)
+    index()
+    assert shown() == terms

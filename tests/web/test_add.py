@@ -183,7 +183,7 @@ def test_removing_is_confirmed_and_erasing_is_for_owners(opened: TestClient, fol
     assert opened.post("/library/remove", data=confirmed | {"how": "erase"}, headers=editor).status_code == 403
     assert "boat.txt" in paths(opened)
     assert opened.post("/library/remove", data=confirmed | {"how": "erase"}).status_code == 303
-    assert "Removed." in wait_until_done(opened)
+    assert "Erased." in wait_until_done(opened)
     assert "boat.txt" not in paths(opened)
     assert opened.post("/library/remove", data={"root": "/etc", "confirmed": "1"}).status_code == 404
     lines = [json.loads(line) for line in (folder / AUDIT_FILE).read_text().splitlines()]

@@ -161,7 +161,7 @@ def test_the_models_are_loaded_once_and_freed_with_the_last_library(folder: Path
     for worker in (first, second):
         worker.start()
         worker.wake()
-        served.wait_until(lambda worker=worker: worker.library._answer_model._generator is not None)  # type: ignore[misc]
+        served.wait_until(lambda worker=worker: worker.library._shared.answer_model._generator is not None)  # type: ignore[misc]
     assert counted.loaded == 1
     assert first.close(60)
     assert counted.freed == 0

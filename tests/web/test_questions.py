@@ -127,12 +127,13 @@ def test_a_file_belongs_to_a_person_whose_limits_and_removal_count(folder: Path)
         assert opened.get("/questions", headers=ben).status_code == 401
 
 
-def test_what_is_erased_is_in_no_answer_and_is_asked_again(client: TestClient, folder: Path, documents: Path) -> None:
+def test_an_erased_document_takes_the_questions_along(client: TestClient, folder: Path, documents: Path) -> None:
     identifier = send(client, QUESTION.encode()).json()["id"]
     finished(client, identifier)
     with Library(folder, parts=served.parts()) as library:
         library.remove([documents / "boat.txt"], erase=True)
-    assert state(client, identifier)["answered"] == 0
+    assert client.get(f"/questions/{identifier}", headers={"accept": "application/json"}).status_code == 404
+    assert QUESTION.encode() not in (folder / HISTORY_FILE).read_bytes()
     assert b"twelve people" not in (folder / HISTORY_FILE).read_bytes()
 
 

@@ -1,12 +1,14 @@
 """What is removed, erased or forgotten is in no file of the library: the bytes of all files are read."""
 
 import itertools
+import json
 import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,12 @@ import pytest
 from local_rag.errors import LibraryError
 from local_rag.indexing.distinction import Distinction
 from local_rag.library import Library
+from local_rag.records import Answer, AskOptions, Citation, Filters, Passage
 from local_rag.store.database import Store
 from local_rag.store.erasing import erasing
+from local_rag.store.history import History
+from local_rag.store.lock import library_lock
+from local_rag.store.people import add_person, list_people
 from tests.support import served
 from tests.support.served import client
 
@@ -113,11 +119,12 @@ def test_erase_leaves_no_name_in_what_sets_other_documents_apart(documents: Path
         with library.writing() as (store, _):
             titles = {one.path: one.title for one in store.documents()}
             other = next(one for one in store.documents() if one.path != str(secret))
-            alike = (titles[str(secret)], secret.stem, other.title)
-            store.put_distinction(other.id, Distinction(("twelve",), alike=alike).as_json())
+            earlier = [["twelve"], "", [], [titles[str(secret)], secret.stem]]
+            store.put_distinction(other.id, json.dumps(earlier))
         library.remove([secret], erase=True)
         with library.reading() as store:
-            assert Distinction.from_json(store.distinction(other.id)) == Distinction(("twelve",), alike=alike[2:])
+            assert Distinction.from_json(store.distinction(other.id)) == Distinction(("twelve",))
+        assert held(folder, titles[str(secret)]) == []
 
 
 @pytest.mark.parametrize("how", ["removed", "deleted"])
@@ -213,3 +220,41 @@ def test_an_erasure_that_a_reader_keeps_from_ending_says_so_and_is_finished(fold
     with opened(folder) as library:
         library.clean()
     assert held(folder, "quartzword", "cellar", NAME) == []
+
+
+def test_an_erased_document_is_named_by_no_file_of_questions_and_no_limits(folder: Path, secret: Path) -> None:
+    about = Passage(
+        1, str(secret), "", TEXT, "", "", (), None, 1, 1, 0.0, sha256=sha256(secret.read_bytes()).hexdigest()
+    )
+    said = Answer(QUESTION, TEXT, "answered", read=(about,), citations=(Citation(1, about),))
+    with closing(History(folder)) as history:
+        mixed = history.begin_list("mixed.csv", [QUESTION, "When does the boat leave?"], AskOptions())
+        named = history.begin_list("named.csv", ["Who?"], AskOptions(filters=Filters(within=(f"**/{secret.name}",))))
+        only = history.begin_list(f"all of {NAME}.csv", [QUESTION], AskOptions())
+        for one in (mixed, only):
+            history.add(one, said, epoch=history.epoch(), opens=True)
+    add_person(folder, "Anna", "reader", within=[str(secret), "harbour/**"])
+    add_person(folder, "Ben", "reader", within=[secret.name])
+    with opened(folder) as library:
+        library.remove([secret], erase=True)
+        limits = {one.name: one.limits.within for one in list_people(folder)}
+        assert limits == {"Anna": ("harbour/**",), "Ben": ("/",)}
+        assert library.seen_by(Filters(within=("/",))).contents().documents == {}, "who had no other sees nothing"
+    with closing(History(folder)) as history:
+        assert [(one.id, one.questions) for one in history.question_lists()] == [
+            (mixed, ("When does the boat leave?",))
+        ], f"{named} and {only} are gone"
+    assert held(folder, "quartzword", NAME) == []
+
+
+def test_an_erasure_is_stored_when_it_is_ordered_and_begun_by_who_writes_next(folder: Path, secret: Path) -> None:
+    with opened(folder) as library:
+        with library_lock(folder):  # another process indexes
+            library.order_erasing([secret])
+        assert library.erases_later()
+        assert any("erased" in one.reason for one in library.status().stale)
+    with opened(folder) as library:
+        library.index()
+        assert not library.erases_later()
+        library.erase_ordered()
+    assert held(folder, "quartzword", NAME) == []

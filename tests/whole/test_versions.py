@@ -104,10 +104,10 @@ def test_as_of_a_day_only_the_version_valid_then_is_searched(folder: Path, day: 
 def test_a_version_that_a_person_may_not_see_is_neither_named_nor_replaces_another(folder: Path) -> None:
     limits = Filters(within=("policies/travel-policy-2022.md",))
     with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library:
-        found = library.search("daily allowance for meals", filters=Filters(limits=limits))
+        seen = library.seen_by(limits)
+        found = seen.search("daily allowance for meals")
         assert [(Path(one.path).name, one.newest) for one in found] == [("travel-policy-2022.md", "")]
-        later = Filters(limits=limits, as_of=date(2026, 1, 1))
-        assert library.search("daily allowance for meals", filters=later)
+        assert seen.search("daily allowance for meals", filters=Filters(as_of=date(2026, 1, 1)))
 
 
 def test_a_document_without_versions_is_asked_as_of_any_day_unless_it_says_a_later_one(folder: Path) -> None:

@@ -19,7 +19,7 @@ from local_rag.cluster.engines.conditions import conditions_of
 from local_rag.cluster.engines.points import chunk_of, passage_of, points_of
 from local_rag.cluster.engines.sparse_vectors import differs, drift, exact_score, number_of, question_vector
 from local_rag.cluster.engines.token_counts import bucket_of, counts_in
-from local_rag.errors import DamagedLibraryError
+from local_rag.errors import ClusterError, DamagedLibraryError
 from local_rag.index.protocol import Allowed, AllowedDocuments
 from local_rag.index.scoring import Statistics, TextCounts
 from local_rag.records import DocumentFacts, Filters, StoredChunk
@@ -83,6 +83,13 @@ class QdrantIndex:
 
     def open(self) -> None:
         """Do nothing: what searching needs is in the engine."""
+
+    def showing(self, documents: Collection[int]) -> "QdrantIndex":
+        """Raise ClusterError: the engine counts words over all documents, so scores would tell of others."""
+        raise ClusterError(
+            "A person with limits cannot search an index in a search engine; serve the library from its own folder, "
+            "without the setting search_engine."
+        )
 
     def passages(self) -> "QdrantIndex":
         """Return the index itself: it holds its passages."""

@@ -47,10 +47,11 @@ def may_change(request: Request) -> bool:
 
 def task_of(request: Request) -> TaskView:
     """Return what is being done, as this person may know it: numbers and names are of the whole library."""
-    view = _changes(request).tasks.view()
+    tasks, person = _changes(request).tasks, person_of(request).id
     if library_of(request).is_whole:
-        return view
-    return TaskView(running=view.running, what=view.what, waiting=view.waiting, watching=view.watching)
+        return tasks.view(person)
+    view = tasks.view(person, whole=False)
+    return TaskView(view.running, view.what, waiting=view.waiting, watching=view.watching, mine=view.mine)
 
 
 def form(request: Request) -> Response:
@@ -102,7 +103,7 @@ async def _added(
     site = site_of(request)
     if added:
         await site.aside(lambda: site.service.record_change("add", added, caller_of(request)))
-        _changes(request).tasks.submit("index", index)
+        _changes(request).tasks.submit("index", index, person_of(request).id)
     if wants_json(request):
         said = {"added": list(map(str, added)), "refused": [{"name": name, "reason": why} for name, why in refused]}
         return json_response(said, 200 if added else 400)
@@ -114,7 +115,7 @@ async def _added(
 async def index(request: Request) -> Response:
     """Bring the library up to date with all its folders."""
     _require(request)
-    _changes(request).tasks.submit("index")
+    _changes(request).tasks.submit("index", person=person_of(request).id)
     return _back(request)
 
 
@@ -122,14 +123,14 @@ async def watch(request: Request) -> Response:
     """Index changes as they happen, or no longer."""
     _require(request)
     fields = await form_of(request)
-    _changes(request).tasks.watch(on=text_field(fields, "on") == "1")
+    _changes(request).tasks.watch(on=text_field(fields, "on") == "1", person=person_of(request).id)
     return _back(request)
 
 
 async def stop(request: Request) -> Response:
-    """Stop what is being done; what is finished is kept."""
+    """Stop what this person has ordered; what is finished is kept."""
     _require(request)
-    _changes(request).tasks.stop()
+    _changes(request).tasks.stop(person_of(request).id)
     return _back(request)
 
 
@@ -147,7 +148,11 @@ async def remove(request: Request) -> Response:
     await site.aside(
         lambda: site.service.record_change("erase" if erase else "remove", [Path(path)], caller_of(request))
     )
-    _changes(request).tasks.submit("remove", [path], erase=erase)
+    if erase:
+        await site.aside(lambda: site.service.library.order_erasing([path]))
+        _changes(request).tasks.submit("erase")
+    else:
+        _changes(request).tasks.submit("remove", [path], person_of(request).id)
     return _back(request)
 
 

@@ -26,7 +26,7 @@ from local_rag.serving.http import cookie_in
 from local_rag.serving.http import person_of as person
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import WorkerService
-from local_rag.serving.visible import VisibleLibrary
+from local_rag.view import View
 from local_rag.web.guard import ROOT
 from local_rag.web.own_files import style
 
@@ -152,7 +152,7 @@ def person_of(request: Request) -> Person:
     return person(request.scope)
 
 
-def library_of(request: Request) -> VisibleLibrary:
+def library_of(request: Request) -> View:
     """Return the library as the person who asks may see it."""
     return site_of(request).service.library_for(person_of(request))
 

@@ -15,7 +15,7 @@ from local_rag.files import open_in_place
 from local_rag.reading.mailbox import mailbox_of
 from local_rag.reading.page_image import draw_page
 from local_rag.reading.read import read_bytes
-from local_rag.serving.visible import VisibleLibrary
+from local_rag.view import View
 from local_rag.web.document import path_key, view_document
 from local_rag.web.evidence import STATES
 from local_rag.web.pages.base import library_of, parse_number, site_of
@@ -69,7 +69,7 @@ def document(request: Request) -> Response:
     )
 
 
-def _newer(library: VisibleLibrary, of: str) -> int | None:
+def _newer(library: View, of: str) -> int | None:
     """Return the document that a link leads to by its path, after it was indexed again."""
     documents = library.contents().documents if of else {}
     return next((number for path, number in documents.items() if path_key(path) == of), None)

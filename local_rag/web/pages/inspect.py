@@ -14,7 +14,7 @@ from local_rag.errors import QuestionError
 from local_rag.retrieval.search import Trace
 from local_rag.serving.http import require_role, unless_gone
 from local_rag.serving.requests import SearchRequest, require_question
-from local_rag.serving.visible import VisibleLibrary
+from local_rag.view import View
 from local_rag.web.evidence import Card, cards
 from local_rag.web.pages.base import (
     caller_of,
@@ -135,7 +135,7 @@ def is_shown(row: Row, view: str, kept: int) -> bool:
     return True
 
 
-def why_missing(library: VisibleLibrary, trace: Trace, path: str) -> list[Missing]:
+def why_missing(library: View, trace: Trace, path: str) -> list[Missing]:
     """Return the best rank in every stage of any chunk of each document whose path contains this text."""
     wanted = path.strip().casefold()
     documents = [number for name, number in library.contents().documents.items() if wanted in name.casefold()]

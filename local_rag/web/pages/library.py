@@ -18,7 +18,7 @@ from local_rag.maintenance.status import Status
 from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
 from local_rag.serving.http import require_role
-from local_rag.serving.visible import VisibleLibrary
+from local_rag.view import View
 from local_rag.web.evidence import STATES
 from local_rag.web.pages.add import may_change, task_of
 from local_rag.web.pages.base import json_response, library_of, site_of, wants_json
@@ -157,7 +157,7 @@ ROUTES = (
 )
 
 
-def view_library(library: VisibleLibrary, pace: Pace, *, start: int = 0) -> LibraryView:
+def view_library(library: View, pace: Pace, *, start: int = 0) -> LibraryView:
     """Gather what the page shows, with the documents from `start` on."""
     status, indexing = library.status(), library.index_progress()
     documents, skipped = library.indexed_documents(start=start, count=_LISTED)
@@ -191,7 +191,7 @@ def _view_document(one: IndexedDocument) -> DocumentView:
     return DocumentView(one.id, one.path, one.title, one.chunks, state, one.notes)
 
 
-def _models(library: VisibleLibrary) -> list[ModelView]:
+def _models(library: View) -> list[ModelView]:
     known, found = load_registry().models, []
     for role, name in chosen(library.settings).items():
         entry: Any = known.get(name)

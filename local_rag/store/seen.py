@@ -1,0 +1,128 @@
+"""What a person with limits sees of a library: a store that shows it, and to every query nothing else is there.
+
+Numbers of documents and passages count what is hidden, so such a person is told others. They are made of what the
+person sees: of a document's path and content, and of the place of a passage in it.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from local_rag.records import DocumentFacts
+from local_rag.store.database import Store
+
+_PLACES = 1 << 20  # passages of a document
+_TOLD = 1 << 33  # with a place, what JavaScript reads of a number without loss
+_AT_ONCE = 500
+_COMPARED = "compared_limits"  # among what a store remembers
+# The column of each table that names the document of a row, and of those that name a path.
+_OF_DOCUMENTS = {
+    "documents": "id",
+    "document_texts": "document_id",
+    "provenance": "document_id",
+    "version_keys": "document_id",
+    "embedding_plans": "document_id",
+    "chunks": "document_id",
+    "mean_vectors": "document_id",
+}
+_OF_PATHS = ("roots", "skipped", "excluded", "mounts", "erasing")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """The documents that a person sees, each with the number that the person is told; roots, and files not read.
+
+    `version` is that of the store when this was found out. Without `contexts`, what code and models say of documents is
+    not seen: it was made beside documents that the person does not see.
+    """
+
+    version: object
+    contexts: bool
+    told: Mapping[int, int]
+    meant: Mapping[int, int]
+    paths: tuple[str, ...]
+
+    def document_meant(self, told: int) -> int:
+        """Return the document with a number that a person was told, 0 for one that the person does not see."""
+        return self.meant.get(told, 0)
+
+    def passages_told(self, store: Store, chunks: Sequence[int]) -> dict[int, int]:
+        """Return the number to tell for each of these chunks that the person sees."""
+        found: dict[int, int] = {}
+        for start in range(0, len(chunks), _AT_ONCE):
+            some = json.dumps(list(chunks[start : start + _AT_ONCE]))
+            query = "SELECT id, document_id, position FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
+            rows = store.connection.execute(query, (some,))
+            found |= {one: self.told[document] * _PLACES + place + 1 for one, document, place in rows}
+        return found
+
+    def passage_meant(self, store: Store, told: int) -> int:
+        """Return the chunk with a number that a person was told, 0 for one that the person does not see."""
+        document, place = divmod(told, _PLACES)
+        query = "SELECT id FROM chunks WHERE document_id = ? AND position = ?"
+        row = store.connection.execute(query, (self.document_meant(document), place - 1)).fetchone()
+        return int(row[0]) if row else 0
+
+
+def seen_stamp(store: Store) -> object:
+    """Return a value that changes when other documents may be seen: with paths, times, roots, and what is read."""
+    newest = store.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
+    unread = store.connection.execute("SELECT path FROM skipped ORDER BY path").fetchall()
+    return store.version(), newest, unread, compared_limits(store)
+
+
+def find_seen(store: Store, passes: Callable[[DocumentFacts], bool], *, contexts: bool) -> Seen:
+    """Find out what somebody sees of a store: the documents that pass, unread files whose path does, and their roots.
+
+    Of a file that was not read, neither tags nor a date are known.
+    """
+    version = store.version()
+    seen = {facts.id for facts in store.facts() if passes(facts)}
+    rows = store.connection.execute("SELECT id, path, sha256 FROM documents ORDER BY path, sha256, NOT live, id")
+    documents = [(one, path, content) for one, path, content in rows if one in seen]
+    told: dict[int, int] = {}
+    meant: dict[int, int] = {}
+    for one, path, content in documents:
+        number = int.from_bytes(sha256(f"{path}\0{content}".encode("utf-8", "surrogateescape")).digest()[:8])
+        while (number := number % _TOLD or 1) in meant:  # the same file, read in another way; or by a rare chance
+            number += 1
+        told[one], meant[number] = number, one
+    unread = [path for path in store.unread() if passes(DocumentFacts(0, path, 0, "", ()))]
+    roots = _holding(store.roots(), [path for _, path, _ in documents])
+    return Seen(version, contexts, told, meant, (*map(str, roots), *unread))
+
+
+def _holding(roots: Iterable[Path], paths: Collection[str]) -> list[Path]:
+    """Return the roots that hold one of the paths."""
+    return [root for root in roots if any(path == str(root) or path.startswith(f"{root}/") for path in paths)]
+
+
+def show_only(store: Store, seen: Seen) -> None:
+    """Let a store hold only what a person sees, for every query from now on; it cannot be written."""
+    run = store.connection.execute
+    run("PRAGMA temp_store = MEMORY")
+    run("CREATE TEMP TABLE seen_documents (id INTEGER PRIMARY KEY)")
+    run("INSERT INTO seen_documents SELECT value FROM json_each(?)", (json.dumps(list(seen.told)),))
+    run("CREATE TEMP TABLE seen_paths (path TEXT PRIMARY KEY)")
+    run("INSERT OR IGNORE INTO seen_paths SELECT value FROM json_each(?)", (json.dumps(seen.paths),))
+    # Where a name is found in the temporary database, SQLite looks no further.
+    for table, column in _OF_DOCUMENTS.items():
+        run(f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} WHERE {column} IN (SELECT id FROM seen_documents)")  # noqa: S608
+    for table in _OF_PATHS:
+        run(f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} WHERE path IN (SELECT path FROM seen_paths)")  # noqa: S608
+    if not seen.contexts:
+        run("CREATE TEMP VIEW contexts AS SELECT * FROM main.contexts WHERE 0")
+    run("PRAGMA query_only = ON")
+
+
+def compared_limits(store: Store) -> list[str]:
+    """Return the limits, as JSON, by which documents were compared only with what the same people see."""
+    row = store.connection.execute("SELECT value FROM remembered WHERE name = ?", (_COMPARED,)).fetchone()
+    return list(map(str, json.loads(row[0]))) if row else []
+
+
+def note_compared(store: Store, limits: Iterable[str]) -> None:
+    """Record by which limits documents are compared."""
+    store.remember({_COMPARED: sorted(limits)})

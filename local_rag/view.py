@@ -1,0 +1,533 @@
+"""A library as somebody may see it: search, ask, and read what it holds.
+
+A person with limits sees a library that consists of the documents within them. Each view reads a store and an index
+that show these documents alone, so no method has to leave anything out, and none can be asked for more.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from threading import RLock
+from time import perf_counter
+from typing import Any, TypeVar, cast
+
+from local_rag.answering.answer_model import AnswerModel
+from local_rag.answering.answerer import Answerer
+from local_rag.answering.gate import valid
+from local_rag.answering.lists import answer_of
+from local_rag.answering.pipeline import AnswerPipeline
+from local_rag.answering.streaming import Telling
+from local_rag.answering.versions import name_versions
+from local_rag.display import Name, names_below
+from local_rag.errors import LibraryError, StoppedError
+from local_rag.files import Disk
+from local_rag.index.generations import Generations
+from local_rag.index.protocol import Index, Indexes
+from local_rag.llama.generator import never
+from local_rag.maintenance.contents import (
+    Contents,
+    IndexedDocument,
+    IndexProgress,
+    Location,
+    WholeDocument,
+    find_passage,
+    index_progress,
+    indexed_documents,
+    locate,
+    whole_document,
+)
+from local_rag.maintenance.documents import ListedDocument, list_documents
+from local_rag.maintenance.file_states import FileStates
+from local_rag.maintenance.status import Status, collect_status, status_of_part
+from local_rag.models.choice import calibration_of, chosen, find, identity_of
+from local_rag.records import (
+    DEFAULT_OPTIONS,
+    EVERYTHING,
+    Answer,
+    AskOptions,
+    Filters,
+    Found,
+    Passage,
+    Progress,
+    Turn,
+    Written,
+)
+from local_rag.retrieval.filters import document_filter
+from local_rag.retrieval.find import find_meaning, find_names, find_words
+from local_rag.retrieval.keyword_search import search_keywords
+from local_rag.retrieval.limits import Sight
+from local_rag.retrieval.open import LiveSearcher, OpenSearcher, live_index, open_sound
+from local_rag.retrieval.question_kinds import FindQuestion, any_question, as_words, find_question
+from local_rag.retrieval.search import Trace
+from local_rag.retrieval.versions import Version, Versions
+from local_rag.settings import Settings
+from local_rag.store.caches import count_use
+from local_rag.store.connect import is_library, remembered
+from local_rag.store.database import Store
+from local_rag.store.published import require_own
+from local_rag.store.questions import QUESTIONS_FILE, add_question, add_wrong_answer, wrong_answers
+from local_rag.store.seen import Seen, show_only
+from local_rag.store.storage_errors import storage_errors
+
+OnProgress = Callable[[Progress], None]
+T = TypeVar("T")
+_NOT_CALIBRATED = (
+    "What is close enough is not measured for this embedder, so the documents with these words were found."
+)
+
+
+def ignore(_event: object) -> None:
+    """Do nothing with what is told."""
+
+
+@dataclass(slots=True)
+class Shared:
+    """What a library shares with its views; models and index serve one thread at a time."""
+
+    folder: Path
+    settings: Settings
+    given: Collection[str]  # the names of the settings that were given explicitly
+    generations: Generations
+    indexes: Indexes
+    disk: Disk
+    files: FileStates
+    searcher: LiveSearcher
+    answer_model: AnswerModel
+    sight: Sight
+    answerer: Answerer | None = None
+    one_at_a_time: RLock = field(default_factory=RLock)
+
+
+class View:
+    """A library as somebody with limits may see it; without any, all of it. Threads may share a view."""
+
+    def __init__(self, shared: Shared, limits: Filters = EVERYTHING) -> None:
+        self._shared, self._limits = shared, limits
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the library."""
+        return self._shared.folder
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings of the library."""
+        return self._shared.settings
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the library is seen."""
+        return not self._limits
+
+    def status(self) -> Status:
+        """Return what the library contains, how it was built, and what is stale and why.
+
+        Of a part of it, return what is known of its documents alone.
+        """
+        with self.reading() as store:
+            if self._limits:
+                return status_of_part(store, self.settings)
+            return collect_status(store, self._shared.indexes, self.settings, self._shared.disk)
+
+    def documents(
+        self, *, filters: Filters = EVERYTHING, after: str = "", most: int | None = None
+    ) -> list[ListedDocument]:
+        """Return the documents that match the filters: what each is about, its state, dates and size.
+
+        They are ordered by path: the first `most` whose path comes after `after`, or all.
+        """
+        with self.reading() as store:
+            return list_documents(store, self._shared.indexes, filters, after=after, most=most)
+
+    def document(self, document_id: int, *, with_text: bool = True) -> WholeDocument:
+        """Return a document as it was indexed, or without its text and passages what is known of its file.
+
+        Raise MissingError if there is none.
+        """
+        with self._reading() as (store, seen):
+            meant = seen.document_meant(document_id) if seen else document_id
+            found = whole_document(store, meant, self._shared.files, with_text=with_text)
+            return self._told(replace(found, id=document_id), store, seen)
+
+    def passage(self, chunk_id: int) -> Passage:
+        """Return the passage with this number; raise MissingError if there is none."""
+        with self._reading() as (store, seen):
+            found = find_passage(store, seen.passage_meant(store, chunk_id) if seen else chunk_id)
+            return replace(found, chunk_id=chunk_id)
+
+    @property
+    def questions_file(self) -> Path:
+        """Return the file to which `record_question` adds."""
+        return self.folder / QUESTIONS_FILE
+
+    def record_question(self, question: str, chunk_id: int) -> None:
+        """Add a question and the passage that answers it to the library's own evaluation dataset."""
+        self._require_retention()
+        add_question(self.folder, question, self.passage(chunk_id))
+
+    def record_wrong_answer(self, question: str, chunk_id: int | None) -> None:
+        """Add a question that was answered wrongly, perhaps from a passage, to those that wait for the right one."""
+        self._require_retention()
+        add_wrong_answer(self.folder, question, self.passage(chunk_id) if chunk_id else None)
+
+    def wrong_answers(self) -> list[str]:
+        """Return the questions that wait for the right passage; who sees only a part sees none of others."""
+        return [] if self._limits else wrong_answers(self.folder)
+
+    def _require_retention(self) -> None:
+        if not self.settings.retention.conversations:
+            raise LibraryError("The setting history is off, so no question is written to a file; turn it on first.")
+
+    def locate(self, passages: Sequence[Passage]) -> list[Location]:
+        """Return the document that each passage leads to, and whether its file has changed."""
+        if not self._has_store:
+            return [Location() for _ in passages]
+        with self._reading() as (store, seen):
+            if seen is None:
+                return locate(store, passages, self._shared.files)
+            meant = [replace(one, chunk_id=seen.passage_meant(store, one.chunk_id)) for one in passages]
+            found = locate(store, meant, self._shared.files)
+            return [replace(one, document=seen.told.get(one.document or 0)) for one in found]
+
+    def changed(self, answer: Answer) -> list[str]:
+        """Return the paths of the cited documents whose files have changed or gone since they were indexed."""
+        cited = {one.passage.path: one.passage for one in answer.citations}
+        states = [one.state for one in self.locate(list(cited.values()))]
+        return [path for path, state in zip(cited, states, strict=True) if state in {"changed", "missing"}]
+
+    def contents(self) -> Contents:
+        """Return the paths of the documents with their ids, and the roots that hold any."""
+        if self._has_store:
+            with self._reading() as (store, seen):
+                ids = {one.path: one.id for one in store.documents()}
+                told = {path: seen.told[one] for path, one in ids.items()} if seen else ids
+                return Contents(told, tuple(store.roots()))
+        passages = self._live_index().passages()
+        assert passages is not None, "without a store, the search engine holds the passages"
+        return Contents({one.path: one.id for one in passages.facts()}, tuple(passages.roots()))
+
+    def place_names(self) -> Name:
+        """Return a function that names places from their indexed folder on, for programs on other machines."""
+        if not self._has_store:
+            return names_below(self.contents().roots)
+        with self.reading() as store:
+            return names_below(store.roots())
+
+    def indexed_documents(self, *, start: int, count: int) -> tuple[list[IndexedDocument], list[tuple[str, str]]]:
+        """Return how far `count` documents from `start` on are indexed, and as many unreadable files with reasons."""
+        with self._reading() as (store, seen):
+            skipped = [(path, one.reason) for path, one in store.unread().items()][:count]
+            found = indexed_documents(store, self._shared.files, start=start, count=count)
+            return [replace(one, id=seen.told[one.id]) for one in found] if seen else found, skipped
+
+    def index_progress(self) -> IndexProgress:
+        """Return how far the documents are indexed, perhaps by another process.
+
+        Whether others are being indexed is nothing that who sees a part is told.
+        """
+        with self.reading() as store:
+            found = index_progress(store, self.settings.context)
+        waiting = found.vectors < found.chunks or (found.situated and found.sentences < found.chunks)
+        return replace(found, running=found.running and waiting) if self._limits else found
+
+    def search_keywords(self, question: str, *, top: int, filters: Filters = EVERYTHING) -> list[Passage]:
+        """Return the best passages for the words of a question; no model is loaded, and any thread may call it."""
+        if not self._has_store:
+            index = self._live_index()
+            passages = index.passages()
+            assert passages is not None, "without a store, the search engine holds the passages"
+            return search_keywords(question, index, passages, top=top, filters=filters)
+        with self._reading() as (store, seen):
+            index = self._index_of(store, seen)
+            found = search_keywords(question, index, index.passages() or store, top=top, filters=filters)
+            versions = Versions(store, self.settings.no_versions)
+            return self._told([versions.marked(passage) for passage in found], store, seen)
+
+    def find(
+        self,
+        question: str,
+        *,
+        filters: Filters = EVERYTHING,
+        most: int = 0,
+        progress: OnProgress = ignore,
+        stop: Callable[[], bool] = never,
+    ) -> Found:
+        """Return what all documents that pass the filters hold for a question that counts or lists.
+
+        A question for words needs no model, and any thread may ask it. For a meaning all passages are compared with the
+        subject, and those near it are read sentence by sentence, or the `most` nearest of them; once `stop` returns
+        True, the result is what was found until then.
+        """
+        asked = any_question(question)
+        if asked.rule == "names":
+            if found := self._find_names(question, asked, filters):
+                return found
+            asked = replace(asked, rule="meaning", subject=asked.sort or asked.subject, sort="")
+        if asked.rule == "meaning" and not self._knows_relevance:
+            found = self._find(question, as_words(asked), filters, stop)
+            return replace(found, notes=(*found.notes, _NOT_CALIBRATED))
+        return self._find(question, asked, filters, most=most, progress=progress, stop=stop)
+
+    def _find_names(self, question: str, asked: FindQuestion, filters: Filters) -> Found | None:
+        with self._reading() as (store, seen):
+            versions = Versions(store, self.settings.no_versions)
+            found = find_names(question, asked, self._index_of(store, seen), store, versions, filters)
+            return self._told(found, store, seen) if found else None
+
+    def _find(
+        self, question: str, asked: FindQuestion, filters: Filters, stop: Callable[[], bool] = never, **how: Any
+    ) -> Found:
+        with self._reading() as (store, seen):
+            versions = Versions(store, self.settings.no_versions)
+            if asked.rule == "words":
+                index = self._index_of(store, seen)
+                return self._told(find_words(question, asked, index, store, versions, filters, stop=stop), store, seen)
+            with self._shared.one_at_a_time:
+                searcher = self._open_searcher().searcher
+                found = find_meaning(question, asked, searcher, store, versions, filters, stop=stop, **how)
+            return self._told(found, store, seen)
+
+    def families(self, *, filters: Filters = EVERYTHING) -> list[tuple[Version, ...]]:
+        """Return the documents that are versions of each other, newest first; one of them must pass the filters."""
+        with self.reading() as store:
+            passes, facts = document_filter(filters, store.roots()), {one.id: one for one in store.facts()}
+            families = Versions(store, self.settings.no_versions).families()
+            return [family for family in families if any(passes(facts[version.id]) for version in family)]
+
+    def search(self, question: str, *, top: int | None = None, every: bool = False, **how: Any) -> list[Passage]:
+        """Return the best passages for a question, best first; see `Searcher.trace` for `how`."""
+        top = top or (self.settings.all_candidates if every else self.settings.passages)
+        return self.trace(question, top=top, every=every, **how).passages
+
+    def trace(self, question: str, *, top: int, **how: Any) -> Trace:
+        """Search, and record the ranking and the time of every stage; see `Searcher.trace` for `how`."""
+        return self._tell(self._trace(question, top=top, **how))
+
+    def _trace(self, question: str, *, top: int, **how: Any) -> Trace:
+        with self._shared.one_at_a_time, storage_errors(self.folder):
+            while True:
+                opened = self._open_searcher()
+                trace = opened.searcher.trace(question, top=top, **how)
+                # The store keeps all chunks of the live generation, so if it is still live, no chunk was missing.
+                if self._shared.searcher.is_current(opened):
+                    return trace
+
+    def ask(
+        self,
+        question: str,
+        options: AskOptions = DEFAULT_OPTIONS,
+        *,
+        earlier: Sequence[Turn] = (),
+        on_text: Callable[[Written], None] = ignore,
+        on_passages: Callable[[Sequence[Passage]], None] = ignore,
+        counted: bool = True,
+        progress: OnProgress = ignore,
+        stop: Callable[[], bool] = never,
+    ) -> Answer:
+        """Answer a question from the documents, quote them if the answer is doubtful, or report that they say nothing.
+
+        A question that counts or lists is answered by code over all documents, which reports its `progress`.
+
+        The search for a follow-up also uses the questions of the `earlier` turns. `on_passages` receives the passages
+        found, and `on_text` the text of the answer as it is written. `stop` is called between the stages of the search
+        and the operations of the model; when it returns True, the answer ends with StoppedError. status() counts the
+        question if `counted`.
+        """
+        with self._shared.one_at_a_time:
+            show = Telling(on_text)
+            answer = self._answer_by_code(question, options, progress, stop)
+            if answer is None:
+                pipeline = self.pipeline(options, earlier, stop=stop)
+                tell = on_passages if self.is_whole else lambda passages: on_passages(self._tell(passages))
+                answer = pipeline.ask(question, show=show, on_passages=tell)
+                answer = self._tell(self._with_versions(answer, options.filters))
+            else:
+                on_passages(answer.passages)
+            show(answer.text)
+            if counted and self.settings.retention.counts:
+                count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
+            return answer
+
+    def read_ahead(self, question: str, options: AskOptions = DEFAULT_OPTIONS, *, stop: Callable[[], bool]) -> None:
+        """Let the model read what it would be shown for a question, until `stop`, so that the answer begins sooner."""
+        with self._shared.one_at_a_time, suppress(StoppedError):
+            self.pipeline(options, stop=stop).read_ahead(question)
+
+    def _answer_by_code(
+        self, question: str, options: AskOptions, progress: OnProgress, stop: Callable[[], bool]
+    ) -> Answer | None:
+        """Answer a question that counts or lists; None for another one, or if this library cannot answer it so."""
+        asked = find_question(question)
+        if asked is None or options.anyway or not self._has_store:
+            return None
+        started, most = perf_counter(), self.settings.find_passages
+        if asked.rule == "meaning" and not self._knows_relevance:
+            return None
+        found = self._find(question, asked, options.filters, most=most, progress=progress, stop=stop)
+        if stop():
+            raise StoppedError("The answer was stopped.")
+        return answer_of(found, perf_counter() - started)
+
+    def _with_versions(self, answer: Answer, filters: Filters) -> Answer:
+        """Name what the versions of the quoted documents say, if they say different things."""
+        if not answer.quotes or filters.as_of is not None or not self._has_store:
+            return answer
+        with self.reading() as store:
+            return name_versions(answer, Versions(store, self.settings.no_versions), filters)
+
+    def pipeline(
+        self,
+        options: AskOptions = DEFAULT_OPTIONS,
+        earlier: Sequence[Turn] = (),
+        *,
+        stop: Callable[[], bool] = never,
+    ) -> AnswerPipeline:
+        """Return a pipeline that answers questions step by step, for one thread, until `stop` returns true."""
+        top = options.passages or self.settings.passages
+        asked = [turn.question for turn in earlier]
+
+        def check() -> None:
+            if stop():
+                raise StoppedError("The answer was stopped.")
+
+        def search(part: str, share: int, *, alone: bool = False) -> Trace:
+            follows = () if alone else asked
+            return self._trace(
+                part,
+                top=top,
+                rerank=options.rerank,
+                filters=options.filters,
+                of_asked_versions=True,
+                earlier=follows,
+                share=share,
+                check=check,
+            )
+
+        with storage_errors(self.folder):
+            opened = self._open_searcher()
+        return AnswerPipeline(
+            search,
+            self._open_answerer,
+            self._shared.answer_model.count_tokens,
+            options,
+            earlier=earlier,
+            reader=opened.searcher.reader if options.rerank else None,
+            rrf_k=self.settings.rrf_k,
+            stop=stop,
+        )
+
+    @contextmanager
+    def reading(self) -> Iterator[Store]:
+        """Yield a store that only the caller uses, so it can read while another thread asks; it shows what is seen."""
+        with self._reading() as (store, _seen):
+            yield store
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Store, Seen | None]]:
+        if not self._has_store:
+            raise LibraryError(
+                f"Only the index of this library is here, in {self.settings.search_engine}; whole documents are on the "
+                "machine that indexed them."
+            )
+        with storage_errors(self.folder), closing(Store(self.folder)) as store:
+            seen = self._shared.sight.of(store, self._limits) if self._limits else None
+            if seen:
+                show_only(store, seen)
+            yield store, seen
+
+    def _tell(self, value: T) -> T:
+        """Return what was found with the numbers of passages that are told."""
+        if not self._limits:
+            return value
+        with self._reading() as (store, seen):
+            return self._told(value, store, seen)
+
+    def _told(self, value: T, store: Store, seen: Seen | None) -> T:
+        return value if seen is None else with_numbers(value, lambda chunks: seen.passages_told(store, chunks))
+
+    def _live_index(self) -> Index:
+        """Return the live index, open; who sees a part of the library cannot search one without its store."""
+        index = live_index(self._shared.indexes, self.settings, self.folder)
+        index = index.showing(()) if self._limits else index
+        with storage_errors(self.folder):
+            open_sound(index)
+        return index
+
+    def _index_of(self, store: Store, seen: Seen | None) -> Index:
+        """Return the live index of an open store, open, or the part of it that is seen."""
+        index = live_index(self._shared.indexes, self.settings, self.folder)
+        require_own(index.passages() or store, index)
+        index = index.showing(seen.told) if seen else index
+        index.open()
+        return index
+
+    @property
+    def _has_store(self) -> bool:
+        """Whether the documents are here, and not only an index in a search engine."""
+        return not self.settings.search_engine or is_library(self.folder)
+
+    def manifest(self) -> Mapping[str, Any]:
+        """Return the manifest of the live index."""
+        with self._shared.one_at_a_time:
+            return self._open_searcher().searcher.index.manifest
+
+    def facts_version(self) -> object:
+        """Return a value that changes with the paths and times of documents, which an index need not hold."""
+        with self._shared.one_at_a_time, storage_errors(self.folder):
+            return self._open_searcher().searcher.facts_version
+
+    @property
+    def reranks(self) -> bool:
+        """Return whether the profile has a reader."""
+        return "rerank" in chosen(self.settings)
+
+    @property
+    def _knows_relevance(self) -> bool:
+        """Return whether it is known from which closeness on a passage is about a subject, by the embedder."""
+        return find(self.settings, "embed").about_from is not None
+
+    def _open_answerer(self) -> Answerer:
+        """Return what answers, with the answer model, which is loaded when it is needed."""
+        shared = self._shared
+        if shared.answerer is None:
+            model = find(self.settings, "answer")
+            calibration = calibration_of(model, remembered(self.folder, shared.generations))
+            calibration = valid(calibration, identity_of(self.settings, "rerank"), model.form)
+            close_from = find(self.settings, "embed").close_from
+            shared.answerer = Answerer(shared.answer_model.open, calibration, form=model.form, close_from=close_from)
+        return shared.answerer
+
+    def _open_searcher(self) -> OpenSearcher:
+        """Open the live index, or the part of it that is seen, unless it is open already."""
+        return self._shared.searcher.open(self.settings, self._shared.given, self._limits)
+
+
+def with_numbers(value: T, told: Callable[[Sequence[int]], Mapping[int, int]]) -> T:
+    """Return a record with other numbers of passages; `told` gives them for those that there are."""
+    chunks = dict[int, None]()
+
+    def note(passage: Passage) -> Passage:
+        chunks[passage.chunk_id] = None
+        return passage
+
+    _with_passages(value, note)
+    rankings = value.rankings if isinstance(value, Trace) else {}
+    chunks |= dict.fromkeys(one for ranking in rankings.values() for one in ranking)
+    numbers = told([*chunks])
+    changed = _with_passages(value, lambda passage: replace(passage, chunk_id=numbers.get(passage.chunk_id, 0)))
+    if isinstance(changed, Trace):
+        ranked = {name: [numbers.get(one, 0) for one in ranking] for name, ranking in rankings.items()}
+        return cast(T, replace(changed, rankings=ranked))
+    return cast(T, changed)
+
+
+def _with_passages(value: Any, change: Callable[[Passage], Passage]) -> Any:
+    """Return a record, or a sequence of records, with its passages changed."""
+    if isinstance(value, Passage):
+        return change(value)
+    if isinstance(value, tuple | list):
+        return type(value)(_with_passages(one, change) for one in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{one.name: _with_passages(getattr(value, one.name), change) for one in fields(value)})
+    return value

@@ -1,0 +1,71 @@
+"""Orders for the documents of a library: each person stops only what this person has ordered, and no erasure at all."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local_rag.serving.tasks import Tasks
+from tests.support.served import wait_until
+
+# Waits until a file is there, then fails for the order that the file names, or says that it is done.
+PROCESS = """
+import json, pathlib, sys, time
+order = json.loads(sys.stdin.readline())
+folder = pathlib.Path(order["library"])
+(folder / "begun").open("a").write(f"{order['do']} ")
+while not (folder / "go").exists():
+    time.sleep(0.01)
+fails = order["do"] == (folder / "go").read_text()
+print(json.dumps({"event": "failed", "message": "locked"} if fails else {"event": "done"}), flush=True)
+"""
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Iterator[Tasks]:
+    tasks = Tasks(tmp_path, [sys.executable, "-c", PROCESS])
+    yield tasks
+    tasks.close()
+
+
+def begun(folder: Path) -> list[str]:
+    return (folder / "begun").read_text().split() if (folder / "begun").exists() else []
+
+
+def test_only_own_orders_are_stopped_and_no_erasure(tasks: Tasks, tmp_path: Path) -> None:
+    tasks.submit("index", person="owner")
+    wait_until(lambda: begun(tmp_path) == ["index"])
+    tasks.submit("index", ["/uploads"], person="editor")
+    tasks.submit("erase", person="owner")
+    assert tasks.view("editor", whole=False).waiting == 1, "who sees a part is told of own orders alone"
+    tasks.stop("editor")
+    assert tasks.view("owner").running
+    assert not tasks.view("editor", whole=False).running
+    tasks.stop("owner")
+    wait_until(lambda: begun(tmp_path) == ["index", "erase"])
+    tasks.stop("owner")
+    (tmp_path / "go").touch()
+    wait_until(lambda: not tasks.view("owner").running)
+    assert tasks.view("owner").message == "Erased."
+
+
+def test_an_erasure_that_fails_is_told_until_it_is_done(tasks: Tasks, tmp_path: Path) -> None:
+    (tmp_path / "go").write_text("erase")
+    tasks.submit("erase")
+    wait_until(lambda: "tried again: locked" in tasks.view().message)
+    tasks.submit("index")
+    wait_until(lambda: begun(tmp_path) == ["erase", "index"] and not tasks.view().running)
+    assert "tried again: locked" in tasks.view().message, "what comes after does not hide it"
+    (tmp_path / "go").write_text("")
+    tasks.submit("erase")
+    wait_until(lambda: tasks.view().message == "Erased.")
+
+
+def test_what_was_to_be_erased_when_the_server_ended_is_taken_up(tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+    for later, wanted in ((False, []), (True, ["erase"])):
+        tasks = Tasks(tmp_path, [sys.executable, "-c", PROCESS], lambda later=later: later)  # type: ignore[misc]
+        tasks.start()
+        wait_until(lambda wanted=wanted: begun(tmp_path) == wanted)  # type: ignore[misc]
+        tasks.close()
