@@ -258,9 +258,9 @@ def _words_of_names(document: NamedDocument, below: Sequence[str], *, folders_on
     root = next((root for root in below if document.path.startswith(root)), "")
     path = document.path.removeprefix(root)
     if folders_only:
-        names = (root.rstrip("/").rpartition("/")[2], path.rpartition("/")[0])
+        names = [root.rstrip("/").rpartition("/")[2], path.rpartition("/")[0]]
     else:
-        names = (path, document.title, *document.tags)
+        names = [path, document.title, *document.tags]
     return set(keyword_tokens(" ".join(names).replace("_", " ")))
 
 

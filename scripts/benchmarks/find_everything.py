@@ -101,7 +101,8 @@ def _disguised(word: str, chance: random.Random) -> str:
 
 
 def _random_space(chance: random.Random) -> str:
-    return chance.choice((*(" " * 8), "  ", "\n", "\u00a0", "\u202f", "\n\n", " " * 30))
+    spaces: list[str] = [*" " * 8, "  ", "\n", "\u00a0", "\u202f", "\n\n", " " * 30]
+    return chance.choice(spaces)
 
 
 def cut_phrases(texts: list[str], count: int, seed: int) -> list[str]:

@@ -164,7 +164,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "documents"
-    for name in ("a.md", "below/b.md", "photo.jpg"):
+    for name in ("a.md", "below/b.md", "clip.mp4"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
     return folder
@@ -185,7 +185,7 @@ def test_folders_are_compared_with_the_store(folder: Path, store: Store) -> None
     assert paths(changes.new) == [str(folder / "below/b.md")]
     assert [one.path for one in changes.gone] == [str(folder / "below/gone.md")], "elsewhere is not asked about"
     assert changes.unchanged == 1
-    assert [one.path.name for one in skipped] == ["photo.jpg"]
+    assert [one.path.name for one in skipped] == ["clip.mp4"]
     store.remove([], [], [folder / "below"])
     changes, *_ = compare_folders(store, [folder], "k")
     assert changes.new == (), "it was removed from the library"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import date
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 import pytest
@@ -83,7 +83,7 @@ def test_places(within: str, found: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "within", ["[2024] Übergrößen", "docs/[2024] Übergrößen", "/docs/[2024] Übergrößen", "**/*größen*/*"]
 )
-def test_a_folder_is_named_as_it_is_in_any_form_of_its_letters(form: str, within: str) -> None:
+def test_a_folder_is_named_as_it_is_in_any_form_of_its_letters(form: Literal["NFC", "NFD"], within: str) -> None:
     path, wanted = unicodedata.normalize(form, "/docs/[2024] Übergrößen/a.md"), unicodedata.normalize("NFC", within)
     facts = [DocumentFacts(1, path, 0, "", ()), DocumentFacts(2, "/docs/2/a.md", 0, "", ())]
     for pattern in (wanted, unicodedata.normalize("NFD", wanted)):

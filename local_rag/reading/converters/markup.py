@@ -225,7 +225,7 @@ def _converter(labels: Mapping[int, str]) -> Any:
         def convert_li(self, el: Any, text: str, parent_tags: Any) -> str:
             label = labels.get(id(el))
             if label is None:
-                return str(super().convert_li(el, text, parent_tags))
+                return str(super().convert_li(el, text, parent_tags))  # type: ignore[misc]
             first, *lines = (text or "").strip().split("\n")
             below = (f"{_INDENT if label else ''}{line}" if line else "" for line in lines)
             return "\n".join([f"{label} {first}".strip(), *below]) + "\n"

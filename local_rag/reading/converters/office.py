@@ -264,7 +264,8 @@ def _number(paragraph: Any, counts: dict[int, int]) -> str:
         return ""
     start = numbered.get("startAt", "1")
     counts[level] = counts[level] + 1 if level in counts else int(start) if start.isdecimal() else 1
-    kind, around = _AUTOMATIC.fullmatch(numbered.get("type", "")[:40]).groups()
+    automatic = _AUTOMATIC.fullmatch(numbered.get("type", "")[:40])
+    kind, around = automatic.groups() if automatic else ("", "")
     return _AROUND[around or ""].format(_NUMERALS.get(kind, str)(counts[level]))
 
 

@@ -213,7 +213,7 @@ class _Package:
             )
         if name == "section":
             display = element.get(f"{_TEXT}display")
-            return display == "none" or (display == "condition" and element.get(f"{_TEXT}is-hidden") == "true")
+            return bool(display == "none" or (display == "condition" and element.get(f"{_TEXT}is-hidden") == "true"))
         if name == "span":
             return self._text_styles.is_hidden("text", style)
         return name == "hidden-text" and element.get(f"{_TEXT}is-hidden") != "false"
