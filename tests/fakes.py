@@ -328,6 +328,9 @@ def contents_of(
 class FakeIndex:
     """An index of given rankings, in chunk ids."""
 
+    def showing(self, _documents: Collection[int]) -> "FakeIndex":
+        raise NotImplementedError
+
     def __init__(
         self,
         dense: Sequence[int],

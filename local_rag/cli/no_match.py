@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from local_rag.display import display_path, one_line
 from local_rag.errors import LocalRagError
 from local_rag.library import Library
-from local_rag.records import EVERYTHING, Filters
+from local_rag.records import Filters
 
 _MOST = 12  # folders that are named
 
@@ -17,9 +16,8 @@ def no_matching_document(library: Path, filters: Filters) -> str:
     """Return the sentence for a question whose filters no matching document passes."""
     try:
         with Library(library) as opened:
-            place = replace(EVERYTHING, within=filters.within, limits=filters.limits)
-            if filters.within and not opened.contents(filters=place).documents:
-                contents = opened.contents(filters=filters.limits or EVERYTHING)
+            if filters.within and not opened.documents(filters=Filters(within=filters.within), most=1):
+                contents = opened.contents()
                 folders = ", ".join(_folders(contents.documents, contents.roots))
                 return one_line(f"No document lies in {' or '.join(filters.within)}; the folders are: {folders}.")
     except LocalRagError:

@@ -136,7 +136,7 @@ def _composed(path: str) -> str:
 _Fits = Callable[[str], bool]
 
 
-def _path_filter(wanted: str, roots: Sequence[str], *, are_limits: bool) -> tuple[Sequence[str], _Fits]:
+def _path_filter(wanted: str, roots: Sequence[str], *, are_limits: bool = False) -> tuple[Sequence[str], _Fits]:
     """Return the beginnings of matching paths, and a function that tells whether a path matches.
 
     What is wanted is a pattern, or a path as it is or as results show it: from the name of a root on, with a line or a

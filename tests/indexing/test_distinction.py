@@ -92,7 +92,7 @@ def test_where_most_of_a_document_can_be_mistaken_all_of_it_gets_the_context() -
 
 
 def test_what_was_told_is_kept_as_it_was() -> None:
-    said = Distinction(("Harrow Court", "2017"), "This is it.", {0: 0.9, 3: 0.8}, ("Lindum House",))
+    said = Distinction(("Harrow Court", "2017"), "This is it.", {0: 0.9, 3: 0.8})
     assert Distinction.from_json(said.as_json()) == said
     assert Distinction.from_json("") == Distinction()
     assert said.context == "Harrow Court, 2017. This is it."

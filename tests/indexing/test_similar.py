@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from local_rag.index.vector_index import blend_neighbours
+from local_rag.indexing.audiences import Audiences
 from local_rag.indexing.compare import compare, situate
 from local_rag.indexing.similar import Near, SimilarChunks
 from local_rag.records import Chunk, Document
@@ -62,7 +63,7 @@ def nearest(vectors: dict[int, np.ndarray], document: int) -> list[list[Near]]:
 
 def test_the_nearest_chunks_are_found_among_few_groups(store: Store) -> None:
     vectors = library(store, 40)
-    chunks = SimilarChunks(store, "embedder")
+    chunks = SimilarChunks(store, "embedder", Audiences(store))
     hits = 0
     for document, near in zip(store.documents(), chunks.of(store.documents()), strict=True):
         assert sorted(near) == list(range(CHUNKS))
@@ -75,11 +76,11 @@ def test_the_nearest_chunks_are_found_among_few_groups(store: Store) -> None:
 def test_copies_are_no_neighbours_and_a_chunk_without_a_vector_has_none(store: Store) -> None:
     vectors = unit(np.random.default_rng(1).normal(size=(3, DIMENSION)))
     first, copy = put(store, "a", vectors, sha256="same"), put(store, "b", vectors, sha256="same")
-    chunks = SimilarChunks(store, "embedder")
+    chunks = SimilarChunks(store, "embedder", Audiences(store))
     assert list(chunks.of(store.documents())) == [{0: [], 1: [], 2: []}] * 2
     other = put(store, "c", vectors)
     store.connection.execute("DELETE FROM vectors WHERE key = ?", (f"{other} 1",))
-    *_, of_other = SimilarChunks(store, "embedder").of(store.documents())
+    *_, of_other = SimilarChunks(store, "embedder", Audiences(store)).of(store.documents())
     assert sorted(of_other) == [0, 2]
     assert {one.document for found in of_other.values() for one in found} <= {first, copy}
 
@@ -87,17 +88,21 @@ def test_copies_are_no_neighbours_and_a_chunk_without_a_vector_has_none(store: S
 def test_words_decide_if_a_context_shifts_the_vector_of_the_other(store: Store) -> None:
     vectors = unit(np.eye(2, DIMENSION) + 1)
     first, other = put(store, "a", vectors[:1], "high tide"), put(store, "b", vectors[1:], "high tide")
-    (near,) = SimilarChunks(store, "embedder").of([one for one in store.documents() if one.id == first])
+    (near,) = SimilarChunks(store, "embedder", Audiences(store)).of(
+        [one for one in store.documents() if one.id == first]
+    )
     assert near[0][0].similarity == pytest.approx(float(vectors[0] @ vectors[1]))
     store.put_context("c", "It is about Harrow.", "apart")
     store.plan_contexts(other, "plan", [(chunk.id, "c", None) for chunk in store.chunks(other)])
-    (near,) = SimilarChunks(store, "embedder").of([one for one in store.documents() if one.id == first])
+    (near,) = SimilarChunks(store, "embedder", Audiences(store)).of(
+        [one for one in store.documents() if one.id == first]
+    )
     assert near == {0: [Near(other, 1.0)]}
 
 
 def test_means_are_made_once_for_an_embedder_and_sampled_evenly(store: Store) -> None:
     library(store, 6)
-    SimilarChunks(store, "embedder")
+    SimilarChunks(store, "embedder", Audiences(store))
     assert documents_without_means(store, "embedder") == []
     everything = means_of(store, "embedder")
     assert everything.positions == [0, 16] * 6
@@ -106,7 +111,7 @@ def test_means_are_made_once_for_an_embedder_and_sampled_evenly(store: Store) ->
     assert some.documents == everything.documents[::3]
     assert np.array_equal(some.vectors, everything.vectors[::3])
     assert len(documents_without_means(store, "another")) == 6
-    SimilarChunks(store, "another")
+    SimilarChunks(store, "another", Audiences(store))
     assert means_of(store, "embedder").vectors.size == 0
     store.supersede(store.documents()[:1])
     assert len(means_of(store, "another").documents) == 10
@@ -118,7 +123,7 @@ def test_documents_are_compared_and_situated_in_few_commits_and_not_embedded_aga
     library(store, 100)
     statements = list[str]()
     store.connection.set_trace_callback(statements.append)
-    assert list(compare(store, "embedder", store.documents())) == [64, 100]
+    assert list(compare(store, "embedder", store.documents(), Audiences(store))) == [64, 100]
     situate(store, store.documents_without_a_plan("none"))
     assert statements.count("COMMIT") <= 6
     assert documents_to_embed(store, "plan") == [], "none needs a context, so no vector changes"

@@ -102,30 +102,29 @@ def requests(chance: random.Random, numbers: list[int]) -> Iterator[tuple[str, s
     while True:
         asked, filters = f"Where is the {words()}?", chance.choice(FILTERS)
         counted = f"{chance.choice(('How many', 'Which'))} documents mention {chance.choice([*WORDS, *RARE])}?"
-        yield chance.choice(
-            [
-                ("GET", f"/search?q={quote(asked)}&format=json&{filters}", {"headers": as_json}),
-                ("GET", f"/search?q={quote(words())}&{filters}", {"headers": html}),
-                ("GET", f"/inspect?q={quote(words())}&format=json&path=e", {"headers": html}),
-                ("GET", f"/inspect?q={quote(words())}&show=keyword&path=.md", {"headers": html}),
-                ("GET", f"/find?q={quote(counted)}&format={chance.choice(('json', 'csv'))}&{filters}", {}),
-                ("POST", "/ask", {"data": {"question": asked}, "headers": as_json}),
-                ("POST", "/ask", {"data": {"question": counted}, "headers": chance.choice((as_json, html))}),
-                ("POST", "/ask", {"data": {"question": asked, "anyway": "1"}, "headers": html}),
-                ("GET", chance.choice(PLAIN), {"headers": chance.choice((html, as_json))}),
-                ("GET", f"/document/{number()}?chunk={number()}", {"headers": html}),
-                ("GET", f"/document/{number()}", {"headers": html}),
-                ("GET", f"/document/{number()}/{chance.choice(('file', 'page/1.png'))}", {}),
-                ("POST", "/v1/chat/completions", {"json": {"messages": [{"role": "user", "content": asked}]}}),
-                tool("search", query=words(), limit=chance.randrange(1, 20)),
-                tool("find", question=counted),
-                tool("fetch", id=f"document-{number()}"),
-                tool("fetch", id=f"passage-{number() * 2**20 + chance.randrange(3)}"),
-                tool("list_documents"),
-                tool("status"),
-                tool("ask", question=asked),
-            ]
-        )
+        requests: list[tuple[str, str, dict[str, Any]]] = [
+            ("GET", f"/search?q={quote(asked)}&format=json&{filters}", {"headers": as_json}),
+            ("GET", f"/search?q={quote(words())}&{filters}", {"headers": html}),
+            ("GET", f"/inspect?q={quote(words())}&format=json&path=e", {"headers": html}),
+            ("GET", f"/inspect?q={quote(words())}&show=keyword&path=.md", {"headers": html}),
+            ("GET", f"/find?q={quote(counted)}&format={chance.choice(('json', 'csv'))}&{filters}", {}),
+            ("POST", "/ask", {"data": {"question": asked}, "headers": as_json}),
+            ("POST", "/ask", {"data": {"question": counted}, "headers": chance.choice((as_json, html))}),
+            ("POST", "/ask", {"data": {"question": asked, "anyway": "1"}, "headers": html}),
+            ("GET", chance.choice(PLAIN), {"headers": chance.choice((html, as_json))}),
+            ("GET", f"/document/{number()}?chunk={number()}", {"headers": html}),
+            ("GET", f"/document/{number()}", {"headers": html}),
+            ("GET", f"/document/{number()}/{chance.choice(('file', 'page/1.png'))}", {}),
+            ("POST", "/v1/chat/completions", {"json": {"messages": [{"role": "user", "content": asked}]}}),
+            tool("search", query=words(), limit=chance.randrange(1, 20)),
+            tool("find", question=counted),
+            tool("fetch", id=f"document-{number()}"),
+            tool("fetch", id=f"passage-{number() * 2**20 + chance.randrange(3)}"),
+            tool("list_documents"),
+            tool("status"),
+            tool("ask", question=asked),
+        ]
+        yield chance.choice(requests)
 
 
 FILTERS = (
