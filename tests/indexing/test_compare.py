@@ -1,4 +1,4 @@
-"""`--context terms` over a whole library: what is said of look-alikes, and that it stays as it was first said."""
+"""What code says of look-alikes in a whole library, and that it stays as it was first said."""
 
 import shutil
 import sqlite3
