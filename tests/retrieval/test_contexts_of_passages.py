@@ -21,6 +21,6 @@ def test_contexts_of_an_earlier_run_are_not_shown(documents: Path, context: str)
             library.index([documents])
             return {f"{passage.context} {passage.context_by}" for passage in library.search(QUESTION)}
 
-    assert any("This chunk belongs to part" in found for found in contexts(context_minutes=9))
+    assert any("This chunk belongs to part" in found for found in contexts(context="auto", context_minutes=9))
     assert contexts(context=context) == {" None"}
-    assert any("This chunk belongs to part" in found for found in contexts(context_minutes=9))
+    assert any("This chunk belongs to part" in found for found in contexts(context="auto", context_minutes=9))

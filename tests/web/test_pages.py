@@ -198,7 +198,7 @@ def test_json_is_what_the_command_line_prints(client: TestClient, folder: Path) 
 
 
 def test_generated_contexts_stand_apart_from_the_document(documents: Path) -> None:
-    index(documents, documents.parent / "situated", context_minutes=9)
+    index(documents, documents.parent / "situated", context="auto", context_minutes=9)
     with client(documents.parent / "situated") as opened:
         page = opened.get("/search?q=boat").text
         assert "Not part of the document." in page
