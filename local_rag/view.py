@@ -57,7 +57,7 @@ from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.find import find_meaning, find_names, find_words
 from local_rag.retrieval.keyword_search import search_keywords
 from local_rag.retrieval.limits import Sight
-from local_rag.retrieval.open import LiveSearcher, OpenSearcher, live_index, open_sound
+from local_rag.retrieval.open import LiveSearcher, OpenSearcher, live_index, require_sound
 from local_rag.retrieval.question_kinds import FindQuestion, any_question, as_words, find_question
 from local_rag.retrieval.search import Trace
 from local_rag.retrieval.versions import Version, Versions
@@ -451,12 +451,13 @@ class View:
         index = live_index(self._shared.indexes, self.settings, self.folder)
         index = index.showing(()) if self._limits else index
         with storage_errors(self.folder):
-            open_sound(index)
+            index.open()
         return index
 
     def _index_of(self, store: Store, seen: Seen | None) -> Index:
         """Return the live index of an open store, open, or the part of it that is seen."""
         index = live_index(self._shared.indexes, self.settings, self.folder)
+        require_sound(index)
         require_own(index.passages() or store, index)
         index = index.showing(seen.told) if seen else index
         index.open()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from local_rag.display import display_path, one_line
 from local_rag.errors import LocalRagError
-from local_rag.library import Library
 from local_rag.records import Filters
 
 _MOST = 12  # folders that are named
@@ -14,6 +13,8 @@ _MOST = 12  # folders that are named
 
 def no_matching_document(library: Path, filters: Filters) -> str:
     """Return the sentence for a question whose filters no matching document passes."""
+    from local_rag.library import Library  # a search by a server loads nothing of it
+
     try:
         with Library(library) as opened:
             if filters.within and not opened.documents(filters=Filters(within=filters.within), most=1):

@@ -132,7 +132,7 @@ def open_searcher(
     used = settings_of(index.manifest, settings, explicit)
     embed_model = find(used, "embed")
     require_compatible(index.manifest, used, embed_model)
-    open_sound(index)
+    require_sound(index)
     with ExitStack() as stack:
         passages: PassageStore | None = index.passages()
         is_overtaken: Callable[[], bool] = _never
@@ -166,11 +166,10 @@ def open_searcher(
         return OpenSearcher(searcher, stack.pop_all().close, is_overtaken)
 
 
-def open_sound(index: Index) -> None:
-    """Open an index; raise DamagedLibraryError if it is damaged, since it would count and find too little."""
+def require_sound(index: Index) -> None:
+    """Raise DamagedLibraryError if an index is damaged, since it would count and find too little."""
     if damage := index.damage(hash_all=False):
         raise DamagedLibraryError(f"The index is damaged: {damage[0]}", "run `local-rag repair` to build it again")
-    index.open()
 
 
 def _never() -> bool:

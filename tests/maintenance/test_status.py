@@ -65,7 +65,7 @@ def test_pages_that_hold_no_text_are_told(folder: Path, lib: Run) -> None:
         scan.set_font("helvetica", size=12)
         scan.cell(text=text or " ")
     scan.output(str(folder / "scan.pdf"))
-    told = "scan.pdf: 1 of 2 pages waits for OCR, the extra `ocr`."
+    told = "scan.pdf: 1 of 2 pages waits for OCR, the extra `ocr`"
     assert told in lib("index").stdout
     assert told not in lib("index").stdout
     assert told in lib("status").stdout

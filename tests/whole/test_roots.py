@@ -131,7 +131,7 @@ def test_removed_paths_are_named(documents: Path, run: Run) -> None:
     result = run("index", "--library", "lib", "--json")
     assert json.loads(result.stdout)["removed_paths"] == [str(documents / "boat.txt")]
     (documents / "ireland.md").unlink()
-    assert "Removed: documents/ireland.md" in run("index", "--library", "lib").stdout
+    assert "Removed (1):\n  documents/ireland.md\n" in run("index", "--library", "lib").stdout
 
 
 def test_a_moved_file_that_is_also_copied_is_counted_right(documents: Path) -> None:

@@ -35,7 +35,9 @@ def test_scans_wait_for_ocr_and_are_read_by_the_next_index(tmp_path: Path) -> No
         assert report.waiting_for_ocr == 3
         notes = {note.path.name: note.note for note in report.notes}
         assert notes["mixed.pdf"].startswith("1 of 2 pages waits for OCR")
-        assert "2 of 2 pages wait for OCR" in notes["scan.pdf"]
+        (skipped,) = report.skipped
+        assert (skipped.path.name, skipped.waiting) == ("scan.pdf", 2)
+        assert "2 of 2 pages wait for OCR" in skipped.reason
         assert {note.path.name for note in library.status().notes} == {"mixed.pdf", "scan.pdf"}
         again = library.index([documents])
         assert (again.changed, again.added, again.unchanged, again.waiting_for_ocr) == (0, 0, 2, 3)

@@ -37,8 +37,11 @@ def show_date(value: float, parts: Sequence[Part], *, from_1904: bool) -> str | 
 
 
 def show_iso(value: float, parts: Sequence[Part], *, from_1904: bool) -> str | None:
-    """Write a date as 2024-03-05, with its time if the format shows one; None if it is outside the calendar."""
-    if (day := _day(value, 0, from_1904=from_1904)) is None:
+    """Write a date as 2024-03-05, with its time if the format shows one; None if it is outside the calendar.
+
+    A day before the epoch, which Excel cannot show, is the one that programs write so.
+    """
+    if (day := _before_epoch(value) if value < 0 else _day(value, 0, from_1904=from_1904)) is None:
         return None
     shows = {part.text[0] for part in parts if part.kind in {"date", "elapsed"}}
     time = f"{day:%H:%M:%S}" if "s" in shows or day.second else f"{day:%H:%M}"
@@ -73,6 +76,13 @@ def _day(value: float, decimals: int, *, from_1904: bool) -> datetime | None:
     try:
         return first + timedelta(days=days, seconds=seconds)
     except OverflowError:  # rounded up to the year 10000
+        return None
+
+
+def _before_epoch(value: float) -> datetime | None:
+    try:
+        return _1900 + timedelta(days=value)
+    except OverflowError:
         return None
 
 

@@ -18,6 +18,7 @@ _NOISE = "script, style, noscript, template, a.headerlink"
 MENUS = "nav, [role=navigation], div.navheader, div.navfooter, ul.docnav, .breadcrumb, .breadcrumbs"
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+_DEEPEST = 100  # containers within each other whose words are looked for
 _CONTAINERS = {"div", "section", "article", "main", "body", "header", "footer", "center"}
 _INLINE = {"a", "b", "big", "em", "font", "i", "small", "span", "strong", "u"}
 _WORD = re.compile(r"\w+")
@@ -152,13 +153,19 @@ def _pieces(tag: "Tag") -> Iterator[tuple["Tag | None", bool]]:
     """Yield the blocks of a page in order, None for bare text, with whether they consist of links alone."""
     from bs4 import Tag
 
-    for child in tag.children:
-        if not isinstance(child, Tag):
+    waiting = [tag.children]  # a page may be nested deeper than Python calls functions
+    while waiting:
+        child = next(waiting[-1], None)
+        if child is None:
+            waiting.pop()
+        elif not isinstance(child, Tag):
             if _WORD.search(str(child)):
                 yield None, False
+        elif child.name in _CONTAINERS and len(waiting) > _DEEPEST:  # which is expensive to find out again and again
+            waiting.append(child.children)
         elif _WORD.search(child.get_text() if child.name in _HEADINGS else "") or _has_own_text(child):
             if child.name in _CONTAINERS:
-                yield from _pieces(child)
+                waiting.append(child.children)
             else:
                 yield child, False
         elif child.find("a", href=True) or (child.name == "a" and child.has_attr("href")):
