@@ -1,6 +1,6 @@
 """Measure how close passages are to questions in other languages, and to questions about nothing in the documents.
 
-    local-rag index corpus --profile starter-multilingual --context-minutes 0 --library L
+    LOCAL_RAG_CONTEXT_MINUTES=0 local-rag index corpus --profile starter-multilingual --library L
     python -m scripts.benchmarks languages --library L --json docs/measurements/languages.json
 
 For each language: for how many of the questions of `corpus/languages` a source shares a word with the question

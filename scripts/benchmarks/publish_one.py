@@ -4,7 +4,7 @@
 
 The engine is the stand-in of the tests: Qdrant's engine core behind its REST protocol and TLS, in a process of its own,
 not a Qdrant server. Each document is one chunk with a vector of 384 dimensions, of words from the pages of corpus/; the
-embedder takes no time. The contexts are those that no model writes (`--context-minutes 0`). The seconds of the publish
+embedder takes no time. The contexts are those that no model writes (`context_minutes` 0). The seconds of the publish
 are those of the last stage of `index`; those of the whole run include looking at all files. At the end
 the engine core compacts what it holds and builds its graph, and its files and its memory are measured: some of both it
 allocates in advance, so measure two sizes. Run it on an idle machine.
