@@ -18,7 +18,6 @@ _NOISE = "script, style, noscript, template, a.headerlink"
 MENUS = "nav, [role=navigation], div.navheader, div.navfooter, ul.docnav, .breadcrumb, .breadcrumbs"
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
-_DEEPEST = 100  # containers within each other whose words are looked for
 _CONTAINERS = {"div", "section", "article", "main", "body", "header", "footer", "center"}
 _INLINE = {"a", "b", "big", "em", "font", "i", "small", "span", "strong", "u"}
 _WORD = re.compile(r"\w+")
@@ -153,6 +152,7 @@ def _pieces(tag: "Tag") -> Iterator[tuple["Tag | None", bool]]:
     """Yield the blocks of a page in order, None for bare text, with whether they consist of links alone."""
     from bs4 import Tag
 
+    with_text = _with_own_text(tag)
     waiting = [tag.children]  # a page may be nested deeper than Python calls functions
     while waiting:
         child = next(waiting[-1], None)
@@ -161,9 +161,7 @@ def _pieces(tag: "Tag") -> Iterator[tuple["Tag | None", bool]]:
         elif not isinstance(child, Tag):
             if _WORD.search(str(child)):
                 yield None, False
-        elif child.name in _CONTAINERS and len(waiting) > _DEEPEST:  # which is expensive to find out again and again
-            waiting.append(child.children)
-        elif _WORD.search(child.get_text() if child.name in _HEADINGS else "") or _has_own_text(child):
+        elif _WORD.search(child.get_text() if child.name in _HEADINGS else "") or id(child) in with_text:
             if child.name in _CONTAINERS:
                 waiting.append(child.children)
             else:
@@ -172,22 +170,21 @@ def _pieces(tag: "Tag") -> Iterator[tuple["Tag | None", bool]]:
             yield child, True
 
 
-def _has_own_text(tag: "Tag") -> bool:
-    """Return whether an element has a word that is in no link, or a heading."""
-    if tag.find(_HEADINGS):
-        return True
-    return any(_WORD.search(text) and not _is_within_link(text, tag) for text in tag.strings)
-
-
-def _is_within_link(text: "NavigableString", within: "Tag") -> bool:
-    above = text.parent
-    while above is not None:
-        if above.name == "a" and above.has_attr("href"):
-            return True
-        if above is within:
-            return False
-        above = above.parent
-    return False
+def _with_own_text(page: "Tag") -> set[int]:
+    """Return the ids of the elements within a page that hold a heading, or a word that is in no link."""
+    linked = set[int]()
+    for tag in page.find_all(True):  # what holds a tag comes before it
+        if (tag.name == "a" and tag.has_attr("href")) or id(tag.parent) in linked:
+            linked.add(id(tag))
+    holders = [heading.parent for heading in page.find_all(_HEADINGS)]
+    holders += [text.parent for text in page.strings if id(text.parent) not in linked and _WORD.search(text)]
+    found = set[int]()
+    for holder in holders:
+        above = holder
+        while above is not None and above is not page and id(above) not in found:
+            found.add(id(above))
+            above = above.parent
+    return found
 
 
 def count_images(tag: "Tag") -> int:
