@@ -42,3 +42,19 @@ def test_days_are_counted_from_1904_in_some_files() -> None:
 @given(st.floats() | st.integers(), st.text('0#?.,%/E+-;[]<>="\\_*@hmsyd $\u20acGenral AM/P', max_size=20))
 def test_no_code_is_too_odd(value: float, code: str) -> None:
     assert isinstance(show_cell(value, code), str)
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "from_1904", "shown"),
+    [
+        (-30701, "yyyy-mm-dd", False, "1815-12-10"),
+        (-1, "yyyy-mm-dd", True, "1903-12-31"),
+        (-0.5, "h:mm", False, "-0.5"),
+        (-1.5, "[h]:mm", False, "-36:00"),
+        (-900_000, "yyyy-mm-dd", False, "-900000"),
+    ],
+)
+def test_a_day_before_the_first_is_a_date_and_a_negative_time_stays_negative(
+    value: float, code: str, from_1904: bool, shown: str
+) -> None:
+    assert show_cell(value, code, from_1904=from_1904) == shown

@@ -21,7 +21,7 @@ def show_date(value: float, parts: Sequence[Part], *, from_1904: bool) -> str | 
     """Write a date, a time of day or elapsed time; None if it is outside the calendar."""
     if any(part.kind == "elapsed" for part in parts):
         return _elapsed(value, parts)
-    if (day := _day(value, _decimals(parts), from_1904=from_1904)) is None:
+    if value < 0 or (day := _day(value, _decimals(parts), from_1904=from_1904)) is None:
         return None
     halves = any(part.kind == "half" for part in parts)
     shown = []
@@ -39,11 +39,13 @@ def show_date(value: float, parts: Sequence[Part], *, from_1904: bool) -> str | 
 def show_iso(value: float, parts: Sequence[Part], *, from_1904: bool) -> str | None:
     """Write a date as 2024-03-05, with its time if the format shows one; None if it is outside the calendar.
 
-    A day before the epoch, which Excel cannot show, is the one that programs write so.
+    A day before the epoch, which Excel cannot show, is the one that programs write so; a time alone has none.
     """
-    if (day := _before_epoch(value) if value < 0 else _day(value, 0, from_1904=from_1904)) is None:
-        return None
     shows = {part.text[0] for part in parts if part.kind in {"date", "elapsed"}}
+    if value < 0 and not shows & {"y", "m", "d"}:
+        return None
+    if (day := _day(value, 0, from_1904=from_1904)) is None:
+        return None
     time = f"{day:%H:%M:%S}" if "s" in shows or day.second else f"{day:%H:%M}"
     if not shows & {"y", "m", "d"}:
         return time
@@ -68,21 +70,14 @@ def is_moment(parts: Sequence[Part]) -> bool:
 
 def _day(value: float, decimals: int, *, from_1904: bool) -> datetime | None:
     """Return a number of days as a date, its time rounded to the decimals of a second."""
-    if not 0 <= value < _LAST - (_1904 - _1900).days * from_1904:
+    if not value < _LAST - (_1904 - _1900).days * from_1904:
         return None
     days, rest = divmod(value, 1)
     seconds = round(rest * _SECONDS, decimals)
-    first = _1904 if from_1904 else _1900 + timedelta(days=int(value < _LEAP))
+    first = _1904 if from_1904 else _1900 + timedelta(days=int(0 <= value < _LEAP))
     try:
         return first + timedelta(days=days, seconds=seconds)
-    except OverflowError:  # rounded up to the year 10000
-        return None
-
-
-def _before_epoch(value: float) -> datetime | None:
-    try:
-        return _1900 + timedelta(days=value)
-    except OverflowError:
+    except OverflowError:  # before the year 1, or rounded up to the year 10000
         return None
 
 
