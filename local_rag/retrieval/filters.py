@@ -119,11 +119,7 @@ def _beginning(day: date | None) -> tuple[str, int] | None:
         return None
     try:
         begins = int(datetime.combine(day, time.min).timestamp())
-    except (
-        OverflowError,
-        ValueError,
-        OSError,
-    ):  # the time zone leads out of the calendar
+    except (OverflowError, ValueError, OSError):  # the time zone leads out of the calendar
         begins = (day - date(1970, 1, 1)).days * 86_400
     return day.isoformat(), begins * 10**9
 

@@ -43,7 +43,6 @@ _OTHER_SLIDES = re.compile(
     rb"|ms-powerpoint\.(?:slideshow|template)\.macroEnabled)\.main\+xml"
 )
 _PRESENTATION = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
-_AUTOMATIC = re.compile(r"(.*?)(Period|Plain|ParenR|ParenBoth)?", re.DOTALL)
 _AROUND = {"Period": "{}. ", "Plain": "{} ", "ParenR": "{}) ", "ParenBoth": "({}) ", "": "{}. "}
 _NUMERALS: dict[str, Callable[[int], str]] = {
     "alphaLc": repeated_letters,
@@ -264,9 +263,9 @@ def _number(paragraph: Any, counts: dict[int, int]) -> str:
         return ""
     start = numbered.get("startAt", "1")
     counts[level] = counts[level] + 1 if level in counts else int(start) if start.isdecimal() else 1
-    automatic = _AUTOMATIC.fullmatch(numbered.get("type", "")[:40])
-    kind, around = automatic.groups() if automatic else ("", "")
-    return _AROUND[around or ""].format(_NUMERALS.get(kind, str)(counts[level]))
+    numeral = numbered.get("type", "")[:40]
+    around = next(one for one in _AROUND if numeral.endswith(one))
+    return _AROUND[around].format(_NUMERALS.get(numeral.removesuffix(around), str)(counts[level]))
 
 
 def _description(shape: Any) -> str:
