@@ -12,7 +12,8 @@ from local_rag.answering.answerer import Answerer
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
 from local_rag.answering.selection import shown_of
-from local_rag.cluster.engines.choice import indexes_of
+from local_rag.catalogue.file_states import FileStates
+from local_rag.cluster.engines.engine_choice import indexes_of
 from local_rag.cluster.hosts import network_of
 from local_rag.cluster.workers.ray_workers import workers_of
 from local_rag.conversation import Conversation
@@ -23,18 +24,17 @@ from local_rag.indexing.changes import FileState, file_state
 from local_rag.indexing.fingerprint import require_compatible
 from local_rag.indexing.indexer import Indexer, IndexReport
 from local_rag.indexing.roots import roots_to_index
-from local_rag.indexing.work import LocalWorkers, OpenEngine, Workers
-from local_rag.indexing.writing import OpenVocabulary
+from local_rag.indexing.sentence_writer import OpenVocabulary
+from local_rag.indexing.workers import LocalWorkers, OpenEngine, Workers
 from local_rag.llama.load import load_embedder, load_reader
-from local_rag.llama.open import open_engine, open_vocabulary
-from local_rag.maintenance.clean import Cleaning, Removal, clean, erase_ordered, find_documents, remove
+from local_rag.llama.models_in_use import open_engine, open_vocabulary
 from local_rag.maintenance.erase import finish_erasing, forget_missing
-from local_rag.maintenance.file_states import FileStates
-from local_rag.maintenance.repair import repair_index, repair_store
-from local_rag.maintenance.roots import Root, list_roots, move_root
+from local_rag.maintenance.moved_roots import Root, list_roots, move_root
+from local_rag.maintenance.removal import Cleaning, Removal, clean, erase_ordered, find_documents, remove
+from local_rag.maintenance.restore import repair_index, repair_store
 from local_rag.models.choice import context_model_to_pull, find, find_for_index
 from local_rag.models.embedder import Embedder
-from local_rag.models.engines import open_engine_relay
+from local_rag.models.engine_address import open_engine_relay
 from local_rag.models.reader import Reader
 from local_rag.offline import close, set_switches
 from local_rag.reading.ocr import engine as ocr_engine
@@ -46,7 +46,7 @@ from local_rag.records import (
     Turn,
 )
 from local_rag.retrieval.limits import Sight
-from local_rag.retrieval.open import LiveSearcher
+from local_rag.retrieval.live_searcher import LiveSearcher
 from local_rag.settings import REMEMBERED, Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.connect import remembered
 from local_rag.store.database import Store, StoredDocument

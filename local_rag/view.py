@@ -14,18 +14,12 @@ from typing import Any, TypeVar, cast
 
 from local_rag.answering.answer_model import AnswerModel
 from local_rag.answering.answerer import Answerer
-from local_rag.answering.gate import valid
-from local_rag.answering.lists import answer_of
+from local_rag.answering.found_answer import answer_of
 from local_rag.answering.pipeline import AnswerPipeline
+from local_rag.answering.probability import valid
 from local_rag.answering.streaming import Telling
-from local_rag.answering.versions import name_versions
-from local_rag.display import Name, names_below
-from local_rag.errors import LibraryError, StoppedError
-from local_rag.files import Disk
-from local_rag.index.generations import Generations
-from local_rag.index.protocol import Index, Indexes
-from local_rag.llama.generator import never
-from local_rag.maintenance.contents import (
+from local_rag.answering.version_remarks import name_versions
+from local_rag.catalogue.contents import (
     Contents,
     IndexedDocument,
     IndexProgress,
@@ -37,9 +31,15 @@ from local_rag.maintenance.contents import (
     locate,
     whole_document,
 )
-from local_rag.maintenance.documents import ListedDocument, list_documents
-from local_rag.maintenance.file_states import FileStates
-from local_rag.maintenance.status import Status, collect_status, status_of_part
+from local_rag.catalogue.document_list import ListedDocument, list_documents
+from local_rag.catalogue.file_states import FileStates
+from local_rag.catalogue.library_status import Status, collect_status, status_of_part
+from local_rag.display import Name, names_below
+from local_rag.errors import LibraryError, StoppedError
+from local_rag.files import Disk
+from local_rag.index.generations import Generations
+from local_rag.index.protocol import Index, Indexes
+from local_rag.llama.generator import never
 from local_rag.models.choice import calibration_of, chosen, find, identity_of
 from local_rag.records import (
     DEFAULT_OPTIONS,
@@ -53,20 +53,20 @@ from local_rag.records import (
     Turn,
     Written,
 )
+from local_rag.retrieval.counting_questions import FindQuestion, any_question, as_words, find_question
+from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words
 from local_rag.retrieval.filters import document_filter
-from local_rag.retrieval.find import find_meaning, find_names, find_words
 from local_rag.retrieval.keyword_search import search_keywords
 from local_rag.retrieval.limits import Sight
-from local_rag.retrieval.open import LiveSearcher, OpenSearcher, live_index, require_sound
-from local_rag.retrieval.question_kinds import FindQuestion, any_question, as_words, find_question
-from local_rag.retrieval.search import Trace
-from local_rag.retrieval.versions import Version, Versions
+from local_rag.retrieval.live_searcher import LiveSearcher, OpenSearcher, live_index, require_sound
+from local_rag.retrieval.searcher import Trace
+from local_rag.retrieval.version_families import Version, Versions
 from local_rag.settings import Settings
-from local_rag.store.caches import count_use
 from local_rag.store.connect import is_library, remembered
 from local_rag.store.database import Store
 from local_rag.store.published import require_own
-from local_rag.store.questions import QUESTIONS_FILE, add_question, add_wrong_answer, wrong_answers
+from local_rag.store.question_cache import count_use
+from local_rag.store.recorded_questions import QUESTIONS_FILE, add_question, add_wrong_answer, wrong_answers
 from local_rag.store.seen import Seen, show_only
 from local_rag.store.storage_errors import storage_errors
 

@@ -17,8 +17,8 @@ import numpy as np
 from local_rag.errors import ReadError, StoppedError
 from local_rag.files import LocalDisk
 from local_rag.index.protocol import Allowed, Contents, DocumentRows
-from local_rag.indexing.contextualize import ContextJob
-from local_rag.indexing.work import EmbeddingJob, LocalWorkers, OnNote, WrittenContext
+from local_rag.indexing.situating_prompts import ContextJob
+from local_rag.indexing.workers import EmbeddingJob, LocalWorkers, OnNote, WrittenContext
 from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Stoppable, Token

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from local_rag.index.keyword_index import TOKENS_VERSION
 from local_rag.index.protocol import index_recipe
 from local_rag.index.scoring import KeywordTuning
 from local_rag.index.vector_index import VectorTuning
-from local_rag.indexing import contextualize
-from local_rag.indexing.contextualize import PROMPT, context_plan
+from local_rag.indexing import situating_prompts
 from local_rag.indexing.indexer import Indexer
+from local_rag.indexing.situating_prompts import PROMPT, context_plan
 from local_rag.indexing.vectors import EmbeddingTuning, embedder_identity, vector_keys
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import PLAIN_CONTEXT_FORM, AnswerForm, ContextForm, InstalledModel
+from local_rag.text.tokens import TOKENS_VERSION
 
 MODEL = InstalledModel(
     name="minilm", role="embed", path=Path("minilm"), identity="weights", context_length=256, pooling="mean"
@@ -71,12 +71,12 @@ def distinct(values: Sequence[object]) -> bool:
     return len(set(values)) == len(values)
 
 
-@pytest.mark.parametrize("name", sorted(constants(contextualize).keys() - {"PROMPT"} - SHAPES_NO_CONTEXT))
+@pytest.mark.parametrize("name", sorted(constants(situating_prompts).keys() - {"PROMPT"} - SHAPES_NO_CONTEXT))
 def test_each_constant_of_contexts_changes_their_plan(name: str) -> None:
-    value = constants(contextualize)[name]
-    changed = with_constant(contextualize, name, value * 2)
+    value = constants(situating_prompts)[name]
+    changed = with_constant(situating_prompts, name, value * 2)
     assert changed.context_plan("m") != context_plan("m")
-    assert with_constant(contextualize, name, value).context_plan("m") == context_plan("m")
+    assert with_constant(situating_prompts, name, value).context_plan("m") == context_plan("m")
 
 
 def test_each_part_of_the_request_changes_the_plan_of_contexts() -> None:

@@ -3,7 +3,7 @@
 A model that was trained to refuse says with its first token whether the sources answer, and what it then writes is told
 as it is written. Code finds the units that each sentence stands on. A sentence with a number, unit or name that these
 lack is struck, and what it stands on is quoted instead. From the first token and from what the reader says of the
-passages follows how probable it is that the answer is right (see `gate.py`), and only a probable answer is given.
+passages follows how probable it is that the answer is right (see `probability.py`), and only a probable answer is given.
 
 Another model is asked behind the same prompt. If no passage could make its answer probable, it is not asked at all.
 Without a calibration, it is also asked whether its answer is right.
@@ -19,14 +19,14 @@ from functools import cached_property, lru_cache
 from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.compose import Part, compose, text_of
 from local_rag.answering.drafting import drafts, sentences_of
-from local_rag.answering.gate import Signals, probability
+from local_rag.answering.probability import Signals, probability
 from local_rag.answering.prompt import PROPOSAL, closing_prompt
 from local_rag.answering.reading import Prompt, Reading, first_token, prepare
 from local_rag.answering.selection import Source
-from local_rag.index.keyword_index import keyword_tokens
 from local_rag.llama.generator import Generator
 from local_rag.records import PLAIN_FORM, Answer, AnswerForm, Calibration, Outcome, Turn
-from local_rag.verification.questions import asks_for
+from local_rag.text.expected_answers import asks_for
+from local_rag.text.tokens import keyword_tokens
 
 _CONTEXT_TOKENS = 8192
 _KEPT = 8  # answers, for a question that is asked again, anyway or not strictly

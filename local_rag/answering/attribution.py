@@ -13,11 +13,11 @@ from pathlib import PurePath
 
 from local_rag.answering.selection import Source
 from local_rag.answering.units import Unit, headings_of
-from local_rag.index.keyword_index import keyword_tokens
 from local_rag.records import Passage
-from local_rag.verification.facts import Fact, missing_facts
-from local_rag.verification.questions import question_names
-from local_rag.verification.sources import Source as FactSource
+from local_rag.text.expected_answers import question_names
+from local_rag.text.facts import Fact, missing_facts
+from local_rag.text.source_facts import Source as FactSource
+from local_rag.text.tokens import keyword_tokens
 
 # "Under the Travel Policy of 2024, ": models add it from other passages.
 _QUALIFIER = re.compile(r"(?:Under|According to|As of|In|At|For|On|By|Per) [^,.;:]{1,100}, (\w)")

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from local_rag.answering.attribution import Attribution
-from local_rag.answering.phrases import translated
 from local_rag.answering.quotes import is_list, quote_best, quote_support, unwrapped
 from local_rag.answering.selection import Source, shown_of
+from local_rag.answering.translations import translated
 from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
-from local_rag.verification.questions import asks_for, gives
+from local_rag.text.expected_answers import asks_for, gives
 
 REFUSAL = "The documents do not answer this question."
 NOT_SURE = "Not sure. This is what the documents say:"

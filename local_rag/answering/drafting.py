@@ -7,7 +7,7 @@ from contextlib import closing
 from local_rag.answering.prompt import MAX_ANSWER_TOKENS, MOST_SENTENCES
 from local_rag.answering.reading import Prompt
 from local_rag.llama.generator import Generator, Request
-from local_rag.verification.sentences import split_sentences
+from local_rag.text.sentences import split_sentences
 
 _FOOTNOTE = re.compile(r"(?:(?<!\s)\s++)?\[\s*+\d++(?:\s*+[,;-]\s*+\d++)*+\s*+\]")
 _OWN_WORDS = re.compile(

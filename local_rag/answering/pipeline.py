@@ -23,7 +23,7 @@ from local_rag.answering.selection import (
 from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
 from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Correction, Passage, Turn
-from local_rag.retrieval.search import Trace
+from local_rag.retrieval.searcher import Trace
 
 
 class Search(Protocol):

@@ -11,9 +11,9 @@ from local_rag.answering.question_parts import split_clauses
 from local_rag.answering.selection import Source
 from local_rag.answering.units import headings_of
 from local_rag.errors import QuestionError
-from local_rag.index.normal_form import normalize
 from local_rag.llama.generator import Vocabulary
 from local_rag.records import AnswerForm, Turn
+from local_rag.text.normal_form import normalize
 
 MAX_ANSWER_TOKENS = 100  # of the answer to one part of a question
 MOST_SENTENCES = 2

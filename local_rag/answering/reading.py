@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from local_rag.answering.gate import Signals
+from local_rag.answering.probability import Signals
 from local_rag.answering.prompt import MAX_ANSWER_TOKENS, answer_requests, closing_prompt, sources_prompt
 from local_rag.answering.selection import Source
 from local_rag.llama.generator import Generator

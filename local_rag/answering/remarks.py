@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from local_rag.answering.phrases import translated
+from local_rag.answering.translations import translated
 from local_rag.display import Name, display_path, one_line, provenance_as_text
 from local_rag.reading.formats import format_named
 from local_rag.records import CORRECTED, Answer, Passage, Quote

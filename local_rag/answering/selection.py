@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from local_rag.answering.units import Kind, Unit, headings_of, split_units
-from local_rag.index.keyword_index import keyword_tokens
 from local_rag.models.reader import Reader
 from local_rag.models.reranker import reranked_text
 from local_rag.records import Passage, Shown
+from local_rag.text.tokens import keyword_tokens
 
 SHOWN_TOKENS = 300  # a model that was not trained to refuse answers no more questions right from 600
 # What a model that was trained to refuse is shown first, and then where it says that this does not answer.

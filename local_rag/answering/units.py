@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from local_rag.records import Passage, heading_path
-from local_rag.verification.sentences import split_sentences
+from local_rag.text.sentences import split_sentences
 
 Kind = Literal["sentence", "item", "step", "row", "code"]
 

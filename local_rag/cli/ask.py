@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from local_rag.answering.phrases import is_answered_in_english
-from local_rag.cli.answers import AnswerText, print_below
+from local_rag.answering.translations import is_answered_in_english
+from local_rag.cli.answer_output import AnswerText, print_below
 from local_rag.cli.options import (
     Command,
     ask_options,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from local_rag.cli.answers import AnswerText, print_below
+from local_rag.cli.answer_output import AnswerText, print_below
 from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option, open_library
 from local_rag.cli.search import passage_as_text
 from local_rag.conversation import Conversation

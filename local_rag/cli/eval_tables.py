@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from local_rag.display import one_line
-from local_rag.evaluation.metrics import METRICS
+from local_rag.evaluation.ranking_metrics import METRICS
 
 _CHANCE = 0.05
 

@@ -20,12 +20,10 @@ from local_rag.llama.optimize import damaged_gguf_copies
 from local_rag.llama.optimize import optimize as optimize_model
 from local_rag.machine import memory, physical_cores
 from local_rag.maintenance.recommend import RERANKERS, choose, describe, offers_of, speaks_other_languages
-from local_rag.models.add import add as add_models
 from local_rag.models.hashes import sha256_of
-from local_rag.models.hub import hub_problem
 from local_rag.models.load import make_onnx_copies
-from local_rag.models.onnx import damaged_onnx_copies
-from local_rag.models.pull import pull as pull_model
+from local_rag.models.onnx.session import damaged_onnx_copies
+from local_rag.models.other_programs import find_models, model_stores, other_gguf_files
 from local_rag.models.registry import (
     ModelEntry,
     ModelFile,
@@ -36,7 +34,9 @@ from local_rag.models.registry import (
 )
 from local_rag.models.registry import resolve as resolve_model
 from local_rag.models.registry import verify as verify_model
-from local_rag.models.stores import find_models, model_stores, other_gguf_files
+from local_rag.models.sources.hub import hub_problem
+from local_rag.models.sources.own_files import add as add_models
+from local_rag.models.sources.pull import pull as pull_model
 
 models_option = click.option(
     "--models",

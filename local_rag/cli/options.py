@@ -60,7 +60,7 @@ def open_answer_relay(ctx: click.Context) -> None:
     folder = folder if isinstance(folder, Path) else DEFAULT_FOLDER
     if named or os.environ.get("LOCAL_RAG_ANSWER_MODEL") or (folder / SETTINGS_FILE).exists():
         # Imported here because most commands do not need to read settings at this point.
-        from local_rag.models.engines import open_engine_relay
+        from local_rag.models.engine_address import open_engine_relay
         from local_rag.settings import resolve_settings
 
         engine = open_engine_relay(resolve_settings(folder, answer_model=named))

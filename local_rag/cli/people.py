@@ -40,7 +40,7 @@ def add(name: str, role: str, within: tuple[str, ...], tags: tuple[str, ...], li
 
     What --in and --tag leave out is never read, named or counted for this person, whichever interface asks.
     """
-    from local_rag.store.people import add_person
+    from local_rag.store.people_file import add_person
 
     try:
         token = add_person(library.resolve(), name, cast(PersonRole, role), within=within, tags=tags)
@@ -55,7 +55,7 @@ def add(name: str, role: str, within: tuple[str, ...], tags: tuple[str, ...], li
 @json_option
 def list_command(library: Path, as_json: bool, **_settings: Any) -> None:
     """List the people of the library, their roles, and what each may see."""
-    from local_rag.store.people import list_people
+    from local_rag.store.people_file import list_people
 
     people = list_people(library.resolve())
     if as_json:
@@ -77,7 +77,7 @@ def list_command(library: Path, as_json: bool, **_settings: Any) -> None:
 @library_options
 def remove(name: str, library: Path, **settings: Any) -> None:
     """Remove a person with the conversations of NAME, whose token and sessions end at once."""
-    from local_rag.store.people import remove_person
+    from local_rag.store.people_file import remove_person
 
     person = remove_person(library.resolve(), name)
     with open_library(library, **settings) as opened:

@@ -9,7 +9,7 @@ from local_rag.display import one_line, printable_json
 from local_rag.errors import LocalRagError, NetworkError
 from local_rag.scraping.convert import check_selector
 from local_rag.scraping.fetch import normalize_url
-from local_rag.scraping.scrape import scrape
+from local_rag.scraping.scraper import scrape
 
 
 @click.command("scrape", cls=FetchingCommand)

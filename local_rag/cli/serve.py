@@ -112,8 +112,8 @@ def command(
         from local_rag.mcp.server import http_interface
         from local_rag.openai.endpoint import chat_interface
         from local_rag.serving.question_vectors import open_library
-        from local_rag.web.access import require_good
-        from local_rag.web.serve import PublicUrl, Tls, serve
+        from local_rag.web.gate.access import require_good
+        from local_rag.web.listening import PublicUrl, Tls, serve
     except ModuleNotFoundError as error:  # an optional dependency
         raise LocalRagError(
             f"`local-rag serve` needs {error.name}, which is not installed; run `{extra_command('serve')}`."
@@ -186,7 +186,7 @@ def _print_line(line: str) -> None:
 
 def _require_no_others(libraries: Sequence[Path], *, beyond: bool) -> None:
     """Refuse to do without a token where others than this machine's users may come."""
-    from local_rag.store.people import read_people
+    from local_rag.store.people_file import read_people
 
     if beyond:
         raise click.UsageError("A server that can be reached from other machines needs a token; leave out --no-token.")

@@ -7,10 +7,10 @@ from typing import Any
 import click
 from rich.filesize import decimal
 
+from local_rag.catalogue.library_status import Status
 from local_rag.cli.eval_tables import gain_as_text
 from local_rag.cli.options import Command, json_option, library_options, open_library
 from local_rag.display import describe_contexts, display_path, one_line, printable, printable_json
-from local_rag.maintenance.status import Status
 
 _EXAMPLES = 5
 _MANY_UNUSED = 2  # vectors in the store for each that is used

@@ -13,16 +13,16 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from local_rag.answering.answerer import Draft
-from local_rag.answering.gate import Signals, fit, log_odds, probability, prompt_recipe, valid
 from local_rag.answering.pipeline import AnswerPipeline, Candidates
+from local_rag.answering.probability import Signals, fit, log_odds, probability, prompt_recipe, valid
 from local_rag.errors import LibraryError
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
-from local_rag.index.keyword_index import keyword_tokens
 from local_rag.library import Library
 from local_rag.models.choice import find, identity_of, with_calibration
 from local_rag.records import Calibration, Chunk, Document, Passage, Progress
 from local_rag.store.connect import remembered_settings
 from local_rag.store.database import Store
+from local_rag.text.tokens import keyword_tokens
 
 _FEWEST = 8  # questions that allow a conclusion
 _DRAFTS_PER_QUESTION = 2

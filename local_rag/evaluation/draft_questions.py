@@ -16,11 +16,11 @@ from local_rag.answering.selection import whole_sources
 from local_rag.display import display_path
 from local_rag.errors import DatasetError, ReadError
 from local_rag.evaluation.dataset import write_dataset
-from local_rag.indexing.contextualize import WINDOW_TOKENS, context_room
+from local_rag.indexing.situating_prompts import WINDOW_TOKENS, context_room
 from local_rag.indexing.vectors import default_chunk_tokens
-from local_rag.indexing.work import OpenEngine
+from local_rag.indexing.workers import OpenEngine
 from local_rag.llama.generator import Generator, Request
-from local_rag.llama.open import open_answer_engine, open_engine
+from local_rag.llama.models_in_use import open_answer_engine, open_engine
 from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.split import Splitting

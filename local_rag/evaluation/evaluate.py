@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any
 
 from local_rag.errors import DatasetError, LibraryError
-from local_rag.evaluation.answers import (
+from local_rag.evaluation.answer_figures import (
     compare_answers,
     measure_answers,
     measure_facts,
@@ -32,8 +32,15 @@ from local_rag.evaluation.answers import (
     summarize_answers,
 )
 from local_rag.evaluation.dataset import Dataset, DatasetDocument, GoldenLines, GoldenSpan, Part, Question
-from local_rag.evaluation.metrics import METRICS, by_question, confidence_interval, golden_ranks, measure, paired_test
 from local_rag.evaluation.plots import new_figure, save_figure
+from local_rag.evaluation.ranking_metrics import (
+    METRICS,
+    by_question,
+    confidence_interval,
+    golden_ranks,
+    measure,
+    paired_test,
+)
 from local_rag.files import FileStamp
 from local_rag.indexing.changes import ScannedFile, compare_documents
 from local_rag.indexing.document_rows import document_rows

@@ -12,11 +12,11 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from local_rag.index.keyword_index import TOKENS_VERSION
 from local_rag.index.scoring import KeywordTuning
 from local_rag.index.vector_index import VectorTuning
 from local_rag.keys import key_of
 from local_rag.records import DocumentFacts, Filters, StoredChunk
+from local_rag.text.tokens import TOKENS_VERSION
 
 
 @dataclass(frozen=True, slots=True, eq=False)

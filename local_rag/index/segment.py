@@ -20,10 +20,10 @@ import numpy as np
 from local_rag.errors import DamagedLibraryError
 from local_rag.files import file_sha256, flush
 from local_rag.index.arrays import REMEDY, give_back, open_array, write_array, write_pieces
-from local_rag.index.keyword_index import document_tokens, spellings
 from local_rag.index.postings import Postings, merge_postings
 from local_rag.index.protocol import DocumentRows
 from local_rag.index.vector_index import VectorPart, blend_neighbours, open_near, write_near
+from local_rag.text.tokens import document_tokens, spellings
 
 _PIECE = 8192  # vectors that are copied at a time
 _CODES = "codes.faiss"

@@ -10,7 +10,7 @@ from local_rag.keys import key_of
 from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.limits import limits_key, outermost
 from local_rag.store.database import Store
-from local_rag.store.people import limits_of_people
+from local_rag.store.people_file import limits_of_people
 
 
 class Audiences:

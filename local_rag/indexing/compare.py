@@ -22,7 +22,7 @@ from local_rag.indexing.distinction import (
     opening_of,
     terms_of,
 )
-from local_rag.indexing.sentences import needs
+from local_rag.indexing.sentence_check import needs
 from local_rag.indexing.similar import Near, SimilarChunks
 from local_rag.keys import key_of
 from local_rag.store.database import Store, StoredDocument

@@ -15,9 +15,9 @@ from zlib import crc32
 
 import numpy as np
 
-from local_rag.index.keyword_index import keyword_tokens
 from local_rag.keys import key_of
 from local_rag.records import Chunk, heading_path
+from local_rag.text.tokens import keyword_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from local_rag.index.protocol import DocumentRows, index_recipe
 from local_rag.index.scoring import KEYWORDS
 from local_rag.index.vector_index import VECTORS
 from local_rag.indexing.vectors import embedded_text, embedder_identity, table_tokens, vector_keys
-from local_rag.indexing.work import EmbeddingJob, OnNote, Workers
+from local_rag.indexing.workers import EmbeddingJob, OnNote, Workers
 from local_rag.keys import key_of
 from local_rag.records import ContextMode, InstalledModel, StoredChunk, heading_path
 from local_rag.settings import Settings

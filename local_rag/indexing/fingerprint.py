@@ -7,8 +7,8 @@ from local_rag.errors import LibraryError
 from local_rag.index.protocol import index_recipe
 from local_rag.index.scoring import KeywordTuning
 from local_rag.index.vector_index import VectorTuning
-from local_rag.indexing.contextualize import PROMPT
 from local_rag.indexing.distinction import APART
+from local_rag.indexing.situating_prompts import PROMPT
 from local_rag.indexing.vectors import embedder_identity
 from local_rag.keys import key_of
 from local_rag.records import InstalledModel

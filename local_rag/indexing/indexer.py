@@ -26,10 +26,10 @@ from local_rag.indexing.compare import APART_PLAN, compare, situate
 from local_rag.indexing.document_rows import document_rows
 from local_rag.indexing.embedding import Embedding, index_rows
 from local_rag.indexing.fingerprint import make_fingerprint
+from local_rag.indexing.sentence_writer import OpenVocabulary, SentenceWriter
 from local_rag.indexing.vectors import chunk_tokens, embedder_identity, table_tokens
 from local_rag.indexing.version_keys import version_keys
-from local_rag.indexing.work import Workers
-from local_rag.indexing.writing import OpenVocabulary, SentenceWriter
+from local_rag.indexing.workers import Workers
 from local_rag.keys import key_of
 from local_rag.models.embedder import input_tokens
 from local_rag.models.registry import TOKENIZER_FILE
@@ -52,7 +52,7 @@ from local_rag.store.inspection import purge_superseded
 from local_rag.store.ocr_pages import ocr_folder, prune_ocr_pages
 from local_rag.store.published import made_from, note_publish
 from local_rag.store.seen import compared_limits, note_compared
-from local_rag.store.versions import put_version_keys
+from local_rag.store.version_rows import put_version_keys
 
 _MANIFEST_FORMAT = 3
 _TOGETHER, _TOGETHER_CHUNKS = 32, 1024  # documents that are stored in one commit, unless they are large

@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from local_rag.index.keyword_index import keyword_tokens
 from local_rag.index.vector_index import blend_neighbours
 from local_rag.indexing.audiences import Audiences
 from local_rag.store.database import Store, StoredDocument
@@ -22,6 +21,7 @@ from local_rag.store.mean_vectors import (
     means_of,
     put_means,
 )
+from local_rag.text.tokens import keyword_tokens
 
 _NEAREST_GROUPS = 16  # whose chunks are compared one by one
 _MOST_MEANS = 1 << 16  # mean vectors to compare with: those of about a million chunks; 100 MB with 384 dimensions

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from local_rag.records import Document
 from local_rag.retrieval.version_names import date_of_name, key_words, sketch
-from local_rag.verification.dates import find_dates
+from local_rag.text.dates import find_dates
 
 _IN_FORCE = re.compile(
     r"\b(?:in\s+force|effective|valid|applies|applicable|last\s+(?:updated|revised|changed)|updated|revised|issued|"

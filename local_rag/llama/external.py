@@ -21,7 +21,7 @@ import numpy as np
 from local_rag.errors import ModelError, StoppedError
 from local_rag.llama.generator import Counts, Request, Stoppable, Token
 from local_rag.llama.thoughts import Thoughts
-from local_rag.models.engines import EngineAddress
+from local_rag.models.engine_address import EngineAddress
 from local_rag.relay import socket_of
 
 _CONTEXT_TOKENS = 4096  # what Ollama has unless told otherwise; it cuts longer prompts without saying so

@@ -14,7 +14,7 @@ from local_rag.machine import file_system, free_bytes, is_network, memory, physi
 from local_rag.maintenance import checks
 from local_rag.maintenance.checks import CheckResult, memory_needed
 from local_rag.models.choice import chosen
-from local_rag.models.engines import is_engine, parse_engine, permitted_engine
+from local_rag.models.engine_address import is_engine, parse_engine, permitted_engine
 from local_rag.models.registry import (
     MODEL_FORMATS,
     Registry,

@@ -13,7 +13,7 @@ from pathlib import Path
 from local_rag.errors import LibraryError
 from local_rag.index.protocol import Indexes, content_key
 from local_rag.indexing.distinction import Distinction
-from local_rag.maintenance.removal import publish_without
+from local_rag.maintenance.republish import publish_without
 from local_rag.store.database import Store
 from local_rag.store.erasing import Erasing, earlier_documents, end_erasing, erasing, forget_names
 from local_rag.store.history import History, IsGone, kept_history
@@ -27,8 +27,8 @@ from local_rag.store.inspection import (
     purge_superseded,
 )
 from local_rag.store.ocr_pages import prune_ocr_pages
-from local_rag.store.people import forget_limits
-from local_rag.store.questions import forget_questions, questioned_documents
+from local_rag.store.people_file import forget_limits
+from local_rag.store.recorded_questions import forget_questions, questioned_documents
 
 # Only files with names that this program gives are deleted.
 _LEFTOVER = re.compile(r"library\.sqlite3\.(?:damaged(?:-wal|-shm)?|salvaged\.tmp.*)|\.CURRENT\.\d+\.tmp")

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from local_rag.models.embedder import Embedder, OnnxEmbedder, SentenceEmbedder
-from local_rag.models.onnx import ONNX_FILE, find_copy, needs_copy
-from local_rag.models.onnx_copy import make_copy
+from local_rag.models.onnx.copy import make_copy
+from local_rag.models.onnx.session import ONNX_FILE, find_copy, needs_copy
 from local_rag.models.reader import OnnxReader, Reader, RerankerReader
 from local_rag.models.registry import ModelEntry, resolve
 from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker

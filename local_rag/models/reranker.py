@@ -11,7 +11,7 @@ from local_rag.errors import ModelError
 from local_rag.machine import physical_cores
 from local_rag.models.embedder import require_sentence_transformers, truncating_tokenizer
 from local_rag.models.measurements import TIMED_TEXT, load_measurement, store_measurement
-from local_rag.models.onnx import OnnxSession
+from local_rag.models.onnx.session import OnnxSession
 from local_rag.records import InstalledModel, Passage
 
 _TEXT = TIMED_TEXT * 8

@@ -7,9 +7,9 @@ from datetime import date
 from itertools import chain
 from pathlib import PurePath
 
-from local_rag.index.keyword_index import keyword_tokens
+from local_rag.retrieval.version_families import Version, valid_on
 from local_rag.retrieval.version_names import OLDER_WORDS, dates_in, key_words, version_numbers
-from local_rag.retrieval.versions import Version, valid_on
+from local_rag.text.tokens import keyword_tokens
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WRITTEN_DATE = re.compile(

@@ -2,9 +2,9 @@
 
 from functools import lru_cache
 
-from local_rag.index.keyword_index import keyword_tokens
 from local_rag.records import Passage
-from local_rag.retrieval.versions import Version, Versions
+from local_rag.retrieval.version_families import Version, Versions
+from local_rag.text.tokens import keyword_tokens
 
 _ALIKE = 0.5  # the share of words that corresponding passages have in common
 _HELD = 0.75  # or the share of a sentence's words that a passage has, where all around it was written anew

@@ -8,10 +8,10 @@ from datetime import date, datetime, time
 from pathlib import Path
 
 from local_rag.errors import LibraryError
-from local_rag.index.normal_form import normalize
 from local_rag.index.protocol import Allowed, PassageStore
 from local_rag.reading.ignore import parse_pattern
 from local_rag.records import DocumentFacts, Filters
+from local_rag.text.normal_form import normalize
 
 _WILD = set("*?[\\")
 # The end of a path in results: its line or page, and how the page was read.

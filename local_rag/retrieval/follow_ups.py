@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local_rag.index.keyword_index import question_terms
 from local_rag.models.embedder import Embedder
+from local_rag.text.tokens import question_terms
 
 
 @dataclass(frozen=True, slots=True)

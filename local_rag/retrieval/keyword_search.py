@@ -2,12 +2,12 @@
 
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
-from local_rag.index.keyword_index import question_terms
 from local_rag.index.protocol import Index, PassageStore
 from local_rag.records import EVERYTHING, ContextMode, Filters, Hit, Passage
+from local_rag.retrieval.document_questions import asks_for_documents
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.found_passage import found_passage
-from local_rag.retrieval.whole_documents import asks_for_documents
+from local_rag.text.tokens import question_terms
 
 
 def search_keywords(

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from local_rag.index.keyword_index import folded
+from local_rag.text.tokens import folded
 
 MOST_LETTERS = 32  # of a word that is looked for
 

@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from local_rag.index.keyword_index import english_stem, keyword_tokens, tokens_of_holders
-from local_rag.index.words import boundaries, caseless, is_hangul, parts_of_line, plain
-from local_rag.retrieval.question_kinds import Phrase
+from local_rag.retrieval.counting_questions import Phrase
+from local_rag.text.tokens import english_stem, keyword_tokens, tokens_of_holders
+from local_rag.text.words import boundaries, caseless, is_hangul, parts_of_line, plain
 
 # Plurals that no rule forms; -ves, -ices and the like are such too, because their stems differ.
 _IRREGULAR = (

@@ -11,12 +11,12 @@ from functools import cache, cached_property
 from itertools import islice
 from math import log10
 
-from local_rag.index.keyword_index import STOP_WORDS, folded, question_terms
-from local_rag.index.languages import ENGLISH, FUNCTION_WORDS, language_of
 from local_rag.index.protocol import Allowed, Index, PassageStore
-from local_rag.index.words import is_unspaced
 from local_rag.records import Correction, StoredChunk
 from local_rag.retrieval.mistakes import LIKELY, MOST_LETTERS, Speller, most_mistakes
+from local_rag.text.languages import ENGLISH, FUNCTION_WORDS, language_of
+from local_rag.text.tokens import STOP_WORDS, folded, question_terms
+from local_rag.text.words import is_unspaced
 
 _FEWEST_LETTERS = 4  # of a word that is corrected
 _FEWEST_OF_PART = 3  # letters of each word, if a space is missing

@@ -5,12 +5,12 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import PurePath
 
-from local_rag.index.keyword_index import keyword_tokens
 from local_rag.records import Filters, Passage
 from local_rag.retrieval.asked_versions import asked_versions
 from local_rag.retrieval.corresponding import corresponding, shared, words_of
-from local_rag.retrieval.marking import closest_sentence, readable
-from local_rag.retrieval.versions import Version, Versions
+from local_rag.retrieval.highlights import closest_sentence, readable
+from local_rag.retrieval.version_families import Version, Versions
+from local_rag.text.tokens import keyword_tokens
 
 _NEARLY = 0.8  # the share of words in common with which passages of two versions fit a question equally well
 _MOST_LOST = 0.5  # the share of the question's words in a passage that the one in its place may lack

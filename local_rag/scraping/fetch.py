@@ -15,7 +15,7 @@ import urllib3
 from protego import Protego
 
 from local_rag.errors import NetworkError
-from local_rag.scraping.connection import CheckedSession, is_private, resolve
+from local_rag.scraping.checked_connection import CheckedSession, is_private, resolve
 from local_rag.scraping.robots import MAX_BYTES, PRODUCT, parse_robots
 
 USER_AGENT = f"{PRODUCT}/{version('local-rag')} (+respecting robots.txt)"

@@ -6,8 +6,8 @@ Text of documents, models and names is escaped where Markdown would take it for 
 import re
 from collections.abc import Iterable, Sequence
 
-from local_rag.answering.phrases import translated
 from local_rag.answering.remarks import SourceLines, remarks, sources_of, sources_title
+from local_rag.answering.translations import translated
 from local_rag.display import Name, found_headline, one_line, printable, times, version_lines
 from local_rag.records import Answer, Found, Written
 

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from local_rag.errors import StoppedError
-from local_rag.retrieval.search import Trace
+from local_rag.retrieval.searcher import Trace
 from local_rag.serving.job import Job
 from local_rag.serving.requests import ServedAnswer
 

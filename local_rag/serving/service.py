@@ -11,14 +11,14 @@ from local_rag.errors import LocalRagError
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.library import Library
 from local_rag.records import Answer, Correction, Found, Passage, Person
-from local_rag.retrieval.search import Trace
+from local_rag.retrieval.searcher import Trace
 from local_rag.serialization import from_plain
-from local_rag.serving.answers import answer
+from local_rag.serving.admitted_people import People
 from local_rag.serving.audit import audit
-from local_rag.serving.history import Conversations
+from local_rag.serving.cached_answers import answer
 from local_rag.serving.job import Job
 from local_rag.serving.metrics import Metrics
-from local_rag.serving.people import People
+from local_rag.serving.open_history import Conversations
 from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, FindRequest, SearchRequest, ServedAnswer
 from local_rag.serving.threads import Threads
 from local_rag.serving.worker import LibraryWorker

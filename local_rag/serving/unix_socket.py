@@ -13,7 +13,7 @@ from typing import Any
 from local_rag.errors import LocalRagError, QuestionError
 from local_rag.library import Library
 from local_rag.records import Written
-from local_rag.retrieval.search import Trace
+from local_rag.retrieval.searcher import Trace
 from local_rag.serialization import from_plain, to_line
 from local_rag.serving.job import Event, Failure, Job, PassagesFound, QueuePosition, Result
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest

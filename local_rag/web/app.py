@@ -14,24 +14,44 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from local_rag.errors import LocalRagError
-from local_rag.serving.additions import MayAdd
 from local_rag.serving.http import Interface, status_of
 from local_rag.serving.question_lists import QuestionLists
 from local_rag.serving.service import WorkerService
-from local_rag.serving.tasks import COMMAND, Tasks
 from local_rag.serving.threads import LateError
 from local_rag.serving.unix_socket import SocketServer
-from local_rag.serving.uploads import clear_uploads
 from local_rag.serving.worker import LibraryWorker
-from local_rag.web import own_files
-from local_rag.web.access import Access
-from local_rag.web.access_log import Log, as_line
+from local_rag.web import static_files
+from local_rag.web.changes.allowed_folders import MayAdd
+from local_rag.web.changes.document_changes import COMMAND, Tasks
+from local_rag.web.changes.uploads import clear_uploads
 from local_rag.web.checkup import Check, Checkup, check_as_served
-from local_rag.web.guard import Guard, Limits, Scope
-from local_rag.web.pages import add, ask, documents, find, history, inspect, library, operations, questions
-from local_rag.web.pages.base import Named, Site, aside, json_response, site_of, wants_json
+from local_rag.web.gate.access import Access
+from local_rag.web.gate.access_log import Log, as_line
+from local_rag.web.gate.guard import Guard, Limits, Scope
+from local_rag.web.pages import (
+    ask_page,
+    changes_page,
+    document_page,
+    find_page,
+    history_page,
+    inspect_page,
+    library_page,
+    operations_page,
+    questions_page,
+)
+from local_rag.web.site import Named, Site, aside, json_response, site_of, wants_json
 
-_PAGES = (ask, find, questions, documents, add, operations, library, inspect, history)
+_PAGES = (
+    ask_page,
+    find_page,
+    questions_page,
+    document_page,
+    changes_page,
+    operations_page,
+    library_page,
+    inspect_page,
+    history_page,
+)
 _METHODS = ("GET", "HEAD", "POST")
 
 
@@ -94,15 +114,15 @@ def make_app(
     pages = (_waiting(route) for page in _PAGES for route in page.ROUTES)
     others = (route for routes, _ in added for route in routes)
     app = Starlette(
-        routes=[*pages, *others, *own_files.ROUTES],
+        routes=[*pages, *others, *static_files.ROUTES],
         exception_handlers={LocalRagError: _expected, HTTPException: _refused, Exception: _failed},
         lifespan=life,
     )
     app.state.site = Site(service, port=port, root=root, libraries=libraries)
-    app.state.pace, app.state.checkup = library.Pace(), Checkup(check)
-    app.state.changes = add.Changes(tasks, MayAdd(may_add))
-    app.state.question_lists, app.state.reading_questions = lists, questions.Reading()
-    app.state.drawing = asyncio.Semaphore(documents.DRAWN_AT_ONCE)
+    app.state.pace, app.state.checkup = library_page.Pace(), Checkup(check)
+    app.state.changes = changes_page.Changes(tasks, MayAdd(may_add))
+    app.state.question_lists, app.state.reading_questions = lists, questions_page.Reading()
+    app.state.drawing = asyncio.Semaphore(document_page.DRAWN_AT_ONCE)
     return Guard(
         app,
         hosts=hosts,

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from local_rag.errors import LocalRagError
-from local_rag.web.guard import ABSENT, ROOT, Guard, Message, Receive, Scope, Send
+from local_rag.web.gate.guard import ABSENT, ROOT, Guard, Message, Receive, Scope, Send
 
 _PREFIX = "/in/"
 _MODELS, _COMPLETIONS = "/v1/models", "/v1/chat/completions"

@@ -17,10 +17,10 @@ from local_rag.records import Passage, Written
 from local_rag.serving.http import EventStream
 from local_rag.serving.job import Failure, Job, PassagesFound, Ping, QueuePosition, Result, failure
 from local_rag.serving.requests import AskRequest, SearchRequest, ServedAnswer
-from local_rag.web.conversation import Thread, view_thread
-from local_rag.web.evidence import cards, view_answer
 from local_rag.web.filtering import as_fields
-from local_rag.web.pages.base import caller_of, history_of, library_of, may_record, site_of
+from local_rag.web.site import caller_of, history_of, library_of, may_record, site_of
+from local_rag.web.views.answer_view import cards, view_answer
+from local_rag.web.views.thread_view import Thread, view_thread
 
 _PING_SECONDS = 10.0
 

@@ -21,12 +21,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from local_rag.cluster.workers.connection import certificates, make_token, ray_environment
+from local_rag.cluster.workers.ray_connection import certificates, make_token, ray_environment
 from local_rag.cluster.workers.ray_workers import RayWorkers
-from local_rag.indexing.contextualize import ContextJob, Window, context_plan, plan_contexts
-from local_rag.indexing.work import LocalWorkers
+from local_rag.indexing.situating_prompts import ContextJob, Window, context_plan, plan_contexts
+from local_rag.indexing.workers import LocalWorkers
 from local_rag.llama.generator import Counts, Request, Vocabulary
-from local_rag.llama.open import open_vocabulary
+from local_rag.llama.models_in_use import open_vocabulary
 from local_rag.models.choice import find_for_index
 from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.isolate import IsolatedReader

@@ -39,15 +39,15 @@ from local_rag import Library
 from local_rag.errors import LocalRagError
 from local_rag.evaluation.dataset import Dataset, Part, Question, load_dataset
 from local_rag.evaluation.evaluate import POOL, compare_reports, evaluate, index_dataset, stage_values
-from local_rag.evaluation.metrics import recall
-from local_rag.index.keyword_index import keyword_tokens
+from local_rag.evaluation.ranking_metrics import recall
 from local_rag.indexing.compare import APART_PLAN, apart_key
-from local_rag.indexing.writing import plan_of
+from local_rag.indexing.sentence_writer import plan_of
 from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.models.choice import find
 from local_rag.records import Chunk, ContextMode, Progress
-from local_rag.store.sentences import plan_sentences
+from local_rag.store.sentence_plans import plan_sentences
+from local_rag.text.tokens import keyword_tokens
 
 MODES = get_args(ContextMode)
 TERMS = 8

@@ -32,7 +32,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from local_rag.indexing.contextualize import (
+from local_rag.indexing.situating_prompts import (
     MAX_TOKENS,
     ContextJob,
     context_plan,

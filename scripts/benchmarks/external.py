@@ -33,9 +33,9 @@ from local_rag.evaluation.dataset import load_dataset
 from local_rag.llama.engine import EngineSettings
 from local_rag.llama.external import ExternalEngine
 from local_rag.llama.generator import Generator, Request, Token
-from local_rag.llama.open import open_engine
+from local_rag.llama.models_in_use import open_engine
 from local_rag.machine import physical_cores
-from local_rag.models.engines import parse_engine
+from local_rag.models.engine_address import parse_engine
 from local_rag.models.registry import resolve
 from local_rag.records import InstalledModel
 

@@ -23,7 +23,7 @@ import numpy as np
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Contents, DocumentRows
 from local_rag.records import EVERYTHING, Chunk, Document, Filters, Provenance
-from local_rag.retrieval.search import Searcher
+from local_rag.retrieval.searcher import Searcher
 from local_rag.settings import Settings
 from local_rag.store.database import Store
 from scripts.benchmarks.search import DIMENSION, DOCUMENT_CHUNKS, QUESTION_WORDS, make_texts

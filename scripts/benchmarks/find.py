@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag import Library
-from local_rag.retrieval.question_kinds import find_question
+from local_rag.retrieval.counting_questions import find_question
 
 # Each subject with sentences that belong to it.
 SUBJECTS: dict[str, list[str]] = {

@@ -31,12 +31,12 @@ import numpy as np
 
 from local_rag.files import folder_bytes
 from local_rag.index.generations import Generations
-from local_rag.index.keyword_index import keyword_tokens
 from local_rag.library import Library, Parts
 from local_rag.llama.load import load_embedder
 from local_rag.models.registry import resolve
 from local_rag.records import EVERYTHING, ContextMode, Filters, InstalledModel
 from local_rag.store.database import Store
+from local_rag.text.tokens import keyword_tokens
 
 ROOT = Path(__file__).parents[2]
 _SECTIONS = 16  # per document

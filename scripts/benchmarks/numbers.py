@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from local_rag.verification.facts import missing_facts
-from local_rag.verification.sources import Source
+from local_rag.text.facts import missing_facts
+from local_rag.text.source_facts import Source
 
 Notation = Callable[[Decimal], str | None]
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from local_rag.store.people import add_person
+from local_rag.store.people_file import add_person
 from scripts.benchmarks.serve_load import MAIN, wait_until_loaded
 
 CHECKOUT = Path(__file__).parents[2]

@@ -27,7 +27,7 @@ from local_rag.models.registry import resolve
 from local_rag.reading.read import read
 from local_rag.reading.split import Splitting
 from local_rag.records import Passage
-from local_rag.verification.sentences import split_sentences
+from local_rag.text.sentences import split_sentences
 
 # Not the numbers of list items.
 _NUMBER = re.compile(r"(?!\d+\. [A-Z])(?<![\w.,:/-])(?!0\d)\d+(?:[.,]\d+)*(?![\w:/-])")

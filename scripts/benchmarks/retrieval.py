@@ -21,8 +21,8 @@ import numpy as np
 from local_rag import Library
 from local_rag.evaluation.dataset import Dataset, load_dataset
 from local_rag.evaluation.evaluate import POOL, Ranker, index_dataset
-from local_rag.evaluation.metrics import METRICS, measure
-from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.evaluation.ranking_metrics import METRICS, measure
+from local_rag.index.keyword_index import KeywordIndex
 from local_rag.index.postings import Postings
 from local_rag.index.scoring import KeywordTuning
 from local_rag.index.vector_index import VectorIndex, VectorPart, VectorTuning, blend_neighbours
@@ -33,6 +33,7 @@ from local_rag.records import StoredChunk, heading_path
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.settings import Settings
 from local_rag.store.database import Store
+from local_rag.text.tokens import keyword_tokens
 
 EMBED_MODEL = "all-minilm-l6-v2"
 SHIPPED = Settings()

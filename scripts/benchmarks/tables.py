@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from local_rag import Library
-from local_rag.indexing.work import LocalWorkers
+from local_rag.indexing.workers import LocalWorkers
 from local_rag.library import Parts
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import Splitting

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from local_rag.indexing.contextualize import context_room, plan_contexts, write_contexts
+from local_rag.indexing.situating_prompts import context_room, plan_contexts, write_contexts
 from local_rag.library import Parts
 from local_rag.llama.model import LlamaModel
-from local_rag.llama.open import open_engine
+from local_rag.llama.models_in_use import open_engine
 from local_rag.models.embedder import tokenizer_of
 from local_rag.models.registry import resolve
 from local_rag.reading.read import read

@@ -138,5 +138,5 @@ def _source(entries: Mapping[str, ModelEntry]) -> str:
 
 def states() -> str:
     """Return the table of states that `repair` follows, from its docstring."""
-    lines = docstring_of(PACKAGE / "maintenance" / "repair").splitlines()
+    lines = docstring_of(PACKAGE / "maintenance" / "restore").splitlines()
     return "\n".join(line for line in lines if line.startswith("|"))

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from local_rag.evaluation.evaluate import load_report, stage_values
-from local_rag.evaluation.metrics import by_question, paired_test
+from local_rag.evaluation.ranking_metrics import by_question, paired_test
 from scripts.docs.markdown import MEASUREMENTS, measured, prose, table
 
 Measurement = dict[str, Any]

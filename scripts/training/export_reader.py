@@ -12,8 +12,8 @@ from typing import Any
 import click
 import torch
 
-from local_rag.models.onnx import ONNX_FILE
-from local_rag.models.onnx_copy import quantize_but_narrowing
+from local_rag.models.onnx.copy import quantize_but_narrowing
+from local_rag.models.onnx.session import ONNX_FILE
 from local_rag.models.registry import TOKENIZER_FILE
 from scripts.training.reader_model import SHIPPED, TorchReader, load_trained
 

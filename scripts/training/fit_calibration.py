@@ -24,7 +24,7 @@ import click
 
 from local_rag import Library
 from local_rag.answering.answerer import Answerer
-from local_rag.answering.gate import Signals, fit, probability, prompt_recipe
+from local_rag.answering.probability import Signals, fit, probability, prompt_recipe
 from local_rag.evaluation.dataset import Question, load_dataset
 from local_rag.evaluation.judge import is_right
 from local_rag.evaluation.plots import new_figure, save_figure

@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import BertConfig, BertModel
 
-from local_rag.models.onnx import ONNX_FILE
+from local_rag.models.onnx.session import ONNX_FILE
 from local_rag.models.registry import TOKENIZER_FILE
 
 SHIPPED = Path(__file__).resolve().parents[2] / "models" / "minilm-l6-reader"

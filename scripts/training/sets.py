@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.index.keyword_index import KeywordIndex
 from local_rag.index.postings import Postings
-from local_rag.verification.sentences import split_sentences
+from local_rag.text.sentences import split_sentences
+from local_rag.text.tokens import keyword_tokens
 
 NEAR = 12  # passages that share words with a question
 _PIECE_WORDS = 130  # of a paper that is cut into passages

@@ -10,7 +10,7 @@ from local_rag.answering.compose import NOT_SURE, REFUSAL
 from local_rag.answering.prompt import PART, PROPOSAL
 from local_rag.answering.selection import Source, whole_sources
 from local_rag.errors import QuestionError
-from local_rag.llama.open import open_engine
+from local_rag.llama.models_in_use import open_engine
 from local_rag.models.registry import resolve
 from local_rag.records import PLAIN_FORM, Answer, Calibration, Hit, Passage, Quote, Turn
 from tests.fakes import FakeGenerator, FakeReader, FakeVocabulary, passage

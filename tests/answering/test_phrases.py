@@ -5,7 +5,7 @@ from string import Formatter
 import pytest
 
 from local_rag.answering.compose import NOT_SAID, NOT_SURE, REFUSAL
-from local_rag.answering.phrases import _TRANSLATIONS, translated
+from local_rag.answering.translations import _TRANSLATIONS, translated
 
 
 def test_all_sentences_are_known_in_the_same_languages_with_the_same_places_to_fill() -> None:

@@ -13,8 +13,8 @@ from local_rag.answering.look_alikes import look_alikes
 from local_rag.answering.pipeline import AnswerPipeline, Candidates
 from local_rag.library import Parts
 from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Calibration, Citation, Passage, Turn
-from local_rag.retrieval.search import Trace
-from local_rag.store.caches import Usage, usage_of
+from local_rag.retrieval.searcher import Trace
+from local_rag.store.question_cache import Usage, usage_of
 from tests.conftest import Run
 from tests.fakes import FakeEmbedder, FakeGenerator, FakeReader, generating
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.answering.recipe import answer_recipe
+from local_rag.answering.code_key import answer_recipe
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_a_style_sheet_and_compiled_code_do_not_count(package: Path) -> None:
 
 
 def test_the_recipe_is_the_same_in_every_process() -> None:
-    code = "from local_rag.answering.recipe import answer_recipe; print(answer_recipe())"
+    code = "from local_rag.answering.code_key import answer_recipe; print(answer_recipe())"
     environment = os.environ | {"PYTHONHASHSEED": "7"}
     printed = subprocess.run(
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True, env=environment

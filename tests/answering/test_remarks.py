@@ -2,8 +2,8 @@
 
 import pytest
 
-from local_rag.answering.phrases import translated
 from local_rag.answering.remarks import place_of, remarks, sources_as_lines, sources_of
+from local_rag.answering.translations import translated
 from local_rag.records import Answer, Citation, Passage, Provenance, Quote, SentenceSupport
 from tests.fakes import passage
 

@@ -10,7 +10,7 @@ from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.rewrite import require_rewriter, rewrite
 from local_rag.errors import ModelError, StoppedError
 from local_rag.records import AskOptions, Turn
-from local_rag.retrieval.search import Trace
+from local_rag.retrieval.searcher import Trace
 from tests.fakes import FakeGenerator, FakeVocabulary, passage
 
 EARLIER = (Turn("How long is leave in Ireland?", "26 weeks. [1]\nPaid."),)

@@ -15,7 +15,7 @@ from pathlib import Path
 import local_rag
 from local_rag.bundle.wheels import pins
 from local_rag.models.registry import load_registry, verify
-from local_rag.models.onnx import ONNX_FILE
+from local_rag.models.onnx.session import ONNX_FILE
 import local_rag.web
 
 assert Path(local_rag.__file__).is_relative_to(Path.cwd()), local_rag.__file__

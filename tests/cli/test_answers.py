@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import get_character_cell_size
 
-from local_rag.cli.answers import AnswerText, print_below
+from local_rag.cli.answer_output import AnswerText, print_below
 from local_rag.records import DEFAULT_OPTIONS, Answer, Citation, Quote, Written
 from tests.fakes import passage
 

@@ -20,7 +20,7 @@ import pytest
 
 from local_rag.cli.serve import _reached
 from local_rag.models.registry import default_models_directory
-from local_rag.web.serve import allowed_hosts
+from local_rag.web.listening import allowed_hosts
 from tests.conftest import Run
 from tests.support.served import index, wait_until
 

@@ -15,7 +15,7 @@ from local_rag.cli.index import _watch
 from local_rag.errors import LibraryError
 from local_rag.indexing.indexer import IndexReport
 from local_rag.indexing.watch import Watch
-from local_rag.maintenance.roots import Root
+from local_rag.maintenance.moved_roots import Root
 from tests.conftest import Run
 
 CODE = (

@@ -55,7 +55,7 @@ def started() -> Iterator[Two]:
         JOURNAL: str(state / "journal"),
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]).rstrip(":"),
     }
-    from local_rag.cluster.workers.connection import certificates, make_token, ray_environment
+    from local_rag.cluster.workers.ray_connection import certificates, make_token, ray_environment
 
     make_token()
     certificates().make_authority()

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from local_rag.cluster.engines.access import Access
-from local_rag.cluster.engines.choice import indexes_of
 from local_rag.cluster.engines.client import AlreadyThereError, Client, EngineAwayError
+from local_rag.cluster.engines.engine_access import Access
+from local_rag.cluster.engines.engine_choice import indexes_of
 from local_rag.cluster.hosts import engine_of, private_addresses
 from local_rag.errors import ClusterError
 from local_rag.index.generations import Generations

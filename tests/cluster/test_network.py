@@ -92,7 +92,7 @@ class Site:
     def nodes(self) -> int:
         """Return how many machines are in the cluster."""
         code = (
-            "import sys; from local_rag.cluster.workers.connection import connected\n"
+            "import sys; from local_rag.cluster.workers.ray_connection import connected\n"
             "with connected('10.77.0.5:6379') as ray: alive = sum(one['Alive'] for one in ray.nodes())\n"
             "print(alive)"
         )

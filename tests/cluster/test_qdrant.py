@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_rag.cluster.engines.choice import indexes_of
 from local_rag.cluster.engines.client import Client, EngineAwayError
+from local_rag.cluster.engines.engine_choice import indexes_of
 from local_rag.cluster.engines.qdrant_index import Place
 from local_rag.cluster.engines.qdrant_indexes import QdrantIndexes
 from local_rag.cluster.hosts import engine_of

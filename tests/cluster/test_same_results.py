@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from local_rag.cluster.workers.ray_workers import RayWorkers
-from local_rag.indexing.contextualize import context_plan, context_room, plan_contexts, prompt_requests
-from local_rag.indexing.work import EmbeddingJob, LocalWorkers
+from local_rag.indexing.situating_prompts import context_plan, context_room, plan_contexts, prompt_requests
+from local_rag.indexing.workers import EmbeddingJob, LocalWorkers
 from local_rag.llama.generator import common_prefix
-from local_rag.llama.open import open_engine, open_vocabulary
+from local_rag.llama.models_in_use import open_engine, open_vocabulary
 from local_rag.models.registry import resolve
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.split import Splitting

@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_rag.cluster.workers.connection import connected
+from local_rag.cluster.workers.machine_worker import facts_of, file_hash, share_of
+from local_rag.cluster.workers.ray_connection import connected
 from local_rag.cluster.workers.ray_pool import differences
 from local_rag.cluster.workers.ray_workers import RayWorkers, as_read_here, pack_contexts, pack_files
-from local_rag.cluster.workers.worker import facts_of, file_hash, share_of
 from local_rag.errors import ClusterError
 from local_rag.files import SCRAPE_STATE, UNKNOWN_STAMP, FileStamp, file_sha256
-from local_rag.indexing.contextualize import ContextJob, Window
+from local_rag.indexing.situating_prompts import ContextJob, Window
 from local_rag.indexing.vectors import embed_with_contexts
-from local_rag.indexing.work import EmbeddingJob
+from local_rag.indexing.workers import EmbeddingJob
 from local_rag.library import Library, Parts
-from local_rag.models.onnx import find_copy
+from local_rag.models.onnx.session import find_copy
 from local_rag.models.registry import resolve
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import READING_VERSION, Splitting

@@ -8,7 +8,7 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import DatasetError
-from local_rag.evaluation.answers import compare_answers, judge, risk_coverage, summarize_answers
+from local_rag.evaluation.answer_figures import compare_answers, judge, risk_coverage, summarize_answers
 from local_rag.evaluation.calibrate import threshold_for
 from local_rag.evaluation.dataset import Question, load_dataset
 from local_rag.evaluation.runs import append, load, require_at_least

@@ -7,7 +7,15 @@ import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_rag.evaluation.metrics import METRICS, confidence_interval, golden_ranks, measure, ndcg, paired_test, recall
+from local_rag.evaluation.ranking_metrics import (
+    METRICS,
+    confidence_interval,
+    golden_ranks,
+    measure,
+    ndcg,
+    paired_test,
+    recall,
+)
 
 rankings = st.lists(st.integers(0, 200), unique=True, max_size=160)
 goldens = st.sets(st.integers(0, 200), min_size=1, max_size=20)

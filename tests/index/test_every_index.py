@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_rag.cluster.engines.choice import ENGINES
+from local_rag.cluster.engines.engine_choice import ENGINES
 from local_rag.index.generations import Generations
-from local_rag.index.keyword_index import keyword_tokens
 from local_rag.index.protocol import Allowed, AllowedDocuments, Index, Indexes
 from local_rag.records import Chunk, DocumentFacts, Filters, RowKind, StoredChunk
+from local_rag.text.tokens import keyword_tokens
 from tests.fakes import contents_of
 
 # The engines of `ENGINES` that this suite can start, with the module of their stand-in.
@@ -111,7 +111,7 @@ def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         return
     assert kind in STAND_INS, f"name a stand-in for the engine {kind}"
     pytest.importorskip(STAND_INS[kind], reason="the extra [cluster-test] is not installed")
-    from local_rag.cluster.engines.access import DIRECT, Access
+    from local_rag.cluster.engines.engine_access import DIRECT, Access
     from tests.support.certificates import Authority
     from tests.support.search_engine import StandIn
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.index import keyword_index
-from local_rag.index.keyword_index import keyword_tokens
+from local_rag.text import tokens as tokens_of
+from local_rag.text.tokens import keyword_tokens
 from tests.support.indexes import keyword_index as keyword_index_of
 
 CHECKOUT = Path(__file__).parents[2]
@@ -23,12 +23,12 @@ def tokens_of_before(text: str) -> list[str]:
         for match in re.finditer(r"\w+(?:'\w+)?", text):
             word = match.group().removesuffix("'s")
             yield word.lower()
-            parts = keyword_index._PART.findall(word)
+            parts = tokens_of._PART.findall(word)
             if parts != [word] and "'" not in word:
                 yield from (part.lower() for part in parts)
 
-    kept = [word for word in words() if word not in keyword_index.STOP_WORDS]
-    stems: list[str] = keyword_index._stemmer("english").stemWords(kept)
+    kept = [word for word in words() if word not in tokens_of.STOP_WORDS]
+    stems: list[str] = tokens_of._stemmer("english").stemWords(kept)
     return stems
 
 

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.index.keyword_index import KeywordIndex
 from local_rag.index.postings import Postings
 from local_rag.index.scoring import KeywordTuning
+from local_rag.text.tokens import keyword_tokens
 from tests.support.indexes import keyword_index, postings_of
 
 

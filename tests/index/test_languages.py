@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.index.keyword_index import KeywordIndex, document_tokens, keyword_tokens, question_terms
-from local_rag.index.languages import ENGLISH, FUNCTION_WORDS, language_of
+from local_rag.index.keyword_index import KeywordIndex
 from local_rag.index.postings import Postings
+from local_rag.text.languages import ENGLISH, FUNCTION_WORDS, language_of
+from local_rag.text.tokens import document_tokens, keyword_tokens, question_terms
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 NAMES = {"de": "german", "fr": "french", "es": "spanish", "it": "italian", "pt": "portuguese", "pl": "polish"}

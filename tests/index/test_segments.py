@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from local_rag.errors import DamagedLibraryError
 from local_rag.index.generations import Generation, Generations
-from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.index.keyword_index import KeywordIndex
 from local_rag.index.postings import Postings, merge_postings
 from local_rag.index.protocol import Contents, DocumentRows
 from local_rag.index.segments import SegmentPart, Segments, merge_plan
 from local_rag.index.vector_index import NearTuning, VectorIndex, VectorPart, open_near, write_near
+from local_rag.text.tokens import keyword_tokens
 from tests.fakes import contents_of
 
 WORDS = ("tide", "wind", "boat", "harbour", "goat", "kite")

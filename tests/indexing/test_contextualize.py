@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.indexing.contextualize import (
+from local_rag.indexing.situating_prompts import (
     MAX_TOKENS,
     context_plan,
     context_room,

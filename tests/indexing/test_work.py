@@ -5,9 +5,9 @@ from threading import Barrier
 
 import numpy as np
 
-from local_rag.indexing.contextualize import ContextJob, Window
+from local_rag.indexing.situating_prompts import ContextJob, Window
 from local_rag.indexing.vectors import embed_with_contexts
-from local_rag.indexing.work import EMBED_BATCH, EmbeddingJob, LocalWorkers, WrittenContext, _ahead
+from local_rag.indexing.workers import EMBED_BATCH, EmbeddingJob, LocalWorkers, WrittenContext, _ahead
 from local_rag.llama.generator import Counts
 from local_rag.reading.split import Splitting
 from local_rag.records import InstalledModel, Skipped

@@ -15,9 +15,9 @@ from local_rag.display import passage_as_lines
 from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
 from local_rag.index.segment import write_manifest
-from local_rag.indexing.contextualize import plan_contexts
 from local_rag.indexing.indexer import IndexReport
-from local_rag.indexing.work import LocalWorkers
+from local_rag.indexing.situating_prompts import plan_contexts
+from local_rag.indexing.workers import LocalWorkers
 from local_rag.library import Library
 from local_rag.models.registry import resolve
 from local_rag.records import PLAIN_CONTEXT_FORM, Chunk, ContextForm, InstalledModel, Progress

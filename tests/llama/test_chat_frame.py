@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import ModelError
-from local_rag.llama.open import open_vocabulary
+from local_rag.llama.models_in_use import open_vocabulary
 from tests.support.tiny_models import save_model
 
 TURN = "<{{ message.role }}>{{ message.content | trim }}</{{ message.role }}>"

@@ -15,7 +15,7 @@ from local_rag.errors import ModelError, StoppedError
 from local_rag.llama.external import ExternalEngine, TextVocabulary
 from local_rag.llama.generator import Request
 from local_rag.llama.thoughts import Thoughts
-from local_rag.models.engines import parse_engine
+from local_rag.models.engine_address import parse_engine
 from tests.fakes import passage
 from tests.support.engine_stand_in import Engine, running
 

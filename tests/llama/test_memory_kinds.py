@@ -12,7 +12,7 @@ from local_rag.errors import ModelError
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request, common_prefix
 from local_rag.llama.model import LlamaModel
-from local_rag.llama.open import open_engine, open_vocabulary
+from local_rag.llama.models_in_use import open_engine, open_vocabulary
 from local_rag.store.database import Store
 from tests.conftest import Run
 from tests.support.tiny_models import WINDOW, Kind, save_model

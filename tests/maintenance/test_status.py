@@ -14,9 +14,9 @@ from local_rag import Library
 from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
 from local_rag.index.segment import write_manifest
-from local_rag.indexing.contextualize import PROMPT
 from local_rag.indexing.distinction import APART
 from local_rag.indexing.indexer import IndexReport
+from local_rag.indexing.situating_prompts import PROMPT
 from local_rag.keys import key_of
 from local_rag.models.registry import resolve
 from local_rag.records import Progress, Role

@@ -14,8 +14,8 @@ from local_rag.cli.main import cli
 from local_rag.errors import ModelError
 from local_rag.models.embedder import OnnxEmbedder, SentenceEmbedder
 from local_rag.models.load import load_embedder, load_reader
-from local_rag.models.onnx import COPY_FILE, copy_folder, damaged_onnx_copies, find_copy
-from local_rag.models.onnx_copy import make_copy
+from local_rag.models.onnx.copy import make_copy
+from local_rag.models.onnx.session import COPY_FILE, copy_folder, damaged_onnx_copies, find_copy
 from local_rag.models.reader import RerankerReader
 from local_rag.models.registry import resolve
 from local_rag.models.reranker import CrossEncoderReranker

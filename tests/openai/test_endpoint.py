@@ -24,9 +24,9 @@ from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import WorkerService
 from local_rag.serving.worker import LibraryWorker
-from local_rag.web.access import Access
 from local_rag.web.app import make_app
-from local_rag.web.serve import allowed_hosts
+from local_rag.web.gate.access import Access
+from local_rag.web.listening import allowed_hosts
 from tests.fakes import FakeEmbedder, FakeGenerator, generating
 from tests.openai.conftest import INTERFACES
 from tests.support import served

@@ -5,7 +5,7 @@ from time import perf_counter
 import pytest
 
 from local_rag.retrieval.asked_versions import asked_versions
-from local_rag.retrieval.versions import Version
+from local_rag.retrieval.version_families import Version
 
 CONTRACTS = (
     Version(3, "/d/Service Agreement v3.docx", "Service Agreement", "2025-01-01"),

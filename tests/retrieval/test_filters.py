@@ -18,7 +18,7 @@ from local_rag.index.protocol import AllowedDocuments
 from local_rag.records import Chunk, Document, DocumentFacts, Filters, InstalledModel, Provenance
 from local_rag.retrieval.filters import DocumentsByPath, Filtering, document_filter
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
-from local_rag.retrieval.search import Searcher
+from local_rag.retrieval.searcher import Searcher
 from local_rag.settings import resolve_settings
 from local_rag.store.database import Store
 from tests.fakes import FakeEmbedder, contents_of

@@ -7,9 +7,9 @@ import pytest
 
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.selection import whole_sources
-from local_rag.index.keyword_index import keyword_tokens
 from local_rag.records import InstalledModel, Turn
 from local_rag.retrieval.follow_ups import FollowUpTuning, follow_up_query
+from local_rag.text.tokens import keyword_tokens
 from tests.fakes import FakeEmbedder, FakeGenerator, passage
 
 EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))

@@ -3,10 +3,10 @@
 
 import pytest
 
-from local_rag.index.keyword_index import document_tokens, keyword_tokens
-from local_rag.index.languages import FUNCTION_WORDS
+from local_rag.retrieval.counting_questions import Phrase
 from local_rag.retrieval.occurrences import best_line, inflections, line_span, occurrences, pattern_of, tokens_of
-from local_rag.retrieval.question_kinds import Phrase
+from local_rag.text.languages import FUNCTION_WORDS
+from local_rag.text.tokens import document_tokens, keyword_tokens
 
 
 def matches(text: str, phrase: str, *, exact: bool = False) -> list[str]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.index.keyword_index import keyword_tokens
-from local_rag.retrieval.question_kinds import Phrase, any_question, find_question, phrases_of
+from local_rag.retrieval.counting_questions import Phrase, any_question, find_question, phrases_of
+from local_rag.text.tokens import keyword_tokens
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from local_rag.errors import QuestionError
 from local_rag.models.reranker import reranked_text
 from local_rag.records import Chunk, Hit, InstalledModel, Passage, StoredChunk
 from local_rag.retrieval.follow_ups import FollowUpTuning
-from local_rag.retrieval.search import Searcher, rerank_passages
+from local_rag.retrieval.searcher import Searcher, rerank_passages
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.database import Store
 from tests.fakes import FakeEmbedder, FakeIndex, FakeReader, passage

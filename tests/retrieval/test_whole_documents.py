@@ -2,7 +2,7 @@
 
 import pytest
 
-from local_rag.retrieval.whole_documents import asks_for_documents
+from local_rag.retrieval.document_questions import asks_for_documents
 
 
 @pytest.mark.parametrize(

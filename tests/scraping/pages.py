@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from local_rag.scraping.scrape import ScrapedPage, scrape
+from local_rag.scraping.scraper import ScrapedPage, scrape
 from tests.support.web_server import Reply, WebServer
 
 TEXT = "The tide rises twice a day in the harbour, and every boat that draws more than two metres waits for it."

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.scraping.connection import is_private, resolve
+from local_rag.scraping.checked_connection import is_private, resolve
 from tests.scraping.pages import article, linked_pages, reason, run
 from tests.support.web_server import Reply, WebServer, redirect, web_server
 

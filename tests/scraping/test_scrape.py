@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from local_rag.cli.main import cli
 from local_rag.errors import LocalRagError, NetworkError
 from local_rag.scraping.fetch import normalize_url
-from local_rag.scraping.scrape import ScrapedPage, file_name, scrape
+from local_rag.scraping.scraper import ScrapedPage, file_name, scrape
 from tests.scraping.pages import TEXT, article, linked_pages, read, reason, run
 from tests.support.web_server import Handler, Reply, WebServer, in_turn, redirect, web_server
 

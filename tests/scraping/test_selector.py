@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from local_rag.cli.main import cli
 from local_rag.errors import LocalRagError
-from local_rag.scraping.scrape import scrape
+from local_rag.scraping.scraper import scrape
 from tests.scraping.pages import article, read, run
 from tests.support.web_server import Reply, WebServer
 

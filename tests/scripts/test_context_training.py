@@ -8,8 +8,8 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from local_rag.indexing.contextualize import plan_contexts, write_contexts
-from local_rag.llama.open import open_vocabulary
+from local_rag.indexing.situating_prompts import plan_contexts, write_contexts
+from local_rag.llama.models_in_use import open_vocabulary
 from local_rag.records import ContextForm
 from scripts.training.answers import train as training
 from scripts.training.answers.examples import load_examples

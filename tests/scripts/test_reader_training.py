@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from local_rag.models.onnx import ONNX_FILE, OnnxSession
+from local_rag.models.onnx.session import ONNX_FILE, OnnxSession
 from scripts.training.changes import Values
 from scripts.training.compare_readers import gain, order_of, sentence_first, without
 from scripts.training.mine_reader_examples import examples, sentences, spans_of

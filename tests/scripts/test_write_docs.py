@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from local_rag.evaluation.answers import summarize_answers
-from local_rag.evaluation.metrics import METRICS
+from local_rag.evaluation.answer_figures import summarize_answers
+from local_rag.evaluation.ranking_metrics import METRICS
 from scripts import write_docs
 from scripts.docs import packages
 from scripts.docs.results import answers, results_page

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.serving.tasks import Tasks
+from local_rag.web.changes.document_changes import Tasks
 from tests.support.served import wait_until
 
 # Waits until a file is there, then fails for the order that the file names, or says that it is done.

@@ -16,7 +16,7 @@ from local_rag.errors import BusyError, ModelError, StoppedError
 from local_rag.library import Library
 from local_rag.llama.generator import Request, Token
 from local_rag.records import DEFAULT_OPTIONS, AskOptions, Written
-from local_rag.retrieval.search import Trace
+from local_rag.retrieval.searcher import Trace
 from local_rag.serving.job import Event, Failure, Job, PassagesFound, Ping, QueuePosition, Result
 from local_rag.serving.question_vectors import open_library
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest, ServedAnswer

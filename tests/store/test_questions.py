@@ -3,7 +3,7 @@
 import threading
 from pathlib import Path
 
-from local_rag.store.questions import add_question, add_wrong_answer, wrong_answers
+from local_rag.store.recorded_questions import add_question, add_wrong_answer, wrong_answers
 from tests.fakes import passage
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.store.database import Store
-from local_rag.store.sentences import count_unwritten, documents_to_write, forget_other_sentences, plan_sentences
+from local_rag.store.sentence_plans import count_unwritten, documents_to_write, forget_other_sentences, plan_sentences
 from tests.store.test_database import put
 
 

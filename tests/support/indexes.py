@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from local_rag.index.keyword_index import KeywordIndex, keyword_tokens
+from local_rag.index.keyword_index import KeywordIndex
 from local_rag.index.postings import Postings
 from local_rag.index.scoring import KEYWORDS, KeywordTuning
 from local_rag.index.vector_index import VectorIndex, VectorPart
+from local_rag.text.tokens import keyword_tokens
 
 
 def postings_of(texts: Sequence[str], documents: Sequence[int] = (), tuning: KeywordTuning = KEYWORDS) -> Postings:

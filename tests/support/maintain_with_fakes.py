@@ -3,7 +3,7 @@
 import os
 import time
 
-from local_rag.serving.maintain import main
+from local_rag.web.changes.change_process import main
 from tests.fakes import QUICK
 
 if __name__ == "__main__":

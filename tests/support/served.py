@@ -17,13 +17,13 @@ from local_rag.llama.generator import Request, Token
 from local_rag.records import Answer, Written
 from local_rag.serving.http import Interface
 from local_rag.serving.question_vectors import open_library
-from local_rag.serving.tasks import COMMAND
 from local_rag.serving.worker import LibraryWorker
-from local_rag.web.access import Access
 from local_rag.web.app import make_app
-from local_rag.web.connections import Connections
-from local_rag.web.guard import App, Limits
-from local_rag.web.serve import allowed_hosts, server_config
+from local_rag.web.changes.document_changes import COMMAND
+from local_rag.web.gate.access import Access
+from local_rag.web.gate.connections import Connections
+from local_rag.web.gate.guard import App, Limits
+from local_rag.web.listening import allowed_hosts, server_config
 from tests.fakes import QUICK, FakeGenerator, generating
 
 PORT = 8000

@@ -22,7 +22,7 @@ from starlette.testclient import TestClient
 from local_rag.library import Library
 from local_rag.mcp.server import http_interface
 from local_rag.openai.endpoint import chat_interface
-from local_rag.store.people import add_person
+from local_rag.store.people_file import add_person
 from tests.fakes import QUICK
 from tests.support import served
 

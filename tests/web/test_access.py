@@ -12,11 +12,11 @@ from starlette.testclient import TestClient
 
 from local_rag.errors import LibraryError
 from local_rag.records import HOST, Filters, Person
-from local_rag.serving.people import hash_of
-from local_rag.web.access import FEWEST, Access, require_good
+from local_rag.serving.admitted_people import hash_of
 from local_rag.web.app import make_app
-from local_rag.web.guard import Limits
-from local_rag.web.serve import PublicUrl
+from local_rag.web.gate.access import FEWEST, Access, require_good
+from local_rag.web.gate.guard import Limits
+from local_rag.web.listening import PublicUrl
 from tests.support import served
 from tests.support.served import ADDRESS, PORT, client
 

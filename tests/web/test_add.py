@@ -10,9 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from local_rag.files import AUDIT_FILE
-from local_rag.serving.tasks import Tasks
-from local_rag.serving.uploads import MOST_FILES, file_name
-from local_rag.store.people import add_person
+from local_rag.store.people_file import add_person
+from local_rag.web.changes.document_changes import Tasks
+from local_rag.web.changes.uploads import MOST_FILES, file_name
 from tests.support import served
 
 SECRET = "a-token-of-the-owner"

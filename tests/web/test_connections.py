@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from local_rag.serving.requests import client_key
-from local_rag.web.access import Access
 from local_rag.web.app import make_app
-from local_rag.web.connections import Connections, most_connections
+from local_rag.web.gate.access import Access
+from local_rag.web.gate.connections import Connections, most_connections
 from tests.support import served
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1"

@@ -12,10 +12,10 @@ from starlette.testclient import TestClient
 
 from local_rag.mcp.server import http_interface
 from local_rag.openai.endpoint import chat_interface
-from local_rag.web.access import Access
 from local_rag.web.app import make_app
-from local_rag.web.guard import Limits
-from local_rag.web.serve import allowed_hosts
+from local_rag.web.gate.access import Access
+from local_rag.web.gate.guard import Limits
+from local_rag.web.listening import allowed_hosts
 from tests.support import served
 from tests.support.served import ADDRESS, QUESTION, client
 

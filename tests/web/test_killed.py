@@ -21,7 +21,7 @@ import socket, sys
 from dataclasses import replace
 from pathlib import Path
 from local_rag.serving.question_vectors import open_library
-from local_rag.web.serve import serve
+from local_rag.web.listening import serve
 from tests.fakes import QUICK, generating
 from local_rag.library import Library
 from tests.support.served import Talker

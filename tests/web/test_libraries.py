@@ -13,11 +13,11 @@ from starlette.testclient import TestClient
 from local_rag.llama.generator import Generator
 from local_rag.openai.endpoint import chat_interface
 from local_rag.serving.shared_models import SharedModels
-from local_rag.store.people import add_person
-from local_rag.web.access import Access
+from local_rag.store.people_file import add_person
 from local_rag.web.app import make_app
+from local_rag.web.gate.access import Access
 from local_rag.web.libraries import Libraries, root_of
-from local_rag.web.serve import names_of
+from local_rag.web.listening import names_of
 from tests.support import served
 from tests.support.served import ADDRESS, PORT
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from starlette.testclient import TestClient
 
 from local_rag.serving.metrics import Metrics
-from local_rag.store.people import add_person
-from local_rag.web.access import Access
+from local_rag.store.people_file import add_person
 from local_rag.web.app import make_app
-from local_rag.web.pages.operations import slow
+from local_rag.web.gate.access import Access
+from local_rag.web.pages.operations_page import slow
 from tests.support import served
 from tests.support.served import ADDRESS, PORT, QUESTION, client
 

@@ -21,7 +21,7 @@ from local_rag.mcp.server import http_interface
 from local_rag.openai.endpoint import chat_interface
 from local_rag.records import Filters, PersonRole
 from local_rag.store.history import History
-from local_rag.store.people import PEOPLE_FILE, add_person, remove_person
+from local_rag.store.people_file import PEOPLE_FILE, add_person, remove_person
 from tests.fakes import QUICK, generating
 from tests.support import served
 

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from local_rag.library import Library
 from local_rag.store.history import History
 from local_rag.store.history_file import HISTORY_FILE
-from local_rag.store.people import add_person, remove_person
+from local_rag.store.people_file import add_person, remove_person
 from tests.fakes import QUICK, generating
 from tests.support import served
 from tests.support.served import ENDLESS, QUESTION, Talker, client, wait_until

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.maintenance.contents import WholeDocument
+from local_rag.catalogue.contents import WholeDocument
 from local_rag.records import Passage
-from local_rag.retrieval.marking import Mark, MarkKind, marks, unwrapped
-from local_rag.web.document import PART, address_of, find_place, view_document
-from local_rag.web.rendering import TextKind, header_above, kind_of, open_fence, render
+from local_rag.retrieval.highlights import Mark, MarkKind, marks, unwrapped
+from local_rag.web.views.document_html import TextKind, header_above, kind_of, open_fence, render
+from local_rag.web.views.document_view import PART, address_of, find_place, view_document
 
 SIGNS = "ab1 .\n\n!?[]()`*_-<>&\"'#\u2022,|:\\~=+"
 LINES = r"""

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.retrieval.marking import marks
-from local_rag.web.markup import show_answer
+from local_rag.retrieval.highlights import marks
+from local_rag.web.views.answer_html import show_answer
 
 PASSAGE = "The harbour is old. The boat leaves at seven.\nTickets cost nothing; dogs are welcome."
 SIGNS = "ab1 .\n!?[]()`*_-<>&\"'#\u2022,|:\\\u3010\u3011"

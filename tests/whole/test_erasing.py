@@ -21,7 +21,7 @@ from local_rag.store.database import Store
 from local_rag.store.erasing import erasing
 from local_rag.store.history import History
 from local_rag.store.lock import library_lock
-from local_rag.store.people import add_person, list_people
+from local_rag.store.people_file import add_person, list_people
 from tests.support import served
 from tests.support.served import client
 

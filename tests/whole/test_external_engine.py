@@ -10,7 +10,7 @@ import pytest
 
 from local_rag.errors import LibraryError, ModelError
 from local_rag.models.choice import find
-from local_rag.models.engines import parse_engine, permitted_engine
+from local_rag.models.engine_address import parse_engine, permitted_engine
 from local_rag.settings import Settings, own_settings_file, resolve_settings
 from tests.conftest import Run
 from tests.support.engine_stand_in import Engine, running
@@ -37,7 +37,7 @@ def test_a_sealed_process_reaches_the_engine_and_nothing_else(engine: Engine, tm
 import ctypes, socket, sys
 from local_rag import Library
 from local_rag.llama.external import ExternalEngine
-from local_rag.models.engines import parse_engine
+from local_rag.models.engine_address import parse_engine
 Library({str(tmp_path)!r}, sealed=True, answer_model="{engine.url}#llama3.2:3b")
 room = lambda length, _: length
 print(ExternalEngine(parse_engine("{engine.url}#llama3.2:3b"), context_tokens=room).context_tokens)

@@ -25,7 +25,7 @@ from local_rag.answering.selection import select_sources, whole_sources
 from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
 from local_rag.errors import ModelError, ReadError
-from local_rag.indexing.contextualize import context_plan, plan_contexts, prompt_requests
+from local_rag.indexing.situating_prompts import context_plan, plan_contexts, prompt_requests
 from local_rag.library import Parts
 from local_rag.llama import model as llama_model
 from local_rag.llama.model import LlamaModel, native

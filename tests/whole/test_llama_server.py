@@ -15,8 +15,8 @@ import pytest
 from local_rag.answering.answerer import Answerer, answer_room
 from local_rag.answering.selection import whole_sources
 from local_rag.llama.external import ExternalEngine
-from local_rag.llama.open import open_engine
-from local_rag.models.engines import parse_engine
+from local_rag.llama.models_in_use import open_engine
+from local_rag.models.engine_address import parse_engine
 from local_rag.models.registry import resolve
 from tests.fakes import passage
 

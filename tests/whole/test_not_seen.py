@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from local_rag import Library
+from local_rag.catalogue.library_status import Status
 from local_rag.errors import LibraryError
 from local_rag.indexing.indexer import IndexReport
 from local_rag.library import Parts
-from local_rag.maintenance.status import Status
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import Splitting
 from local_rag.records import Skipped

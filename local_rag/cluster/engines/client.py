@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from local_rag.cluster.engines.access import DIRECT, KEY, Access
+from local_rag.cluster.engines.engine_access import DIRECT, KEY, Access
 from local_rag.cluster.hosts import Engine, private_addresses
 from local_rag.errors import ClusterError
 from local_rag.files import extra_command

@@ -10,12 +10,12 @@ import numpy as np
 
 from local_rag.cluster.engines.conditions import facts_payload
 from local_rag.cluster.engines.sparse_vectors import PostingRow, chunk_vector, posting_rows
-from local_rag.index.keyword_index import document_tokens
 from local_rag.index.protocol import DocumentRows
 from local_rag.index.scoring import Statistics
 from local_rag.index.vector_index import blend_neighbours
 from local_rag.keys import key_of
 from local_rag.records import UNKNOWN, Chunk, DocumentFacts, Provenance, StoredChunk
+from local_rag.text.tokens import document_tokens
 
 _DIGITS = 8  # of a number in a vector: more than a float of 32 bits holds
 

@@ -12,10 +12,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from local_rag.cluster.engines.access import DIRECT, Access
 from local_rag.cluster.engines.claim import Claim
 from local_rag.cluster.engines.client import AlreadyThereError, Client, NothingThereError
 from local_rag.cluster.engines.conditions import INDEXED
+from local_rag.cluster.engines.engine_access import DIRECT, Access
 from local_rag.cluster.engines.publishing import ENGINES_CHOICE, IN_TURN, Layout, Publish, upsert
 from local_rag.cluster.engines.qdrant_index import DENSE, WORDS, Place, QdrantIndex, point_id
 from local_rag.cluster.hosts import engine_of

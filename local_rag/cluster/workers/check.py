@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from local_rag.cluster.hosts import head_of, private_addresses
-from local_rag.cluster.workers.connection import connected, log
+from local_rag.cluster.workers.machine_worker import Fitting, facts_of
+from local_rag.cluster.workers.ray_connection import connected, log
 from local_rag.cluster.workers.ray_pool import RayWorkerPool, differences
-from local_rag.cluster.workers.worker import Fitting, facts_of
 from local_rag.errors import ClusterError
 from local_rag.llama.load import load_embedder
-from local_rag.llama.open import open_engine
+from local_rag.llama.models_in_use import open_engine
 from local_rag.models.choice import chosen, writes_sentences
 from local_rag.records import Role
 from local_rag.settings import Settings

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local_rag.cluster.hosts import head_of, private_addresses
-from local_rag.cluster.workers.connection import (
+from local_rag.cluster.workers.ray_connection import (
     certificates,
     import_ray,
     make_token,

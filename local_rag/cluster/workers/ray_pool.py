@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from local_rag.cluster.workers.driver import Began, Ended, Event, Failed, Finished
-from local_rag.cluster.workers.worker import Fitting, Worker
+from local_rag.cluster.workers.machine_worker import Fitting, Worker
 from local_rag.errors import ClusterError
 
 _REFRESH_SECONDS = 1.0

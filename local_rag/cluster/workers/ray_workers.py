@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from local_rag.cluster.hosts import head_of, private_addresses
-from local_rag.cluster.workers.connection import connected, log
 from local_rag.cluster.workers.driver import SILENT_SECONDS, Driver, Finished, GivenUp, Task
+from local_rag.cluster.workers.machine_worker import Fitting, facts_of
+from local_rag.cluster.workers.ray_connection import connected, log
 from local_rag.cluster.workers.ray_pool import RayWorkerPool
-from local_rag.cluster.workers.worker import Fitting, facts_of
 from local_rag.errors import ClusterError, ReadError
 from local_rag.files import FileStamp
-from local_rag.indexing.contextualize import ContextJob
-from local_rag.indexing.work import EmbeddingJob, OnNote, OpenEngine, Workers, WrittenContext
+from local_rag.indexing.situating_prompts import ContextJob
+from local_rag.indexing.workers import EmbeddingJob, OnNote, OpenEngine, Workers, WrittenContext
 from local_rag.llama.generator import Counts, never
 from local_rag.llama.load import load_embedder
-from local_rag.llama.open import open_engine
+from local_rag.llama.models_in_use import open_engine
 from local_rag.models.embedder import Embedder
 from local_rag.reading.isolate import ReadFile, skipped
 from local_rag.reading.provenance import scraped_from

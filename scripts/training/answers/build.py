@@ -19,7 +19,7 @@ import numpy as np
 from local_rag.answering.prompt import closing_prompt, sources_prompt
 from local_rag.answering.selection import Source, select_sources
 from local_rag.llama.generator import Vocabulary
-from local_rag.llama.open import open_vocabulary
+from local_rag.llama.models_in_use import open_vocabulary
 from local_rag.models.registry import load_registry
 from local_rag.records import AnswerForm, Passage, Turn
 from scripts.training.answers.examples import Examples

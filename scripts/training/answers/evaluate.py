@@ -17,7 +17,7 @@ import click
 from local_rag.evaluation.dataset import Question
 from local_rag.evaluation.judge import is_right
 from local_rag.llama.generator import Generator, Request
-from local_rag.llama.open import open_engine
+from local_rag.llama.models_in_use import open_engine
 from local_rag.models.registry import load_registry
 from scripts.training.answers.build import FORM_OF, LONGEST
 from scripts.training.train_reader import area

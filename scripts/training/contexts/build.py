@@ -14,9 +14,9 @@ from typing import Any
 import click
 import numpy as np
 
-from local_rag.indexing.contextualize import plan_contexts, prompt_requests
+from local_rag.indexing.situating_prompts import plan_contexts, prompt_requests
 from local_rag.llama.generator import Vocabulary
-from local_rag.llama.open import open_vocabulary
+from local_rag.llama.models_in_use import open_vocabulary
 from local_rag.models.registry import load_registry
 from local_rag.records import Chunk, ContextForm
 from scripts.training.answers.examples import Examples

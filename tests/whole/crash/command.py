@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from local_rag.cli.main import main
-from local_rag.indexing.contextualize import ContextJob
-from local_rag.indexing.work import LocalWorkers, OnNote, WrittenContext
+from local_rag.indexing.situating_prompts import ContextJob
+from local_rag.indexing.workers import LocalWorkers, OnNote, WrittenContext
 from local_rag.library import Parts
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import Splitting

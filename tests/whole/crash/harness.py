@@ -26,9 +26,9 @@ import pytest
 
 from local_rag import Library
 from local_rag.index.generations import Generation, Generations
-from local_rag.index.keyword_index import keyword_tokens
 from local_rag.library import Parts
 from local_rag.store.schema import crc32
+from local_rag.text.tokens import keyword_tokens
 from tests.fakes import EMBEDS_QUICKLY
 
 ROOT = Path(__file__).parents[3]

@@ -1,0 +1,132 @@
+"""Have a model write the sentences that the stored chunks lack: plan them, hand them out, check and store each one."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from local_rag.indexing.sentence_check import Checker, Subject
+from local_rag.indexing.situating_prompts import ContextJob, context_plan, plan_contexts
+from local_rag.indexing.workers import Workers
+from local_rag.llama.generator import Vocabulary
+from local_rag.records import InstalledModel, Progress, StoredChunk
+from local_rag.store.database import Store, StoredDocument
+from local_rag.store.sentence_plans import (
+    count_unwritten,
+    documents_to_write,
+    forget_other_sentences,
+    is_successor,
+    plan_sentences,
+)
+
+OpenVocabulary = Callable[[Path], AbstractContextManager[Vocabulary]]
+
+
+@dataclass(slots=True)
+class Written:
+    """What was written: sentences, dropped ones, and the seconds that it took."""
+
+    sentences: int = 0
+    dropped: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class SentenceWriter:
+    """Write a sentence for every chunk, those of the documents in the greatest need first."""
+
+    store: Store
+    workers: Workers
+    model: InstalledModel
+    open_vocabulary: OpenVocabulary
+    progress: Callable[[Progress], None]
+    written: Written = field(default_factory=Written)
+    _asked: dict[str, tuple[Subject, float]] = field(default_factory=dict)  # and when
+    _longest: float = 0.0  # seconds that a sentence has taken
+
+    @property
+    def plan(self) -> str:
+        """Return everything that decides about the sentences, apart from the documents."""
+        return plan_of(self.model)
+
+    def missing(self) -> int:
+        """Return the number of sentences that are not written yet."""
+        return count_unwritten(self.store, self.plan)
+
+    def prepare(self, new: Sequence[StoredDocument]) -> None:
+        """Forget sentences of another model, and find known ones for new documents: those of a moved file are."""
+        forget_other_sentences(self.store, self.plan)
+        if documents := [document for document in new if is_successor(self.store, document)]:
+            with self.open_vocabulary(self.model.path) as vocabulary:
+                for document in documents:
+                    self._plan_document(document, vocabulary)
+
+    def write(self, until: float, last: float = math.inf) -> None:
+        """Write missing sentences until a time, at least one; store each one as soon as it is finished.
+
+        A sentence that would probably not be finished at the `last` moment is not begun, and those in flight then are
+        given up.
+        """
+        total, done, started = self.missing(), 0, time.monotonic()
+        self.workers.stop = lambda: time.monotonic() > last
+        counts, checker = self.workers.counts, Checker(self.store.document_text)
+        with self.open_vocabulary(self.model.path) as vocabulary:
+            jobs, note = self._jobs(vocabulary, until, last), lambda text: self.progress(_progress(0, total, text))
+            with closing(self.workers.write_contexts(jobs, total, note)) as results:
+                for result in results:
+                    subject, asked = self._asked.pop(result.key)
+                    usable = checker.usable(result.text, subject)
+                    self.store.put_context(result.key, result.text if usable else "", "model" if usable else "dropped")
+                    self.written.sentences += usable
+                    self.written.dropped += not usable
+                    done += 1
+                    now = time.monotonic()
+                    self._longest = max(self._longest, now - asked)
+                    count = self.workers.machines
+                    machines = f"{count} {'machine' if count == 1 else 'machines'}, " if count else ""
+                    share = f"{counts.reused / max(1, counts.prompt):.0%} of prompt tokens shared"
+                    self.progress(
+                        _progress(min(done, total), total, f"{machines}{done / (now - started):.2f} chunks/s, {share}")
+                    )
+        self.written.seconds += time.monotonic() - started
+
+    def _jobs(self, vocabulary: Vocabulary, until: float, last: float) -> Iterator[ContextJob]:
+        """Plan documents when the workers get to them; yield the missing sentences, each once, until it is time."""
+        self._asked.clear()
+        begun = set[str]()
+        for document in documents_to_write(self.store, self.plan):
+            for row, job in self._plan_document(document, vocabulary):
+                if job.key in begun or self.store.known_contexts([job.key]):  # a copy of the document has it
+                    continue
+                now = time.monotonic()
+                if now + self._longest > last or (begun and now > until):
+                    return
+                begun.add(job.key)
+                self._asked[job.key] = Subject(document.id, document.title, row.chunk.headings, row.chunk.text), now
+                yield job
+
+    def _plan_document(self, document: StoredDocument, vocabulary: Vocabulary) -> list[tuple[StoredChunk, ContextJob]]:
+        """Record which sentences the chunks of a document want; return the chunks with their jobs."""
+        text, chunks = self.store.document_text(document.id), list(self.store.chunks(document.id))
+        jobs = plan_contexts(
+            document.title,
+            text,
+            [row.chunk for row in chunks],
+            vocabulary=vocabulary,
+            plan=self.plan,
+            form=self.model.context_form,
+        )
+        planned = list(zip(chunks, jobs, strict=True))
+        plan_sentences(self.store, document.id, self.plan, [(row.id, job.key) for row, job in planned])
+        return planned
+
+
+def plan_of(model: InstalledModel) -> str:
+    """Return everything that decides about the sentences of a model, apart from the documents."""
+    return context_plan(model.identity, model.context_form)
+
+
+def _progress(done: int, total: int, detail: str) -> Progress:
+    return Progress("contextualize", done, total, detail)

@@ -1,0 +1,63 @@
+"""Open a model to generate text: check that it works on this machine, load it, and free it at the end."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
+from local_rag.llama.external import ExternalEngine
+from local_rag.llama.generator import Generator
+from local_rag.llama.model import ALL_LAYERS, LlamaModel
+from local_rag.llama.probe import require_working
+from local_rag.models.engine_address import parse_engine
+from local_rag.records import InstalledModel
+
+
+def default_settings(_model: LlamaModel) -> EngineSettings:
+    """Return the settings of a model that was not tuned to this machine."""
+    return EngineSettings()
+
+
+@contextmanager
+def open_engine(
+    path: Path,
+    *,
+    context_tokens: Callable[[int, int], int],
+    settings: Callable[[LlamaModel], EngineSettings] = default_settings,
+    gpu_layers: int = ALL_LAYERS,
+    adapter: Path | None = None,
+) -> Iterator[SharedPrefixEngine]:
+    """Open an engine over a GGUF file; raise ModelError if llama.cpp cannot decode with it on this machine.
+
+    `context_tokens` computes the number of KV cells from the model's context length and the concurrent sequences. With
+    an `adapter`, the engine uses it for everything.
+    """
+    require_working(path, gpu_layers)
+    with LlamaModel(path, gpu_layers=gpu_layers) as model:
+        chosen = settings(model)
+        cells = context_tokens(model.context_length, chosen.sequences)
+        with (
+            closing(SharedPrefixEngine(model, context_tokens=cells, settings=chosen)) as engine,
+            engine.adapted(adapter),
+        ):
+            yield engine
+
+
+@contextmanager
+def open_answer_engine(
+    model: InstalledModel,
+    *,
+    context_tokens: Callable[[int, int], int],
+    open_engine: Callable[..., AbstractContextManager[Generator]] = open_engine,
+) -> Iterator[Generator]:
+    """Open what generates with an answer model: an engine in this process, or the one that already runs elsewhere."""
+    if model.engine:
+        yield ExternalEngine(parse_engine(model.engine), context_tokens=context_tokens)
+        return
+    with open_engine(model.path, context_tokens=context_tokens, adapter=model.adapter) as generator:
+        yield generator
+
+
+def open_vocabulary(path: Path) -> LlamaModel:
+    """Load a model's vocabulary without its weights, as a context manager."""
+    return LlamaModel(path, vocabulary_only=True)

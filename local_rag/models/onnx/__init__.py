@@ -1,0 +1,1 @@
+"""Models that ONNX Runtime runs, and how they are converted for it."""

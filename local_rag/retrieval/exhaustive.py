@@ -1,0 +1,302 @@
+"""Answer a question that counts or lists over all documents, not over a sample of them.
+
+Words are looked up in the keyword index, which names each document that may have them, and then counted in the text of
+these documents. For a meaning, the vector of every passage is compared with that of the subject.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
+
+import numpy as np
+
+from local_rag.errors import QuestionError
+from local_rag.files import is_utf8
+from local_rag.index.protocol import Allowed, Index
+from local_rag.records import EVERYTHING, Filters, Found, FoundPlace, Passage, Progress, StoredChunk
+from local_rag.retrieval.counting_questions import FindQuestion, Phrase
+from local_rag.retrieval.filters import document_filter, outdated_of
+from local_rag.retrieval.found_passage import found_passage
+from local_rag.retrieval.highlights import sentences, unwrapped
+from local_rag.retrieval.occurrences import best_line, has_inflections, line_span, occurrences, pattern_of, tokens_of
+from local_rag.retrieval.searcher import Searcher
+from local_rag.retrieval.version_families import Versions
+from local_rag.store.chunk_at import NamedDocument, chunk_at, documents_of, documents_with_cut_words, named_documents
+from local_rag.store.database import Store
+from local_rag.text.tokens import keyword_tokens
+
+OnProgress = Callable[[Progress], None]
+_ROUND = 32  # passages that are read between two reports of progress
+_NEAR = 0.2  # the least cosine of a passage that is read: no passage about a subject had less
+_CLOSEST = 2  # sentences that count
+_OF_BEST = 0.6  # the least share of the best passage's closeness: in documents of one field, all are close to a subject
+_BEGINNING = 160  # characters of a document that are shown if it lacks what was looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The documents to examine, by path, and what is to be said of the choice."""
+
+    documents: list[NamedDocument]
+    said: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ids(self) -> set[int]:
+        """Return their ids."""
+        return {one.id for one in self.documents}
+
+    def allowed(self, index: Index, store: Store) -> Allowed:
+        """Return their chunks, in the form that the index accepts."""
+        return (index.passages() or store).chunks_of(self.ids)
+
+
+def find_words(
+    question: str,
+    asked: FindQuestion,
+    index: Index,
+    store: Store,
+    versions: Versions,
+    filters: Filters = EVERYTHING,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+) -> Found:
+    """Find the documents that contain the phrases of a question; no model takes part.
+
+    `stop` is called before each document; once it returns true, what was found until then is the result.
+    """
+    scope = scope_of(question, asked, index, store, versions, filters)
+    patterns = [pattern_of(phrase) for phrase in asked.phrases]
+    allowed, rows = scope.allowed(index, store), max(1, len(index.chunk_ids()))
+    holders = [_holders(phrase, index, store, allowed, rows) for phrase in asked.phrases]
+    known = [one if one is not None else scope.ids for one in holders]
+    chosen = (set.intersection if asked.every else set.union)(*known) | documents_with_cut_words(store)
+    places, total, notes = list[FoundPlace](), 0, scope.notes
+    for number, document in enumerate(scope.documents):
+        if stop():
+            notes = (*notes, f"Only the first {number:,} of {len(scope.documents):,} documents were read.")
+            break
+        text = store.document_text(document.id) if document.id in chosen else ""
+        of_each = [occurrences(text, [pattern]) for pattern in patterns] if text else []
+        has = bool(of_each) and (all(of_each) if asked.every else any(of_each))
+        if asked.negated:
+            if not has and (place := _beginning(store, document)):
+                places.append(place)
+            continue
+        if not has:
+            continue
+        found = occurrences(text, patterns) if len(patterns) > 1 else of_each[0]
+        total += len(found)
+        by_line = [[*line] for _, line in groupby(found, attrgetter("line"))]
+        for group in [found] if asked.kind != "list" or asked.by_document else by_line:
+            first, _ = best_line(group)
+            if place := _place(store, document.id, text, line_span(text, first.start, first.end), len(group)):
+                places.append(place)
+    return Found(
+        question,
+        asked.kind,
+        said_of_words(asked) + scope.said,
+        total if not (asked.by_document or asked.negated) else len(places),
+        tuple(places),
+        complete=not notes,
+        by_document=asked.by_document or asked.negated,
+        notes=(*asked.notes, *notes),
+    )
+
+
+def find_names(
+    question: str,
+    asked: FindQuestion,
+    index: Index,
+    store: Store,
+    versions: Versions,
+    filters: Filters = EVERYTHING,
+) -> Found | None:
+    """Find the documents that are called what a question asks for, or lie in such a folder; None if none is."""
+    scope = scope_of(question, replace(asked, sort=""), index, store, versions, filters)
+    named, said = scope.documents, "are in the library"
+    if asked.sort:
+        folders_only = not asked.is_sort
+        named, name = _of_sort(named, asked.sort, store, folders_only=folders_only)
+        said = f'have "{name}" in the name of their folder{"" if folders_only else " or file, their title or tags"}'
+    if asked.folder:
+        named, name = _of_sort(named, asked.folder, store, folders_only=True)
+        said = f'{said} and lie in a folder "{name}"' if asked.sort else f'lie in a folder "{name}"'
+    if not named and scope.documents:
+        return None
+    places = tuple(place for one in named if (place := _beginning(store, one)))
+    return Found(question, asked.kind, said, len(places), places, not scope.notes, notes=scope.notes)
+
+
+def find_meaning(
+    question: str,
+    asked: FindQuestion,
+    searcher: Searcher,
+    store: Store,
+    versions: Versions,
+    filters: Filters = EVERYTHING,
+    *,
+    most: int = 0,
+    progress: OnProgress = lambda _progress: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Found:
+    """Find the documents with a passage about the subject of a question, by the vectors of the embedder.
+
+    The vectors of all passages are compared with that of the subject. Those that are near are read sentence by
+    sentence, or the `most` nearest of them. `stop` is called before each round; once it returns true, what was found
+    until then is the result. The searcher must know from which closeness on a passage is about a subject.
+    """
+    bound = searcher.about_from
+    assert bound is not None, "words are looked for where it is not known"
+    index = searcher.index
+    scope = scope_of(question, asked, index, store, versions, filters)
+    rows = max(1, len(index.chunk_ids()))
+    vector, ranked = searcher.closeness(asked.subject, rows, scope.allowed(index, store))
+    near = [(chunk, cosine) for chunk, cosine in ranked if cosine >= _NEAR]
+    waiting, found, done = near[:most] if most else near, list[_About](), 0
+    while done < len(waiting) and not stop():
+        progress(Progress("find", done, len(waiting)))
+        part = waiting[done : done + _ROUND]
+        stored = store.chunks_by_id([chunk for chunk, _ in part])
+        about = _about(searcher, vector, [(stored[chunk], cosine) for chunk, cosine in part if chunk in stored])
+        found += [one for one in about if one.score >= bound]
+        done += len(part)
+    progress(Progress("find", done, len(waiting)))
+    best = max((one.score for one in found), default=0.0)
+    found = [one for one in found if one.score >= _OF_BEST * best]
+    of_document: dict[int, list[_About]] = {}
+    for one in sorted(found, key=lambda one: (-one.score, one.chunk.path, one.chunk.chunk.position)):
+        of_document.setdefault(one.chunk.document_id, []).append(one)
+    groups = [*of_document.values()]
+    if not asked.by_document:
+        groups = [[one] for group in groups for one in group]
+    places = tuple(FoundPlace(_sentence_of(group[0]), len(group)) for group in groups)
+    notes, complete = (*asked.notes, *scope.notes), not scope.notes and done == len(near)
+    if done < len(near):
+        notes = (*notes, f"Of {len(near):,} passages near the subject, only the {done:,} nearest were read.")
+    said = f'are about "{asked.subject}", by what their sentences mean'
+    return Found(question, asked.kind, said + scope.said, len(places), places, complete, asked.by_document, notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """How much a chunk is about a subject, and the span in its text of the sentence that is closest to it."""
+
+    chunk: StoredChunk
+    score: float
+    span: tuple[int, int]
+
+
+def _about(searcher: Searcher, vector: np.ndarray, near: Sequence[tuple[StoredChunk, float]]) -> list[_About]:
+    """Compare the sentences of chunks, given with their own cosines, with the vector of a subject."""
+    texts = [unwrapped(chunk.chunk.text) for chunk, _ in near]
+    spans = [[*sentences(text)] or [(0, len(text))] for text in texts]
+    parts = [text[start:end] for text, of_text in zip(texts, spans, strict=True) for start, end in of_text]
+    if not parts:
+        return []
+    cosines, done, about = searcher.embed(parts) @ vector, 0, list[_About]()
+    for (chunk, cosine), of_text in zip(near, spans, strict=True):
+        own = cosines[done : done + len(of_text)]
+        done += len(of_text)
+        best = np.argsort(-own, kind="stable")[:_CLOSEST]
+        about.append(_About(chunk, cosine + float(own[best].mean()), of_text[int(best[0])]))
+    return about
+
+
+def said_of_words(asked: FindQuestion) -> str:
+    """Say which documents count."""
+    names = [f'"{one.text}"' for one in asked.phrases]
+    listed = (" and " if asked.every else " or ").join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    words = "word" if len(names) == 1 and len(asked.phrases[0].text.split()) == 1 else "words"
+    exact = not any(map(has_inflections, asked.phrases))
+    how = " exactly as written" if exact else " or inflected forms of it" if words == "word" else ", also inflected"
+    return f"{'do not contain' if asked.negated else 'contain'} the {words} {listed}{how}"
+
+
+def scope_of(
+    question: str, asked: FindQuestion, index: Index, store: Store, versions: Versions, filters: Filters
+) -> Scope:
+    """Return the documents of the index that pass the filters and are of the sort that is asked for."""
+    if not is_utf8(question):
+        raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
+    indexed = set(index.documents()[0].tolist())
+    passes = document_filter(filters, store.roots())
+    outdated = outdated_of(filters, versions.outdated)
+    passing = {facts.id for facts in store.facts() if passes(facts) and facts.id not in outdated}
+    waiting = len((passing & set(store.live_ids())) - indexed)
+    documents = named_documents(store, indexed & passing)
+    notes = (f"{waiting:,} documents are not indexed yet; run `local-rag index`.",) if waiting else ()
+    if not asked.sort:
+        return Scope(documents, notes=notes)
+    of_sort, name = _of_sort(documents, asked.sort, store)
+    if not of_sort:
+        return Scope(
+            documents, f'; no document is named "{asked.sort}", so all {len(documents):,} were examined', notes
+        )
+    return Scope(of_sort, f', of {len(of_sort):,} named "{name}"', notes)
+
+
+def _of_sort(
+    documents: Sequence[NamedDocument], sort: str, store: Store, *, folders_only: bool = False
+) -> tuple[list[NamedDocument], str]:
+    """Return the documents whose path, title or tags have all words of a sort, or else all words but the noun.
+
+    With `folders_only`, the folders above them must have all words.
+    """
+    below = [f"{root}/" for root in store.roots()]
+    names = {one.id: _words_of_names(one, below, folders_only=folders_only) for one in documents}
+    words = sort.split()
+    for some in (words,) if folders_only else (words, words[:-1]):
+        wanted = set(keyword_tokens(" ".join(some)))
+        if wanted and (found := [one for one in documents if wanted <= names[one.id]]):
+            return found, " ".join(some)
+    return [], sort
+
+
+def _words_of_names(document: NamedDocument, below: Sequence[str], *, folders_only: bool) -> set[str]:
+    root = next((root for root in below if document.path.startswith(root)), "")
+    path = document.path.removeprefix(root)
+    if folders_only:
+        names = [root.rstrip("/").rpartition("/")[2], path.rpartition("/")[0]]
+    else:
+        names = [path, document.title, *document.tags]
+    return set(keyword_tokens(" ".join(names).replace("_", " ")))
+
+
+def _holders(phrase: Phrase, index: Index, store: Store, allowed: Allowed, rows: int) -> set[int] | None:
+    """Return the documents that have each word of a phrase in one of the `rows` of the index; None if any may."""
+    found = list[set[int]]()
+    for tokens in tokens_of(phrase):
+        ranked = (index.keywords([token], rows, allowed, documents=True) for token in sorted(tokens))
+        found.append(documents_of(store, [chunk for one in ranked for chunk, _ in one]))
+    return set.intersection(*found) if found else None  # words that the index leaves out
+
+
+def _place(store: Store, document: int, text: str, span: tuple[int, int], count: int) -> FoundPlace | None:
+    """Return a span of a document as a place."""
+    stored = chunk_at(store, document, span[0])
+    return FoundPlace(_cut(stored, text, span), count) if stored else None
+
+
+def _cut(stored: StoredChunk, text: str, span: tuple[int, int], score: float = 0.0) -> Passage:
+    """Return a span of a document's text as a passage of the chunk that it lies in."""
+    start, end = span
+    line = stored.chunk.line
+    if line is not None:
+        line += text.count("\n", stored.chunk.start, start)
+    whole = replace(found_passage(stored, score, ()), terms="", sentence="", table_header="")
+    return replace(whole, text=text[start:end], start=start, end=end, line=line, end_line=line)
+
+
+def _beginning(store: Store, document: NamedDocument) -> FoundPlace | None:
+    text = store.document_beginning(document.id, _BEGINNING)
+    return _place(store, document.id, text, line_span(text, 0, 0), 0)
+
+
+def _sentence_of(about: _About) -> Passage:
+    """Return the sentence of a chunk that is closest to a subject."""
+    chunk = about.chunk.chunk
+    start, end = about.span
+    passage = _cut(replace(about.chunk, chunk=replace(chunk, start=0)), chunk.text, (start, end), about.score)
+    return replace(passage, start=chunk.start + start, end=chunk.start + end)

@@ -1,0 +1,101 @@
+"""Mark in a passage the sentence that fits best and the words of the question."""
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Literal
+
+from local_rag.models.reader import Reading
+from local_rag.models.reranker import reranked_text
+from local_rag.reading.formats import format_named
+from local_rag.records import Passage
+from local_rag.retrieval.fusion import reciprocal_rank_fusion
+from local_rag.text.tokens import keyword_tokens
+
+_WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
+_SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?!\s|\Z)[^\n.!?]*)*[.!?]*")
+# The end of a line within a paragraph.
+_WRAPPED = re.compile(r"(?<=[^\n|])\n(?=[^\n|#*>\-\d\s])")
+_MOST_SENTENCES = 2000
+_HEADING = re.compile(r"#{1,6}\s")
+_RANK_K = 10
+_LEAST_SHARED = 2  # words that the best sentence has in common with the question
+
+
+MarkKind = Literal["best", "term", "passage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A span of a text that is the `best` sentence, a word (`term`) of the question, or the `passage` in a document."""
+
+    start: int
+    end: int
+    kind: MarkKind
+
+
+def marks(text: str, question: str, best: Sequence[tuple[int, int]] = ()) -> list[Mark]:
+    """Return what to mark in a passage: the `best` spans, or else the closest sentence, and the words asked."""
+    asked = frozenset(keyword_tokens(question))
+    spans = [span for span in best if any(span)] or [closest_sentence(text, asked)]
+    return [Mark(start, end, "best") for start, end in spans if start < end] + [
+        Mark(*word.span(), "term") for word in _WORD.finditer(text) if asked & _tokens(word[0])
+    ]
+
+
+def closest_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
+    """Return the span of the sentence that shares the most of the wanted tokens; (0, 0) if none shares enough."""
+    best, most = (0, 0), 0
+    for start, end in sentences(text):
+        shared = len(wanted & frozenset(keyword_tokens(text[start:end])))
+        if shared > most:
+            best, most = (start, end), shared
+    return best if most >= min(_LEAST_SHARED, len(wanted)) else (0, 0)
+
+
+def best_sentence(question: str, passage: Passage, reading: Reading) -> tuple[int, int]:
+    """Return the span of the sentence that a reader and the words of the question place first together.
+
+    Returns (0, 0) if the reader tells no sentence from another.
+    """
+    text, wanted = readable(passage), frozenset(keyword_tokens(question))
+    before = len(reranked_text(passage)) - len(text)
+    spans = [span for span in sentences(text) if not _HEADING.match(text, span[0])]
+    read = [reading.sentence(before + start, before + end) for start, end in spans]
+    logits = {number: logit for number, logit in enumerate(read) if logit is not None}
+    if len(set(logits.values())) <= 1:
+        return (0, 0)
+    shared = {number: len(wanted & frozenset(keyword_tokens(text[slice(*spans[number])]))) for number in logits}
+    rankings = {
+        "reader": sorted(logits, key=logits.__getitem__, reverse=True),
+        "words": sorted(shared, key=lambda number: (shared[number], logits[number]), reverse=True),
+    }
+    return spans[reciprocal_rank_fusion(rankings, k=_RANK_K)[0][0]]
+
+
+def readable(passage: Passage) -> str:
+    """Return the text of a passage with each paragraph in one line, code as it is; all offsets stay."""
+    return passage.text if format_named(PurePath(passage.path).name).kind == "code" else unwrapped(passage.text)
+
+
+def unwrapped(text: str) -> str:
+    """Return a text with a space for the end of each line within a paragraph, so all offsets stay."""
+    return _WRAPPED.sub(" ", text)
+
+
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the sentences and lines of a text, as many as are examined."""
+    for number, found in enumerate(_SENTENCE.finditer(text)):
+        if number == _MOST_SENTENCES:
+            return
+        kept = found[0].strip()
+        if kept:
+            start = found.start() + found[0].index(kept)
+            yield start, start + len(kept)
+
+
+@functools.lru_cache(maxsize=20_000)
+def _tokens(word: str) -> frozenset[str]:
+    return frozenset(keyword_tokens(word))

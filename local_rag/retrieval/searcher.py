@@ -1,0 +1,293 @@
+"""Find passages: dense search and keyword search, fused, then reranked if there is a reader."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+
+from local_rag.errors import QuestionError
+from local_rag.files import is_utf8
+from local_rag.index.protocol import Allowed, Index, PassageStore
+from local_rag.models.embedder import Embedder
+from local_rag.models.reader import Reader, Reading
+from local_rag.models.reranker import reranked_text
+from local_rag.records import EVERYTHING, ContextMode, Correction, Filters, Hit, Passage
+from local_rag.retrieval.document_questions import asks_for_documents
+from local_rag.retrieval.filters import Filtering
+from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query
+from local_rag.retrieval.found_passage import found_passage
+from local_rag.retrieval.fusion import reciprocal_rank_fusion
+from local_rag.retrieval.highlights import best_sentence
+from local_rag.retrieval.spelling import Spelling
+from local_rag.retrieval.version_choice import AskedVersions
+from local_rag.retrieval.version_families import Versions
+from local_rag.settings import Settings
+from local_rag.text.languages import ENGLISH, language_of
+from local_rag.text.tokens import keyword_tokens
+
+# Passages that are scored at a time; measured in docs/speed.md.
+_FIRST_ROUND, _ROUND = 32, 16
+_FEWEST = 16  # candidates that are reranked on a slow machine
+_BLEND_K = 10  # for the fusion of both ranks; chosen together with the models' fused_weight, see docs/results.md
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A search and the result of each of its stages.
+
+    `rankings` holds the chunk ids of the stages dense, keyword, fused and reranked, best first; `seconds` holds the
+    duration of embed, dense, keyword, fuse and rerank. Without a reranker, `reranked` and `rerank` are missing.
+    `follows` is True if the question was searched as a follow-up. `question` is the question as it was searched, with
+    the `corrections` of words that stand in no document.
+    """
+
+    passages: list[Passage]
+    rankings: dict[str, list[int]]
+    seconds: dict[str, float]
+    follows: bool = False
+    question: str = ""
+    corrections: tuple[Correction, ...] = ()
+
+
+class Stopwatch:
+    """Measure the seconds of consecutive stages."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._started = perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """End a stage and begin the next one."""
+        self.seconds[stage] = perf_counter() - self._started
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin the next stage now: do not count the time since the last one."""
+        self._started = perf_counter()
+
+
+class Searcher:
+    """Search one published index: embed the question, search vectors and keywords, fuse, rerank the best."""
+
+    def __init__(
+        self,
+        index: Index,
+        passages: PassageStore,
+        settings: Settings,
+        embedder: Embedder,
+        load_reader: Callable[[], Reader] | None,
+        weak_below: float | None = None,
+        follow_ups: FollowUpTuning = FOLLOW_UPS,
+        versions: Versions | None = None,
+        about_from: float | None = None,
+        is_word: Callable[[str], bool] = lambda _word: False,
+        of_part: bool = False,
+    ) -> None:
+        self.index, self.versions, self.about_from = index, versions, about_from
+        # The store may hold contexts of an earlier run that this index does not contain.
+        self._mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "auto")
+        self._store, self._settings, self._embedder = passages, settings, embedder
+        self._weak_below, self._follow_ups = weak_below, follow_ups
+        self._filtering = Filtering(passages, versions.outdated if versions else None)
+        self._spelling = Spelling(index, passages, is_word, of_part=of_part)
+        self._load_reader = functools.cache(load_reader) if load_reader else None
+
+    def load(self) -> None:
+        """Load the reranker, if there is one, before the first question."""
+        if self._load_reader:
+            self._load_reader()
+
+    @property
+    def facts_version(self) -> object:
+        """Return a value that changes when documents of this index get other paths or times."""
+        return self._store.version()
+
+    @property
+    def reader(self) -> Reader | None:
+        """The reader, loaded at the first use; None if the profile has none."""
+        return self._load_reader() if self._load_reader else None
+
+    def trace(
+        self,
+        question: str,
+        *,
+        top: int,
+        rerank: bool = True,
+        filters: Filters = EVERYTHING,
+        every: bool = False,
+        min_score: float | None = None,
+        of_asked_versions: bool = False,
+        earlier: Sequence[str] = (),
+        share: int = 1,
+        check: Callable[[], None] = lambda: None,
+    ) -> Trace:
+        """Search the documents that pass the filters; return the ranking and the time of every stage too.
+
+        With `min_score`, keep only the passages that the reranker gives at least this score. With `every`, consider
+        many more candidates and keep all that are not weak, or that have `min_score`. Both raise QuestionError without
+        a reranker. With `of_asked_versions`, the version of a document that the question asks for, which mostly is the
+        newest, stands in the place of the others. `earlier` questions, oldest first, get some weight in the search. If
+        a question takes `share` searches, each reranks that fraction of the candidates, so together they cost as much
+        as one. `check` is called between the stages, and may raise StoppedError.
+        """
+        if not is_utf8(question):
+            raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
+        least = self._least_score(rerank, every, min_score)
+        settings, watch = self._settings, Stopwatch()
+        pool = max(settings.all_candidates if every else settings.pool, top)
+        allowed = self._filtering.allowed(filters)
+        question, corrections = self._spelling.correct(question, allowed)
+        earlier = [self._spelling.correct(one, allowed)[0] for one in earlier]
+        watch.restart()
+        vector, terms, weights_of_terms = follow_up_query(self._embedder, question, earlier, self._follow_ups)
+        watch.lap("embed")
+        check()
+        documents = asks_for_documents(question)
+        lists = {"dense": self.index.dense(vector, pool, allowed, documents=documents)}
+        watch.lap("dense")
+        check()
+        lists["keyword"] = self.index.keywords(terms, pool, allowed, weights_of_terms, documents=documents)
+        watch.lap("keyword")
+        check()
+        rankings = {name: [chunk for chunk, _ in ranking] for name, ranking in lists.items()}
+        weights = {
+            "dense": settings.dense_weight,
+            "keyword": settings.keyword_weight * self._share_known(question, allowed),
+        }
+        lists["fused"] = reciprocal_rank_fusion(rankings, k=settings.rrf_k, weights=weights)
+        watch.lap("fuse")
+        rankings["fused"] = [chunk for chunk, _ in lists["fused"]]
+        reader = self.reader if rerank else None
+        # Versions are put in order among as many passages for any `top`, so it does not change which comes first.
+        ordered = max(top, settings.passages) if self.versions else top
+        passages = self._passages(lists, pool if reader else ordered)
+        watch.restart()
+        if reader:
+            candidates = settings.rerank_candidates or (0 if every else self._candidates(reader, share))
+            kept = 0 if every else settings.passages
+            passages = rerank_passages(question, passages, reader, candidates=candidates, kept=kept, check=check)
+            watch.lap("rerank")
+            rankings["reranked"] = [passage.chunk_id for passage in passages]
+            passages = mark_weak(passages, self._weak_below, least)
+        found = passages[:top]
+        if self.versions:
+            asked = AskedVersions(question, self.versions, filters)
+            best, rest = passages[: settings.passages], passages[settings.passages :]
+            found = asked.only(passages, top) if of_asked_versions else [*asked.first(best), *rest][:top]
+            found = [self.versions.marked(passage) for passage in found]
+        return Trace(found, rankings, watch.seconds, weights_of_terms is not None, question, corrections)
+
+    def closeness(self, text: str, top: int, allowed: Allowed) -> tuple[np.ndarray, list[tuple[int, float]]]:
+        """Return the vector of a text, and the chunks with their cosines to it, the closest first."""
+        vector = self._embedder.embed_query(text)
+        return vector, self.index.dense(vector, top, allowed)
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors of passages, shape (texts, dimension)."""
+        return self._embedder.embed_passages(texts)
+
+    def _share_known(self, question: str, allowed: Allowed) -> float:
+        """Return the share of a question's words that the documents have, 1 for a question in English.
+
+        Asked in another language than theirs, keywords find little but names, and only vectors find the rest.
+        """
+        if (language := language_of(question)) == ENGLISH:
+            return 1.0
+        terms = set(keyword_tokens(question, language))
+        known = sum(bool(self.index.keywords([term], 1, allowed)) for term in terms)
+        return known / len(terms) if terms else 1.0
+
+    def _candidates(self, reader: Reader, share: int) -> int:
+        """Return the number of passages to rerank.
+
+        Where the fused rank counts, too, a passage far down comes to the top so seldom that only those that are kept
+        are read; see docs/speed.md.
+        """
+        if reader.fused_weight:
+            return self._settings.passages
+        return max(_FEWEST, int(reader.pairs_per_second * self._settings.rerank_seconds) // share)
+
+    def _least_score(self, rerank: bool, every: bool, min_score: float | None) -> float | None:
+        """Return the score below which passages are dropped, None if none is dropped."""
+        if not every and min_score is None:
+            return None
+        if not (rerank and self._load_reader):
+            raise QuestionError(
+                "--all and --min-score need the scores of a reranker, and there is none; remove --no-rerank, or name a "
+                "model with `--rerank-model`."
+            )
+        if min_score is None and self._weak_below is None:
+            raise QuestionError(
+                "The score below which passages of this reranker are weak is not known; set `--min-score`."
+            )
+        return self._weak_below if min_score is None else min_score
+
+    def _passages(self, lists: Mapping[str, Sequence[tuple[int, float]]], count: int) -> list[Passage]:
+        """Fetch the first fused chunks, with the rank and score of each in every list."""
+        candidates = lists["fused"][:count]
+        hits: dict[int, list[Hit]] = {chunk: [] for chunk, _ in candidates}
+        for name, ranking in lists.items():
+            for rank, (chunk, score) in enumerate(ranking, start=1):
+                if chunk in hits:
+                    hits[chunk].append(Hit(name, rank, score))
+        stored = self._store.chunks_by_id(list(hits))
+        return [
+            found_passage(stored[chunk], score, tuple(hits[chunk]), self._mode)
+            for chunk, score in candidates
+            if chunk in stored
+        ]
+
+
+def rerank_passages(
+    question: str,
+    passages: Sequence[Passage],
+    reader: Reader,
+    *,
+    candidates: int = 0,
+    kept: int = 0,
+    check: Callable[[], None] = lambda: None,
+) -> list[Passage]:
+    """Rerank the first `candidates` passages, 0 for all; the rest follow in their order.
+
+    Passages are scored in rounds, until a round adds no passage to the first `kept`: later ones are ranked lower still.
+    With 0, all are scored. If the reader has a `fused_weight`, passages are ordered by the sum of the reciprocals of
+    both ranks, because a small reader and the fused lists fail on different questions. Otherwise the reader alone
+    decides. Equal scores keep their order. Each passage that is read gets its best sentence. `check` is called before
+    each round.
+    """
+    limit = min(candidates or len(passages), len(passages))
+    readings: list[Reading] = []
+    ranked: list[tuple[int, Passage]] = []
+    while len(readings) < limit:
+        before, end = len(readings), min(limit, max(_FIRST_ROUND, len(readings) + _ROUND))
+        check()
+        readings += reader.score(question, [reranked_text(passage) for passage in passages[before:end]])
+        ranked = _blend(passages, [reading.relevance for reading in readings], reader.fused_weight)
+        if kept and before and all(position < before for position, _ in ranked[:kept]):
+            break
+    read = [replace(one, best=best_sentence(question, one, readings[position])) for position, one in ranked]
+    return read + list(passages[len(readings) :])
+
+
+def _blend(passages: Sequence[Passage], scores: Sequence[float], weight: float) -> list[tuple[int, Passage]]:
+    """Order the passages that have scores, best first, each with its previous position."""
+    order = sorted(range(len(scores)), key=lambda position: -scores[position])
+    ranked = []
+    for rank, position in enumerate(order, start=1):
+        score = 1 / (_BLEND_K + rank) + weight / (_BLEND_K + position + 1) if weight else scores[position]
+        hits = (*passages[position].hits, Hit("rerank", rank, scores[position]))
+        ranked.append((position, replace(passages[position], score=score, hits=hits)))
+    return sorted(ranked, key=lambda one: (-one[1].score, one[0]))
+
+
+def mark_weak(passages: Sequence[Passage], weak_below: float | None, least: float | None = None) -> list[Passage]:
+    """Mark each reranked passage as weak or not; with `least`, keep only those with at least this score."""
+    marked = []
+    for passage in passages:
+        score = next((hit.score for hit in passage.hits if hit.list_name == "rerank"), None)
+        if least is None or (score is not None and score >= least):
+            known = score is not None and weak_below is not None
+            marked.append(replace(passage, weak=score < weak_below) if known else passage)  # type: ignore[operator]
+    return marked

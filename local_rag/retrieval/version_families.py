@@ -1,0 +1,181 @@
+"""Find the versions of a document: a family of documents with the same name or title and nearly the same text.
+
+Names are the same if they differ only in a year, a date, a version number or a word such as "final". Forms, contracts
+and manuals of one kind have nearly the same text, but each its own name: they are no versions of each other. Families
+are derived from keys that indexing stores, so a setting can split a wrong one at once.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import lru_cache
+
+from local_rag.records import DocumentFacts, Filters, Passage
+from local_rag.retrieval.filters import document_filter
+from local_rag.retrieval.found_passage import found_passage
+from local_rag.retrieval.version_names import key_words, likeness, version_of_name
+from local_rag.store.database import Store
+from local_rag.store.version_rows import StoredVersion, sharing_versions, version_at, versions_named
+
+_MOST_NAMED = 500  # documents with the same words in their names that are compared with one
+_ALIKE, _ALIKE_BY_NAME, _ALIKE_BY_TITLE = 0.3, 0.4, 0.7  # the share of pairs of words that versions have in common
+_REMEMBERED = 4096  # families of documents that are kept in memory
+_PART, _REMEMBERED_PARTS = 200, 8  # passages of a long version that are read at a time, and such parts kept in memory
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A document of a family; `stated` is false if only its file says its date, which is written YYYY-MM-DD."""
+
+    id: int
+    path: str
+    title: str
+    date: str
+    stated: bool = True
+
+
+class Versions:
+    """The families of a library's live documents; those that match one of the `apart` patterns have no versions."""
+
+    def __init__(self, store: Store, apart: Sequence[str] = ()) -> None:
+        self._store, self._roots = store, store.roots()
+        self._matches = document_filter(Filters(within=tuple(apart)), self._roots) if apart else None
+        self._folders = [f"{root}/" for root in self._roots]
+        self.family = lru_cache(_REMEMBERED)(self._family)
+        self._read = lru_cache(_REMEMBERED_PARTS)(self._passages)
+
+    def _is_apart(self, one: StoredVersion) -> bool:
+        """Return whether a document has no versions by the user's will."""
+        return self._matches is not None and self._matches(DocumentFacts(one.id, one.path, 0, "", ()))
+
+    def _family(self, path: str) -> tuple[Version, ...]:
+        """Return the versions of the document at a path, newest first and itself included; none if it has no other."""
+        first = version_at(self._store, path)
+        if first is None or self._is_apart(first):
+            return ()
+        family, waiting = {first.id: first}, [first]
+        while waiting:
+            one = waiting.pop()
+            for other in versions_named(self._store, one.name_key, one.title_key, most=_MOST_NAMED):
+                if other.id not in family and not self._is_apart(other) and self._are_versions(one, other):
+                    family[other.id] = other
+                    waiting.append(other)
+        return tuple(_ordered(family.values())) if len(family) > 1 else ()
+
+    def within(self, path: str, filters: Filters) -> list[Version]:
+        """Return the versions of the document at a path that pass filters, newest first."""
+        family = self.family(path)
+        if not filters or not family:
+            return [*family]
+        passes, ids = document_filter(filters, self._roots), {one.id for one in family}
+        passing = {facts.id for facts in self._store.facts(ids) if passes(facts)}
+        return [one for one in family if one.id in passing]
+
+    def text(self, version: Version) -> str:
+        """Return the text of a version."""
+        return self._store.document_text(version.id)
+
+    def passages(self, version: Version, passage: Passage, own: Version) -> Sequence[Passage]:
+        """Return the passages of a version that stand about where a passage stands in its `own` version."""
+        before = self._chunks(own)
+        near = before.index(passage.chunk_id) / len(before) if passage.chunk_id in before else 0.0
+        ids = self._chunks(version)
+        part = int(near * len(ids) / _PART)
+        return self._read(tuple(ids[max(0, part - 1) * _PART : (part + 2) * _PART]))
+
+    def _chunks(self, version: Version) -> list[int]:
+        return [one for one, position in self._store.positions(version.id) if position >= 0]
+
+    def _passages(self, ids: Sequence[int]) -> list[Passage]:
+        stored = self._store.chunks_by_id(ids)
+        return [found_passage(stored[one], 0.0, (), "none") for one in ids if one in stored]
+
+    def newest(self, path: str) -> str:
+        """Return the path of the newest version of a document; empty if it is the newest or has no versions."""
+        family = self.family(path)
+        return family[0].path if family and family[0].path != path else ""
+
+    def marked(self, passage: Passage) -> Passage:
+        """Name the newest version in a passage of an older one."""
+        newest = self.newest(passage.path)
+        return replace(passage, newest=newest) if newest else passage
+
+    def families(self) -> Iterator[tuple[Version, ...]]:
+        """Yield each family, newest version first, in the order of the first path."""
+        seen = set[int]()
+        for one in list(sharing_versions(self._store)):
+            if one.id not in seen and (family := self.family(one.path)):
+                seen.update(version.id for version in family)
+                yield family
+
+    def outdated(self, day: date) -> set[int]:
+        """Return the documents that were not valid on a day: not written yet, or replaced by a newer version.
+
+        A document without versions is left out only if it states a later date itself.
+        """
+        last, found, in_families = day.isoformat(), set[int](), set[int]()
+        for family in self.families():
+            in_families.update(version.id for version in family)
+            valid = valid_on(day, family)
+            found.update(version.id for version in family if version != valid)
+        later = (facts.id for facts in self._store.facts() if facts.date > last and facts.id not in in_families)
+        return found | set(later)
+
+    def _are_versions(self, one: StoredVersion, other: StoredVersion) -> bool:
+        """Return whether two documents with the same words in name or title are versions of each other."""
+        folders = self._folder_words(one.path, other.path)
+        same_name = bool(one.name_key) and one.name_key == other.name_key
+        same_title = bool(one.title_key) and one.title_key == other.title_key
+        names = (one.name_key.split(), other.name_key.split())
+        titles = (one.title_key.split(), other.title_key.split())
+        if not all(_agree(*words) for words in (folders, names, titles)):
+            return False
+        least = _ALIKE if same_name and same_title else _ALIKE_BY_NAME if same_name else _ALIKE_BY_TITLE
+        return likeness(one.sketch, other.sketch) >= least
+
+    def _folder_words(self, one: str, other: str) -> tuple[list[str], list[str]]:
+        """Return the words of the folders, below the indexed ones, that two paths do not share."""
+        parts = [self._below(path).split("/")[:-1] for path in (one, other)]
+        while parts[0] and parts[1] and parts[0][0] == parts[1][0]:
+            parts = [folders[1:] for folders in parts]
+        first, second = (key_words(" ".join(folders)).split() for folders in parts)
+        return first, second
+
+    def _below(self, path: str) -> str:
+        return next((path.removeprefix(folder) for folder in self._folders if path.startswith(folder)), path)
+
+
+def valid_on(day: date, family: Sequence[Version]) -> Version | None:
+    """Return the version of a family, newest first, that was valid on a day; None if all say that they are later.
+
+    A version is valid until the next one. The oldest, if it states no date, is taken to be older than any day: the date
+    of its file only says when it was copied.
+    """
+    valid = next((one for one in family if one.date <= day.isoformat()), None)
+    return valid or (family[-1] if family and not family[-1].stated else None)
+
+
+def _agree(one: Collection[str], other: Collection[str]) -> bool:
+    """Return whether at most one of two names has words of its own."""
+    return set(one) <= set(other) or set(other) <= set(one)
+
+
+def _ordered(family: Iterable[StoredVersion]) -> list[Version]:
+    """Return versions newest first: by the dates they state, else by the numbers in their names, else by files."""
+    known = sorted(family, key=lambda one: one.path)
+    all_state = all(one.dated for one in known)
+
+    def age(one: StoredVersion) -> tuple[object, ...]:
+        return (
+            one.dated if all_state else "",
+            *version_of_name(one.path.rpartition("/")[2]),
+            _date(one),
+            one.modified_ns,
+        )
+
+    ordered = sorted(known, key=age, reverse=True)
+    return [Version(one.id, one.path, one.title, _date(one), bool(one.dated)) for one in ordered]
+
+
+def _date(one: StoredVersion) -> str:
+    return one.dated or date.fromtimestamp(one.modified_ns / 1e9).isoformat()

@@ -1,0 +1,119 @@
+"""Answer a question with an open library: from the cache if it holds the answer, and within a conversation or not."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+
+from local_rag.answering.code_key import answer_recipe
+from local_rag.conversation import FORGOTTEN, Conversation
+from local_rag.errors import LibraryError, MissingError
+from local_rag.index.protocol import content_key
+from local_rag.keys import key_of
+from local_rag.models.choice import calibration_of, chosen, find
+from local_rag.records import Answer, AskOptions, Passage, Turn, Written
+from local_rag.serialization import to_line
+from local_rag.serving.job import Job, PassagesFound
+from local_rag.serving.requests import AskRequest, ServedAnswer
+from local_rag.store.connect import remembered_settings
+from local_rag.store.history import History
+from local_rag.view import View
+
+OpenHistory = Callable[[], AbstractContextManager[History]]
+
+
+def answer(
+    library: View, job: Job[ServedAnswer], request: AskRequest, open_history: OpenHistory, *, cached: bool
+) -> ServedAnswer:
+    """Answer a question and tell the job the passages once they are found and the text as it is written.
+
+    With `cached` the answer is cached in the history, if the setting allows it.
+    """
+    with open_history() as history:
+        cache = _Cache(history, request.conversation) if cached and library.settings.answer_cache else None
+        ask = _CachedAsk(library, job, cache)
+
+        if not request.in_history:
+            found = ask(request.question, request.options, earlier=request.earlier, on_text=job.tell)
+            return ServedAnswer(found, ask.again, changed=tuple(library.changed(found)))
+        conversation = Conversation(ask, history)
+        notice = ""
+        if request.conversation is not None:
+            try:
+                conversation.switch(request.conversation)
+            except MissingError:
+                notice = FORGOTTEN
+        if request.new_subject:
+            conversation.new_subject()
+        conversation.options = request.options
+        try:
+            found = conversation.ask(request.question, on_text=job.tell)
+        except LibraryError:
+            if ask.answer is None:
+                raise
+            found = ask.answer  # the history could not keep it; the caller gets it all the same
+        changed = tuple(library.changed(found))
+        return ServedAnswer(found, ask.again, conversation.id, conversation.notice or notice, changed)
+
+
+class _Cache:
+    """The cached answers of a history, as they were when a question was asked in a conversation."""
+
+    def __init__(self, history: History, conversation: str | None) -> None:
+        self._history, self._epoch = history, history.epoch()
+        self._conversation = conversation if conversation and history.holds(conversation) else None
+
+    def get(self, key: str) -> Answer | None:
+        """Return the answer cached under a key."""
+        with suppress(LibraryError):
+            return self._history.answer(key)
+        return None
+
+    def put(self, key: str, made_with: str, answer: Answer) -> None:
+        """Cache an answer, unless the conversation or a document was forgotten meanwhile."""
+        with suppress(LibraryError):
+            self._history.put_answer(key, made_with, answer, epoch=self._epoch, conversation=self._conversation)
+
+
+class _CachedAsk:
+    """Ask a library, or return its answer from the cache; `again` says which it was."""
+
+    def __init__(self, library: View, job: Job[ServedAnswer], cache: _Cache | None) -> None:
+        self._library, self._job, self._cache = library, job, cache
+        self.answer: Answer | None = None
+        self.again = False
+
+    def __call__(
+        self, question: str, options: AskOptions, /, *, earlier: tuple[Turn, ...], on_text: Callable[[Written], None]
+    ) -> Answer:
+        """Answer a question that follows the earlier turns."""
+        library, job, made_with, key = self._library, self._job, "", ""
+        if self._cache:
+            made_with = content_key(library.manifest())
+            key = _answer_key(library, question, options, earlier, made_with)
+            if kept := self._cache.get(key):
+                job.tell(PassagesFound(kept.passages))
+                on_text(Written(kept.text))
+                self.answer, self.again = kept, True
+                return kept
+
+        def on_passages(passages: Sequence[Passage]) -> None:
+            job.tell(PassagesFound(passages))
+            job.check()
+
+        self.answer = library.ask(
+            question, options, earlier=earlier, on_passages=on_passages, on_text=on_text, stop=job.ended
+        )
+        # If another process has published in the meantime, the answer belongs to the newer index.
+        complete = self.answer.found is None or self.answer.found.complete
+        if self._cache and complete and content_key(library.manifest()) == made_with:
+            self._cache.put(key, made_with, self.answer)
+        return self.answer
+
+
+def _answer_key(library: View, question: str, options: AskOptions, earlier: Sequence[Turn], made_with: str) -> str:
+    """Return a key of all that an answer depends on: code, prompts, index, settings, models and question."""
+    models = [find(library.settings, role).identity for role in chosen(library.settings)]
+    settings = library.settings.model_dump(mode="json")
+    calibration = calibration_of(find(library.settings, "answer"), remembered_settings(library.folder))
+    asked = to_line([question, options, list(earlier)]).decode()
+    shown = str(library.facts_version())  # with its passages an answer keeps their paths
+    return key_of(answer_recipe(), made_with, shown, settings, models, to_line(calibration).decode(), asked)

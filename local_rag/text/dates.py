@@ -1,0 +1,81 @@
+"""Find the dates and the times of day of a text, as values that can be compared."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from local_rag.text.quantities import Quantity
+from local_rag.text.word_forms import blank
+
+MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?\b", r"(?P<year>\d{4})\b"
+_DATES = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(?<![\w-])(?P<year>\d{4})[-/.](?P<number>\d{1,2})[-/.](?P<day>\d{1,2})(?![\w-])",
+        r"(?<![\w-])(?P<day>\d{1,2})[-/.](?P<number>\d{1,2})[-/.](?P<year>\d{4})(?![\w-])",
+        rf"\b{_DAY}\.?(?:\s+of)?\s+{_MONTH}(?:,?\s+{_YEAR})?",
+        rf"\b{_MONTH}\s+(?:the\s+)?{_DAY}(?!\s*:\d)(?:,?\s+{_YEAR})?",
+        rf"\b{_MONTH},?\s+(?:of\s+)?{_YEAR}",
+    )
+]
+_TIME = re.compile(
+    r"(?<![\w.:])(?P<hour>[01]?\d|2[0-4])(?:[:.](?P<minute>[0-5]\d))?(?P<second>:[0-5]\d)?(?P<half>\s?[ap]\.?m\b\.?)?"
+    r"(?![\w:]|[.,]\d)",
+    re.IGNORECASE,
+)
+_NOON, _LONGEST_MONTH = 12, 31
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """A date; the year or the day may be missing."""
+
+    text: str
+    start: int
+    end: int
+    year: int | None
+    month: int
+    day: int | None
+
+
+def find_dates(text: str) -> list[Date]:
+    """Return the dates of a text that have a month and a day or a year; 3/5/2024 gives both possible dates."""
+    found = list[Date]()
+    for pattern in _DATES:
+        dates = [date for match in pattern.finditer(text) for date in _dates(match)]
+        text = blank(text, ((date.start, date.end) for date in dates))
+        found += dates
+    return found
+
+
+def _dates(match: re.Match[str]) -> Iterator[Date]:
+    parts = match.groupdict()
+    day, year = (int(parts[name]) if parts.get(name) else None for name in ("day", "year"))
+    if parts.get("month"):
+        readings = {(MONTHS.index(parts["month"][:3].lower()) + 1, day)}
+    else:
+        number = int(parts["number"])
+        readings = {(number, day)} if match.start("year") == match.start() else {(number, day), (day or 0, number)}
+    for month, of_month in sorted(readings, key=str):
+        if 1 <= month <= len(MONTHS) and (of_month is None or 1 <= of_month <= _LONGEST_MONTH):
+            yield Date(match[0], match.start(), match.end(), year, month, of_month)
+
+
+def find_times(text: str) -> list[Quantity]:
+    """Return the times of day as minutes since midnight; 7.30 counts only with a.m. or p.m."""
+    found = []
+    for match in _TIME.finditer(text):
+        half, hour = (match["half"] or "").strip().lower(), int(match["hour"])
+        if half and 1 <= hour <= _NOON:
+            hour = hour % _NOON + (_NOON if half.startswith("p") else 0)
+        elif ":" not in match[0]:
+            continue
+        minutes = frozenset({Decimal(60 * hour + int(match["minute"] or 0))})
+        found.append(Quantity(match[0].strip(), match.start(), match.end(), minutes))
+    return found

@@ -1,0 +1,180 @@
+"""Read an English question: what kind of thing it asks for, whether sentences give one, and which names it says."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import methodcaller
+from typing import Literal
+
+from local_rag.text.dates import find_dates, find_times
+from local_rag.text.facts import Fact, find_facts
+from local_rag.text.languages import ENGLISH, language_of
+from local_rag.text.quantities import find_numbers
+from local_rag.text.source_facts import Source, normalize
+from local_rag.text.word_forms import WORD, fold
+
+Asked = Literal["number", "date", "name"]
+
+_LONGEST_QUESTION = 2000  # characters that are read
+# "how many", but not "how much longer is it the master's call" nor "how old-fashioned".
+_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|old|far|tall|high|deep|wide|big|large|heavy|fast|often|hot|cold)\b(?!-)"
+    r"|\bwhat (?:percentage|percent|proportion|fraction|number|amount|age|height|weight|temperature)\b"
+    r"|\bwhat(?:'s| is| was| are| were) the (?:[\w'-]+ ){0,3}?(?:price|number|percentage|amount|total|cost|salary"
+    r"|budget|revenue|surplus|deficit|population|fee|rate|limit|age|height|weight|length|duration)s?"
+    r"(?=\s*(?:[?,]|\Z)|\s(?:of|for|in|per|to|at|on|by|from|under|with|now)\b)",
+    re.IGNORECASE,
+)
+_DATE = re.compile(
+    r"\bwhen (?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|may|must|shall|should)\b"
+    r"|\b(?:by|since|until|from) when\b|\b(?:what|which) (?:date|day|weekday|month|year|decade|century)\b"
+    r"|\b(?:at )?what time\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
+# "the person who", "those who": no question.
+_RELATIVE = re.compile(r"[\w,]\s+\Z")
+_ASKS_BEFORE = re.compile(r"(?:\b(?:and|or|but|to|by|with|from|for|of|on|than|is|was|are|just|exactly|tell me|say"
+    r"|know)|[?.!,;:])\s+\Z", re.IGNORECASE)  # fmt: skip
+_BEFORE = 20
+_WHEN = re.compile(r"(?<!\band )\bwhen\b", re.IGNORECASE)
+_WHICH = re.compile(r"\b(?:what|which) (?:date|day|weekday|month|year|decade|century|time)\b", re.IGNORECASE)
+_ASKING = frozenset({"what", "how", "why", "which", "who", "where", "whose", "whom"})
+# Answers to "how many", "how long" and "how often" without a number.
+_AMOUNT = re.compile(
+    r"\b(?:no|none|nothing|nobody|never|unlimited|unrestricted|indefinite(?:ly)?|free|zero|each|every|everyone|always"
+    r"|single|once|double|half|quarter|daily|hourly|weekly|fortnightly|monthly|quarterly|yearly|annual(?:ly)?"
+    r"|regular(?:ly)?|constant(?:ly)?|continuous(?:ly)?|several|few|many|most|some|all|hundreds|thousands|millions"
+    r"|dozens|lifetime|life|permanent(?:ly)?|forever|until|as (?:long|many|much|often|far) as|depends"
+    r"|varies|unknown)\b",
+    re.IGNORECASE,
+)
+_TIME = re.compile(
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:jan|febr)uary|march|april|may|june|july|august|september"
+    r"|october|november|december|spring|summer|autumn|fall|winter|christmas|easter|today|tomorrow|yesterday|tonight"
+    r"|now|currently|presently|immediately|once|never|always|daily|weekly|monthly|annually|yearly|midnight|noon|morning"
+    r"|afternoon|evening|night|dawn|dusk|sunset|sunrise|before|after|until|since|during|while|when|whenever|as soon as"
+    r"|if|upon|every|each|following|later|early|late|earlier|begin(?:ning|s)?|end|start|middle|time|hours?|days?|weeks?"
+    r"|months?|quarters?|years?|decades?|century|centuries|age|season|episode)\b|\b\d{4}s\b",
+    re.IGNORECASE,
+)
+# Somebody is told by a proper name, or by a word for people: most end like this, others stand after an article.
+_SOMEBODY = re.compile(
+    r"\b(?:\w*(?:ers?|ors?|ists?|ians?|m[ae]n|persons?|people|staff|teams?|groups?|board|committee|ees?|ants?|ents?)"
+    r"|office|company|department|desk|agency|government|council|court|union|party|bank|firm|band|family|king|queen"
+    r"|nurse|chief|head|lead|captain|secretary|clerk|children|child|police|guards?|crew|army|public|everyone"
+    r"|everybody|anyone|anybody|someone|somebody|nobody|none|no one|he|she|they|you|we|i|your|their|his|hers?|our"
+    r"|both|all|each|those)\b",
+    re.IGNORECASE,
+)
+# Capitalised in a question without being a name.
+_NO_NAME = frozenset(
+    """how when what which who whom whose where why is are was were do does did can could may might must shall should
+    will would has have had i i'm i've i'd am the a an in on at of to for from by and or if my our your please tell give
+    list explain describe show name compare summarise summarize find pdf doc docx xls xlsx csv faq ok hi hello thanks
+    also then there it its this that these those with under after before about as""".split()  # noqa: SIM905
+)
+_CHOICE = re.compile(r"\bor\b", re.IGNORECASE)  # the answer may be one of what the question says
+_SHORT = 4  # words of an answer that says nothing but what is asked for
+_LOWER_NAME = 3  # letters of the shortest name that is looked for in lower case
+_MID_SENTENCE = re.compile(r"(?<=[a-z,;] )[^\W\d_]+")
+
+
+def asks_for(question: str) -> Asked | None:
+    """Return what a question asks for; None if it asks for something else, for more than one thing, or for a choice."""
+    question = normalize(question[:_LONGEST_QUESTION])
+    if language_of(question) != ENGLISH or _CHOICE.search(question):
+        return None
+    kinds = list[Asked]()
+    if _NUMBER.search(question):
+        kinds.append("number")
+    if _DATE.search(question) and not _is_condition(question):
+        kinds.append("date")
+    if any(_is_asked(question, match) for match in _NAME.finditer(question)):
+        kinds.append("name")
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def _is_condition(question: str) -> bool:
+    """Return whether "when" says under which condition something else is asked: "What happens when it is late?"."""
+    first, when = WORD.search(question), _WHEN.search(question)
+    return bool(first and when and first[0].lower() in _ASKING and first.end() < when.start()) and not _WHICH.search(
+        question
+    )
+
+
+def _is_asked(question: str, match: re.Match[str]) -> bool:
+    before = question[max(0, match.start() - _BEFORE) : match.start()]
+    return not _RELATIVE.search(before) or bool(_ASKS_BEFORE.search(before))
+
+
+def gives(kind: Asked | None, sentences: Sequence[str], question: str) -> bool:
+    """Return whether sentences contain what a question asks for and does not say itself; True in doubt."""
+    text, asked = normalize(" ".join(sentences)), Source(question[:_LONGEST_QUESTION])
+    if len(WORD.findall(text)) <= _SHORT:
+        return bool(text.strip())  # "Prophase I of meiosis"
+    if kind == "number":
+        return _gives_number(text, asked)
+    if kind == "date":
+        return _gives_date(text, asked)
+    return kind is None or _gives_name(text, asked)
+
+
+def _gives_number(text: str, asked: Source) -> bool:
+    said = [number for number in find_numbers(text) if number.counts or number.unit]
+    return any(not asked.has_number(replace(number, unit=None)) for number in said) or bool(
+        _AMOUNT.search(text) or find_dates(text) or find_times(text)
+    )
+
+
+def _gives_date(text: str, asked: Source) -> bool:
+    return (
+        any(not asked.has_date(date) for date in find_dates(text))
+        or any(not asked.has_number(number) for number in find_numbers(text) if number.counts)
+        or bool(find_times(text) or _TIME.search(text))
+    )
+
+
+def _gives_name(text: str, asked: Source) -> bool:
+    names = (word for word in WORD.findall(text) if word[0] != word[0].lower() and word.lower() not in _NO_NAME)
+    return any(not asked.has_name(name) for name in names) or any(
+        not asked.has_name(match[0]) for match in _SOMEBODY.finditer(text)
+    )
+
+
+def question_names(question: str, texts: Sequence[str] = ()) -> list[Fact]:
+    """Return the names, codes, dates and numbers that a question says, which a source of its answer should say, too.
+
+    A word in lower case is a name if the `texts` have it only capitalised, at least once within a sentence.
+    """
+    plain = normalize(question[:_LONGEST_QUESTION])
+    found = [fact for fact in find_facts(plain) if not _is_no_name(fact.text)]
+    if language_of(plain) == "german":  # in which every noun has a capital letter
+        return [fact for fact in found if not (fact.text[1:].islower() and fact.text.isalpha())]
+    taken = {fold(word) for fact in found for word in WORD.findall(fact.text)}
+    names = _known_names([match for match in WORD.finditer(plain) if fold(match[0]) not in taken], texts)
+    return sorted([*found, *names], key=lambda fact: fact.start)
+
+
+def _is_no_name(text: str) -> bool:
+    return all(word.lower() in _NO_NAME for word in text.split())
+
+
+def _known_names(words: Sequence[re.Match[str]], texts: Sequence[str]) -> list[Fact]:
+    """Return the words of a question that are written as names in texts."""
+    wanted = {
+        match[0].lower(): match for match in words if len(match[0]) >= _LOWER_NAME and match[0].lower() not in _NO_NAME
+    }
+    proper, common = set[str](), set[str]()
+    for line in (line for text in texts for line in normalize(text).splitlines()):
+        found = WORD.findall(line)
+        common.update(word for word in found if word in wanted)
+        # In a title, or in German, a capital letter says nothing.
+        long = [word for word in found[1:] if len(word) >= _LOWER_NAME]
+        if 2 * sum(word[0].isupper() for word in long) <= len(long):
+            proper.update(found[0].lower() for found in _MID_SENTENCE.finditer(line) if found[0][0].isupper())
+    return [
+        Fact(match[0], match.start(), methodcaller("has_name", match[0]))
+        for lower, match in wanted.items()
+        if lower in proper - common
+    ]

@@ -1,0 +1,172 @@
+"""Find the numbers of a text with their signs and units, in digits and in words, as values that can be compared."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from local_rag.text.languages import ENGLISH, FUNCTION_WORDS, language_of
+from local_rag.text.number_words import find_word_numbers
+from local_rag.text.units_of_measure import SCALES, scaled_unit_of, unit_of
+from local_rag.text.word_forms import blank
+
+_CURRENCY = (
+    r"(?:US\$|[$€£¥₹]|\b(?:kr|NOK|SEK|DKK|EUR|USD|GBP|CHF|JPY|INR|PLN|CZK|CNY|AUD|CAD|Rs|[Ee]uros?)(?![^\W\d_])\.?)"
+)
+# A hyphen is a sign where no word or number stands before it.
+_SIGN = r"(?:(?<![^\s(\[|:;=/~>\"'*_,<])-|\bminus\s)"
+_PART = r"(?:(?P<whole>\d{1,6})[ -])?(?P<part>1/[2-9]|2/[35]|3/[458]|4/5|5/[68]|7/8|[1379]/10)(?![\w/]|[.,]\d)"
+_DIGITS = (
+    r"(?P<digits>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:[' ]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*|\.\d+)"
+)
+_SCALE = (
+    r"(?P<scale>[ -]?(?:dozen|hundred|thousand|million|billion|trillion|lakh|crore|mio|mln|mn|mrd|tsd)\b\.?|[ ]?bn\b"
+    r"|(?(currency)[ ]?[kKmMbB]\b(?!/)|[kKmMB]\b(?!/)))"
+)
+_NUMBER = re.compile(
+    rf"(?P<sign>{_SIGN})?(?:(?P<currency>{_CURRENCY})[ ]?(?P<minus>-(?=[\d.]))?|(?<![^\W_])(?<!\d[.,]))"
+    rf"(?:{_PART}|{_DIGITS}{_SCALE}?)"
+)
+_MINUS_WORD = re.compile(r"\bminus\s\Z", re.IGNORECASE)
+_GROUP = 3
+_DECIMAL_COMMAS = {*FUNCTION_WORDS, "russian", "greek", "armenian"} - {ENGLISH}
+_DECIMAL_COMMA = re.compile(r"\d,\d{1,2}(?![\d.,]\d|\d)|\d\.\d{3}(?:\.\d{3}|,\d)")
+_LETTERS = 3  # a shorter word is a unit only directly after the number
+_DIGITS_READ = 60  # of one number
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)\b", re.IGNORECASE)
+_UNIT_WORD = re.compile(
+    r"\)?\s?-?(?P<word>(?:°|[Dd]egrees?)\s?(?:[CF]|[Cc]elsius|[Ff]ahrenheit)\b|[%‰$€£¥₹°]|per ?(?:cent|mille)\b"
+    r"|[^\W\d_]+[23]?(?:/[^\W\d_]+)?)"
+)
+# "Price (EUR): 160" and "| days | 30 |".
+_LABEL = re.compile(r"(?:(?<![^\W\d_])(?P<word>[^\W\d_]{2,})|(?P<mark>[%‰$€£¥₹]))\)?\s?[:=|]\s?\Z")
+_LABEL_CHARACTERS = 20
+_NO_UNIT = frozenset(
+    """of in to and or the per for at on by from with is are was were be have has had must may can as than i a
+    """.split()  # noqa: SIM905  a list of that many quoted words is no easier to read
+)
+_BETWEEN = re.compile(r"(?:\s*(?:,|-|/|\(|and|or|to|through|until|but not))+\s*", re.IGNORECASE)
+_LONGEST_BETWEEN = 20  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number in a text: its possible values, its unit if it has one, and its position.
+
+    `borrowed` is true if the unit is taken from a neighbouring number, `counts` is false for what is no fact by itself,
+    such as "a", "first" and a "one" without a unit.
+    """
+
+    text: str
+    start: int
+    end: int
+    values: frozenset[Decimal]
+    unit: str | None = None
+    borrowed: bool = False
+    counts: bool = True
+
+
+def find_numbers(text: str) -> list[Quantity]:
+    """Return the numbers of a text with their units, in their order; one that can be read in two ways comes twice."""
+    matches, either = list(_NUMBER.finditer(text)), _may_write_decimal_commas(text)
+    found = [reading for match in matches for reading in _readings(match, text, either=either)]
+    found += _word_numbers(blank(text, (match.span() for match in matches)))
+    found.sort(key=lambda quantity: quantity.start)
+    # "10, 20 or 30 mg", "thirty (30) days" and "$5 to 10": neighbouring numbers share a unit.
+    for index in reversed(range(len(found) - 1)):
+        found[index] = _borrow(found[index], found[index + 1], text)
+    for index in range(1, len(found)):
+        found[index] = _borrow(found[index], found[index - 1], text)
+    return found
+
+
+def _borrow(quantity: Quantity, other: Quantity, text: str) -> Quantity:
+    """Return a quantity with the unit of its neighbour if it has none and belongs to it."""
+    start, end = min(quantity.end, other.end), max(quantity.start, other.start)
+    if quantity.unit or not other.unit or not 0 < end - start <= _LONGEST_BETWEEN:
+        return quantity
+    if not _BETWEEN.fullmatch(text, start, end):
+        return quantity
+    return replace(quantity, unit=other.unit, borrowed=True)
+
+
+def _may_write_decimal_commas(text: str) -> bool:
+    """Return whether a text may write 1.200 for 1200, and 1,200 for 1.2, as in most languages of Europe."""
+    return language_of(text) in _DECIMAL_COMMAS or _DECIMAL_COMMA.search(text) is not None
+
+
+def _readings(match: re.Match[str], text: str, *, either: bool) -> Iterator[Quantity]:
+    """Yield what a number in digits may mean: 1.84m is a length, or 1.84 million."""
+    currency, start = match["currency"], match.start()
+    negative = bool(match["minus"]) or (
+        bool(match["sign"]) and not re.search(r"\d\s\Z", text[max(0, start - 2) : start])
+    )
+    if match["part"]:
+        top, bottom = match["part"].split("/")
+        values = {Decimal(match["whole"] or 0) + Decimal(top) / Decimal(bottom)}
+    else:
+        values = _values(match["digits"][:_DIGITS_READ], either=either)
+    values = {-value for value in values} if negative else values
+    scale = (match["scale"] or "").strip(" -.").lower()
+    if scale in {"m", "b"} and not currency and match["scale"] != "M":
+        if scale == "m":
+            yield _quantity(match, text, {value * SCALES[scale] for value in values}, match.end())
+        yield _quantity(match, text, values, match.start("scale"))
+    else:
+        yield _quantity(match, text, {value * SCALES.get(scale, 1) for value in values}, match.end())
+
+
+def _quantity(match: re.Match[str], text: str, values: set[Decimal], end: int) -> Quantity:
+    start = match.start() if match["sign"] is None else match.start("sign")
+    unit, scale = unit_of(match["currency"]) if match["currency"] else None, 1
+    if unit is None and not _ORDINAL.match(text, end):
+        unit, scale, end = _unit_after(text, end)
+    if unit is None:
+        unit = _label_before(text, start)
+    return Quantity(text[start:end].strip(), start, end, frozenset(value * scale for value in values), unit)
+
+
+def _word_numbers(text: str) -> Iterator[Quantity]:
+    for number in find_word_numbers(text):
+        unit, scale, end = _unit_after(text, number.end)
+        minus = _MINUS_WORD.search(text, max(0, number.start - len(" minus ")), number.start)
+        start, value = (minus.start(), -number.value) if minus else (number.start, number.value)
+        # "one month" and "half an hour" are measured, "one of them" and "the first month" are not.
+        counts = number.counts or (unit is not None and number.last in {"one", "small", "half"})
+        yield Quantity(text[start:end], start, end, frozenset({value * scale}), unit, counts=counts)
+
+
+def _values(digits: str, *, either: bool) -> set[Decimal]:
+    """Return the possible values of digits with separators: if `either`, 1.200 and 1,200 are 1200 or 1.2."""
+    compact = digits.replace(" ", "").replace("'", "")
+    last = max(compact.rfind(","), compact.rfind("."))
+    if last < 0:
+        return {Decimal(compact)}
+    whole, mark, rest = compact[:last], compact[last], compact[last + 1 :]
+    joined = re.sub("[.,]", "", whole)
+    grouped, parted = Decimal(joined + rest), Decimal(f"{joined or 0}.{rest}")
+    if mark in whole:
+        return {grouped}
+    if len(rest) == _GROUP >= len(whole) and whole.strip("0"):
+        return {grouped, parted} if either else {grouped} if mark == "," else {parted}
+    return {parted}
+
+
+def _unit_after(text: str, start: int) -> tuple[str | None, int, int]:
+    """Return the unit after a number, its scale and its end position; one word may stand between the two."""
+    first = _UNIT_WORD.match(text, start)
+    if not first or first["word"].lower() in _NO_UNIT:
+        return None, 1, start
+    if found := scaled_unit_of(first["word"]):
+        return *found, first.end()
+    second = _UNIT_WORD.match(text, first.end())
+    # One or two letters are a unit only directly after the number: "3 plan A" has none.
+    close = second and len(second["word"]) >= _LETTERS and second["word"].lower() not in _NO_UNIT
+    unit = unit_of(second["word"]) if second and close else None
+    return unit, 1, second.end() if second and unit else start
+
+
+def _label_before(text: str, start: int) -> str | None:
+    """Return the unit that a label before a number says."""
+    label = _LABEL.search(text, max(0, start - _LABEL_CHARACTERS), start)
+    return unit_of(label["word"] or label["mark"]) if label else None

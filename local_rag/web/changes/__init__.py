@@ -1,0 +1,1 @@
+"""What people do to documents through the page."""

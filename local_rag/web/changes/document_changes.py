@@ -1,0 +1,236 @@
+"""What `serve` does to the documents of a library: one order after another, each in a process of its own."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from local_rag.errors import BusyError, LocalRagError
+from local_rag.web.changes.change_process import Order
+
+COMMAND = (sys.executable, "-P", "-m", "local_rag.web.changes.change_process")
+_MOST_WAITING = 20
+_STOP_SECONDS = 20.0
+_AGAIN_SECONDS = 20.0  # until an erasure is tried again, perhaps because another process writes
+_NAMES = {
+    "read": "Reading",
+    "compare": "Comparing documents",
+    "contextualize": "Writing contexts",
+    "embed": "Embedding",
+    "publish": "Publishing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """What is being done: the order, its stage, how much of it, and the seconds `left` if they can be told.
+
+    `message` says how the last order ended. With `watching`, changes are indexed as they happen. What is `mine` is
+    stopped by who looks at it.
+    """
+
+    running: bool = False
+    what: str = ""
+    stage: str = ""
+    done: int = 0
+    total: int = 0
+    left: float | None = None
+    waiting: int = 0
+    watching: bool = False
+    message: str = ""
+    mine: bool = False
+
+
+class Tasks:
+    """Carry out orders for one library until it is closed; `command` starts the process that does.
+
+    An erasure is recorded in the library before it is ordered. It cannot be stopped, and is tried again until it is
+    done.
+    """
+
+    def __init__(
+        self, library: Path, command: Sequence[str] = COMMAND, erases_later: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._library, self._command, self._erases_later = str(library), tuple(command), erases_later
+        self._changed = threading.Condition()
+        self._orders = deque[Order]()
+        self._running: Order | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._view, self._began = TaskView(), 0.0
+        self._watchers = set[str]()  # the people who want changes to be indexed
+        self._unerased, self._again = "", 0.0  # why an erasure has failed, and when it is tried again
+        self._stopped = self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Take up what was to be erased when the server ended."""
+        with suppress(LocalRagError):
+            if self._erases_later():
+                self.submit("erase")
+
+    def view(self, person: str = "", *, whole: bool = True) -> TaskView:
+        """Return what is being done; not the `whole` of it, but what this person has ordered."""
+        with self._changed:
+            orders = [one for one in self._orders if whole or one.person == person]
+            watching = bool(self._watchers) if whole else person in self._watchers
+            running = self._running
+            begun = [*orders, *([running] if running else [])]
+            mine = any(one.person == person and one.do != "erase" for one in begun) or person in self._watchers
+            view = self._view if whole or (running and running.person == person) else TaskView()
+            if orders and not view.running:  # it has yet to be taken
+                view = TaskView(running=True, what=orders[0].do)
+            message = " ".join(filter(None, (view.message, self._unerased if whole else "")))
+            view = replace(view, waiting=len(orders), watching=watching, message=message, mine=mine)
+        spent = time.monotonic() - self._began
+        if not view.running or not 0 < view.done < view.total or spent < 1:
+            return view
+        return replace(view, left=spent / view.done * (view.total - view.done))
+
+    def submit(self, do: str, paths: Sequence[Path | str] = (), person: str = "") -> None:
+        """Queue an order; raise BusyError where too many wait."""
+        order = Order(library=self._library, do=do, paths=tuple(map(str, paths)), person=person)
+        with self._changed:
+            if order in self._orders:
+                return
+            if self._closed or (len(self._orders) >= _MOST_WAITING and do != "erase"):
+                raise BusyError("Too many changes of the documents are waiting; try again when some are done.")
+            self._orders.append(order)
+            self._go_on()
+
+    def watch(self, *, on: bool, person: str = "") -> None:
+        """Index changes as they happen from now on, or no longer for this person."""
+        with self._changed:
+            (self._watchers.add if on else self._watchers.discard)(person)
+            self._go_on()
+
+    def stop(self, person: str = "") -> None:
+        """Stop what this person has ordered, erasures excepted; what is finished is kept."""
+        with self._changed:
+            self._orders = deque(one for one in self._orders if one.person != person or one.do == "erase")
+            self._watchers.discard(person)
+            running = self._running
+            if running and running.do == "watch" and not self._watchers:
+                self._interrupt()
+            elif running and running.person == person and running.do not in {"erase", "watch"}:
+                self._stopped = True
+                self._interrupt()
+
+    def close(self) -> None:
+        """Stop for good, and wait until the process has ended."""
+        with self._changed:
+            self._closed = True
+            self._orders.clear()
+            self._interrupt()
+            self._changed.notify_all()
+        if self._thread:
+            self._thread.join(_STOP_SECONDS)
+        with self._changed:
+            if self._process:
+                self._process.kill()
+
+    def _go_on(self) -> None:
+        """Begin with what waits; it comes before watching, which is then taken up again."""
+        if self._view.what == "watch":
+            self._interrupt()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="tasks", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
+
+    def _interrupt(self) -> None:
+        if self._process:
+            with suppress(OSError):
+                self._process.terminate()
+
+    def _run(self) -> None:
+        while order := self._next():
+            self._carry_out(order)
+
+    def _next(self) -> Order | None:
+        with self._changed:
+            self._running = None
+            while not (self._orders or self._watchers or self._closed or self._is_due()):
+                self._changed.wait(_AGAIN_SECONDS if self._unerased else None)
+            if self._closed:
+                return None
+            self._stopped = False
+            if self._is_due() and not self._orders:
+                self._orders.append(Order(library=self._library, do="erase"))
+            order = self._orders.popleft() if self._orders else Order(library=self._library, do="watch")
+            self._running = order
+            kept = self._view.message if order.do == "watch" else ""
+            self._view, self._began = TaskView(running=True, what=order.do, message=kept), time.monotonic()
+            return order
+
+    def _is_due(self) -> bool:
+        return bool(self._unerased) and time.monotonic() >= self._again
+
+    def _carry_out(self, order: Order) -> None:
+        message = "it ended early; see what `local-rag serve` has printed"
+        try:
+            process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        except OSError as error:
+            self._end(order, f"it could not be started ({error.strerror})")
+            return
+        with process:
+            with self._changed:
+                self._process = process
+                dropped = order.do == "watch" and (self._orders or not self._watchers)
+                if self._closed or self._stopped or dropped:  # meanwhile
+                    self._interrupt()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with suppress(OSError):
+                process.stdin.write(order.line())
+                process.stdin.close()
+            for line in process.stdout:
+                with suppress(ValueError, KeyError):  # something else has printed
+                    message = self._take(json.loads(line)) or message
+        with self._changed:
+            self._process = None
+        self._end(order, "" if message == "done" else message)
+
+    def _take(self, event: dict[str, Any]) -> str:
+        """Note an event; return how the order ended if it has, `done` or a sentence."""
+        match event["event"]:
+            case "done":
+                return "done"
+            case "failed":
+                return str(event["message"])
+            case "waiting":
+                self._show("", 0, 0)
+            case "progress":
+                self._show(_NAMES.get(event["stage"], ""), int(event["done"]), int(event["total"]))
+        return ""
+
+    def _show(self, stage: str, done: int, total: int) -> None:
+        with self._changed:
+            if stage != self._view.stage:
+                self._began = time.monotonic()
+            self._view = replace(self._view, stage=stage, done=done, total=total)
+
+    def _end(self, order: Order, problem: str) -> None:
+        with self._changed:
+            interrupted = self._stopped or self._closed or order.do == "watch"
+            said = (
+                "Stopped; what was finished is kept."
+                if self._stopped
+                else ""
+                if interrupted or not problem
+                else problem
+            )
+            if order.do == "erase":
+                self._unerased = f"Not erased yet, it is tried again: {problem}" if problem else ""
+                self._again = time.monotonic() + _AGAIN_SECONDS
+                said = ""
+            done = {"index": "Indexed.", "remove": "Removed.", "erase": "" if problem else "Erased."}.get(order.do, "")
+            self._view = TaskView(message=said or (done if not interrupted else self._view.message))
+            if order.do == "watch" and problem and not interrupted:
+                self._watchers.clear()

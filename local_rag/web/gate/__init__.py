@@ -1,0 +1,1 @@
+"""Who may come in, from where, how often, and over which connections."""

@@ -1,0 +1,318 @@
+"""The checks before every route: who may ask, from which page, how much and how often."""
+
+import asyncio
+import html
+import json
+import re
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from local_rag.errors import LocalRagError
+from local_rag.offline import is_loopback
+from local_rag.records import Filters, Person
+from local_rag.serving.http import LateBodyError, TooLargeError, client_of, forwarded_for, set_person
+from local_rag.serving.requests import client_key
+from local_rag.web.changes.uploads import MOST_BYTES
+from local_rag.web.gate.access import Access, Buckets, People
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # with `no-referrer` browsers send our own forms with the Origin null
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_FOR_ALL, _LOGIN = ("/healthz", "/static/"), "/login"
+NOBODY = Person("nobody", "", "reader", Filters(within=("/",)))  # who may only log in; no document matches
+_PROGRAMS = "/v1/"
+# Pages that only show something, to which pages of other sites may link.
+_LINKED = re.compile(r"/|/document/[0-9]{1,18}")
+_LINK_FOLLOWED = "linked=1"
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+# In the scope of a request: the root of one of several libraries, whether there is no library at that root, and a
+# function to call once the client is known, whose connection is then kept before those of strangers.
+ROOT, ABSENT, KEEP = "local_rag.root", "local_rag.absent", "local_rag.keep"
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Told = Callable[[Scope, int, float], None]  # of a request: its scope, the status, and the seconds until then
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one client may send: bytes of a body, of an address and of cookies, requests per second and at once.
+
+    The body of a chat completion, which holds the whole `conversation`, may be longer, and so may an `upload` of files
+    and a file of `questions`, which is small enough to be kept in memory alone.
+    A body must arrive within `body_seconds`, an upload within `upload_seconds`.
+    """
+
+    body: int = 64 * 1024
+    conversation: int = 1024 * 1024
+    target: int = 16 * 1024
+    cookies: int = 4 * 1024
+    rate: float = 100.0
+    burst: float = 300.0
+    body_seconds: float = 20.0
+    upload: int = MOST_BYTES
+    questions: int = 1024 * 1024
+    upload_seconds: float = 900.0
+
+
+class Guard:
+    """Pass on requests with an allowed host, origin and token, within the limits.
+
+    `hosts` are the values of the header Host that are allowed, in lower case with their ports. A browser names the site
+    of the page that sends a request as Origin, which must be one of `origins`; every route refuses other sites. With
+    `behind_proxy`, a proxy on this machine tells the address of the client. Each response is `told`.
+    """
+
+    def __init__(
+        self,
+        app: Starlette,
+        *,
+        hosts: Collection[str],
+        origins: Collection[str],
+        access: Access,
+        people: Callable[[], Awaitable[People]],
+        behind_proxy: bool = False,
+        limits: Limits = Limits(),
+        told: Told = lambda _scope, _status, _seconds: None,
+    ) -> None:
+        self._told = told
+        self._app, self._hosts, self._origins, self._people = app, frozenset(hosts), frozenset(origins), people
+        self._access, self._behind_proxy, self._limits = access, behind_proxy, limits
+        self._requests = Buckets(limits.rate, limits.burst)
+
+    def life(self) -> AbstractAsyncContextManager[Any]:
+        """Return what must be entered while the application is served."""
+        return self._app.router.lifespan_context(self._app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request or pass it on."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+
+        began = time.monotonic()
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._told(scope, message["status"], time.monotonic() - began)
+                kept = [(name, value) for name, value in message.get("headers", ())]
+                present = {name.lower() for name, _ in kept}
+                added = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+                message["headers"] = kept + [(name, value) for name, value in added if name not in present]
+            await send(message)
+
+        headers = _headers(scope)
+        self._name_client(scope, headers)
+        scope["local_rag"] = Visit(self._access, client_key(client_of(scope)), headers)
+        set_person(scope, NOBODY)
+        response = self._refusal(scope, headers) or await self._unknown(scope, headers)
+        await (response or self._app)(scope, self._limited(scope, headers, receive), sending)
+
+    async def body_of(self, scope: Scope, receive: Receive) -> Receive | None:
+        """Return what receives the body of a request within the limits, None if the request would be refused."""
+        headers = _headers(scope)
+        self._name_client(scope, headers)
+        if self._misplaced(scope, headers) or self._too_much(scope, headers):
+            return None
+        with suppress(LocalRagError):
+            if self._access.knows(client_key(client_of(scope)), headers, await self._people()):
+                return self._limited(scope, headers, receive)
+        return None
+
+    def _name_client(self, scope: Scope, headers: Mapping[str, list[str]]) -> None:
+        """Note the address of the client that a proxy on this machine tells."""
+        if self._behind_proxy and is_loopback(client_of(scope)):
+            told = forwarded_for(headers.get("x-forwarded-for", []))
+            scope["client"] = (told, 0) if told else scope.get("client")
+
+    def _limited(self, scope: Scope, headers: Mapping[str, list[str]], receive: Receive) -> Receive:
+        """Return a function that receives a body of allowed length, in time."""
+        received, most, whole, ends = 0, self._most(scope, headers), False, asyncio.get_running_loop().time()
+        ends += self._limits.upload_seconds if _is_upload(scope, headers) else self._limits.body_seconds
+
+        async def receiving() -> Message:
+            nonlocal received, whole
+            try:
+                async with asyncio.timeout_at(None if whole else ends):
+                    message = await receive()
+            except TimeoutError:
+                raise LateBodyError("The request did not arrive in time; send it again.") from None
+            received, whole = received + len(message.get("body", b"")), not message.get("more_body", False)
+            if received > most:
+                raise TooLargeError(f"The request is larger than {most:,} bytes.")
+            return message
+
+        return receiving
+
+    def _most(self, scope: Scope, headers: Mapping[str, list[str]]) -> int:
+        """Return the most bytes that a body may have."""
+        if _is_upload(scope, headers):
+            return self._limits.upload
+        if scope["path"] == "/questions":
+            return self._limits.questions
+        return self._limits.conversation if scope["path"].startswith(_PROGRAMS) else self._limits.body
+
+    def _refusal(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+        """Return the response that refuses a request, None if the request may pass."""
+        if not self._requests.take(client_key(client_of(scope))):
+            return _refuse(scope, HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait a moment.")
+        return self._misplaced(scope, headers) or self._too_much(scope, headers)
+
+    def _misplaced(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+        """Refuse a request for another host, or from a page of another site."""
+        hosts = headers.get("host", [])
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            reason = "This host is not served here; allow it with --allow-host, or name it with --public-url."
+            return _refuse(scope, HTTPStatus.BAD_REQUEST, reason)
+        if not _is_link(scope, headers) and not self._same_site(headers):
+            return _refuse(scope, HTTPStatus.FORBIDDEN, "Pages of other sites may not ask here.")
+        return None
+
+    def _too_much(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+        """Refuse a request whose address, cookies or declared body are too large."""
+        if sum(map(len, headers.get("cookie", []))) > self._limits.cookies:
+            reason = f"The cookies are larger than {self._limits.cookies:,} bytes; delete those of this host."
+            return _refuse(scope, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reason)
+        if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > self._limits.target:
+            return _refuse(scope, HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
+        lengths, most = headers.get("content-length", ["0"]), self._most(scope, headers)
+        if not lengths[0].isascii() or not lengths[0].isdigit() or int(lengths[0][:20]) > most:
+            reason = f"The request is larger than {most:,} bytes."
+            return _refuse(scope, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
+        return None
+
+    async def _unknown(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+        """Refuse a request of nobody known, except for the form to log in, and note who sends the others."""
+        if scope["path"].startswith(_FOR_ALL):
+            return None
+        visit: Visit = scope["local_rag"]
+        try:
+            visit.people = await self._people()
+        except LocalRagError as error:  # who may come in is not known, so nobody does
+            return _refuse(scope, HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        entry = self._access.entry(visit.client, headers, visit.people)
+        if isinstance(entry, Person):
+            visit.known = True
+            set_person(scope, entry)
+            scope.get(KEEP, lambda: None)()
+            if scope.get(ABSENT):
+                return _refuse(scope, HTTPStatus.NOT_FOUND, "There is no such library.")
+            return None
+        return None if scope["path"] == _LOGIN else self._turned_away(scope, headers, entry)
+
+    @staticmethod
+    def _turned_away(scope: Scope, headers: Mapping[str, list[str]], status: HTTPStatus) -> Response | None:
+        """Refuse a request, or let it go on to the form to log in."""
+        visit: Visit = scope["local_rag"]
+        query = scope.get("query_string", b"").decode("latin-1")
+        wanted = quote(scope["path"]) + (f"?{query}" if query else "")
+        if _is_link(scope, headers) and _LINK_FOLLOWED not in query:
+            return _follow(scope.get(ROOT, "") + wanted)
+        if status is HTTPStatus.TOO_MANY_REQUESTS:
+            return _refuse(scope, status, "Too many wrong tokens; wait a minute.")
+        if scope["method"] == "GET" and "text/html" in "".join(headers.get("accept", [])):
+            visit.status, visit.wanted = HTTPStatus.UNAUTHORIZED, wanted
+            scope["path"], scope["raw_path"], scope["query_string"] = _LOGIN, _LOGIN.encode(), b""
+            return None
+        return _refuse(scope, status, "A token is needed: log in, or send it as `Authorization: Bearer TOKEN`.")
+
+    def _same_site(self, headers: Mapping[str, list[str]]) -> bool:
+        """Return whether a request comes from a page of this server, or from no page."""
+        if any(origin.lower() not in self._origins for origin in headers.get("origin", [])):
+            return False
+        return headers.get("sec-fetch-site", ["none"])[0] in {"same-origin", "none"}
+
+
+class Visit:
+    """A request as the pages see it: whether its client is `known`, and how one logs in and out.
+
+    `status` is that of the form to log in, behind which is what was `wanted`.
+    """
+
+    def __init__(self, access: Access, client: str, headers: Mapping[str, list[str]]) -> None:
+        self._access, self.client, self._headers = access, client, headers
+        self.known, self.status, self.wanted = False, HTTPStatus.OK, "/"
+        self.people: People = {}
+
+    @property
+    def can_log_out(self) -> bool:
+        """Whether the client has logged in."""
+        return self.known and self._access.needed(self.people)
+
+    def log_in(self, token: str, response: Response) -> HTTPStatus:
+        """Check a token from the form, and set the cookie of a new session."""
+        return self._access.log_in(self.client, token, response, self.people, self._headers)
+
+    def log_in_once(self, invitation: str, response: Response) -> HTTPStatus:
+        """Begin a session with an invitation."""
+        return self._access.log_in_once(self.client, invitation, response)
+
+    def log_out(self, response: Response) -> None:
+        """End the session of the client."""
+        self._access.log_out(self._headers, response)
+
+
+def _is_upload(scope: Scope, headers: Mapping[str, list[str]]) -> bool:
+    """Return whether a request sends files; whoever may not add any is refused before its body is read."""
+    is_form = headers.get("content-type", [""])[0].startswith("multipart/form-data")
+    return is_form and scope["path"] == "/library/add"
+
+
+def _is_link(scope: Scope, headers: Mapping[str, list[str]]) -> bool:
+    """Return whether a person follows a link of another site, in a tab of its own, to a page that only shows."""
+    return (
+        scope["method"] == "GET"
+        and "origin" not in headers
+        and headers.get("sec-fetch-site", ["none"])[0] in {"cross-site", "same-site"}
+        and headers.get("sec-fetch-mode") == ["navigate"]
+        and headers.get("sec-fetch-dest", ["document"]) == ["document"]
+        and bool(_LINKED.fullmatch(scope["path"]))
+    )
+
+
+def _follow(wanted: str) -> Response:
+    """Return a page that leads on at once: browsers send the cookie only with what a page of ours asks for."""
+    there = html.escape(f"{wanted}{'&' if '?' in wanted else '?'}{_LINK_FOLLOWED}")
+    return HTMLResponse(
+        f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={there}">'
+        f'<title>local-rag</title><a href="{there}">Go on</a>\n'
+    )
+
+
+def _headers(scope: Scope) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return found
+
+
+_SAID = {HTTPStatus.TOO_MANY_REQUESTS: {"retry-after": "1"}, HTTPStatus.UNAUTHORIZED: {"www-authenticate": "Bearer"}}
+
+
+def _refuse(scope: Scope, status: HTTPStatus, reason: str) -> Response:
+    if not scope["path"].startswith(_PROGRAMS):
+        return PlainTextResponse(reason + "\n", status, _SAID.get(status))
+    error = {"message": reason, "type": "invalid_request_error", "param": None, "code": None}
+    return Response(json.dumps({"error": error}) + "\n", status, _SAID.get(status), media_type="application/json")

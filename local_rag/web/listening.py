@@ -1,0 +1,204 @@
+"""Run the server on a socket that already listens, because the network may be closed by then."""
+
+import itertools
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self, cast
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from local_rag.errors import LocalRagError
+from local_rag.library import Library, Parts
+from local_rag.offline import is_loopback
+from local_rag.serving.http import Interface
+from local_rag.serving.service import name_of
+from local_rag.serving.shared_models import SharedModels
+from local_rag.serving.worker import LibraryWorker
+from local_rag.web.app import make_app
+from local_rag.web.gate.access import Access
+from local_rag.web.gate.access_log import Log
+from local_rag.web.gate.connections import Connection, Connections, most_connections
+from local_rag.web.libraries import Libraries, root_of
+
+_GRACE_SECONDS = 1
+_BACKLOG = 128
+_USUAL_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """The files of a certificate and of its key."""
+
+    certificate: Path
+    key: Path
+
+    def require(self) -> None:
+        """Raise LocalRagError if the files cannot be used."""
+
+        def refuse() -> str:  # else OpenSSL asks on the terminal
+            raise ValueError("the key has a password")
+
+        try:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(self.certificate, self.key, password=refuse)
+        except (OSError, ValueError) as error:  # SSLError is an OSError
+            raise LocalRagError(
+                f"{self.certificate} and {self.key} cannot be used ({error}); name a certificate and its own key, "
+                "without a password, with `--tls-cert` and `--tls-key`."
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicUrl:
+    """The address under which a proxy on this machine serves this server to others, such as https://notes.example."""
+
+    scheme: str
+    host: str  # as in the header Host: in lower case, with a port unless it is the usual one
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read an address; raise ValueError with what is wrong."""
+        parts = urlsplit(text)
+        if parts.scheme not in _USUAL_PORTS or not parts.hostname:
+            raise ValueError("give an address such as https://notes.example")
+        if parts.path not in ("", "/") or parts.query or parts.fragment or parts.username:
+            raise ValueError("give an address without a path; the proxy must pass on a whole host")
+        name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        usual = parts.port in (None, _USUAL_PORTS[parts.scheme])
+        return cls(parts.scheme, name if usual else f"{name}:{parts.port}")
+
+    @property
+    def hosts(self) -> set[str]:
+        """Return the values of the header Host that name it."""
+        return {self.host, f"{self.host}:{_USUAL_PORTS[self.scheme]}"} if ":" not in self.host else {self.host}
+
+    @property
+    def origin(self) -> str:
+        """Return the value of the header Origin of its pages."""
+        return f"{self.scheme}://{self.host}"
+
+
+def serve(
+    libraries: Sequence[Path],
+    open_library: Callable[[Path, Parts], Library],
+    parts: Parts,
+    listener: socket.socket,
+    *,
+    host: str,
+    token: str = "",
+    invitation: str = "",
+    allowed: Iterable[str] = (),
+    public: PublicUrl | None = None,
+    tls: Tls | None = None,
+    interfaces: Sequence[Interface] = (),
+    may_add: Sequence[Path] = (),
+    log: Log | None = None,
+    last_seconds: float | None = None,
+) -> None:
+    """Answer from libraries on a listening socket until Ctrl-C; `interfaces` are those beside the page.
+
+    With an `invitation` one browser comes in without the token. `public` is the address of a proxy. Documents may be
+    added from below the folders `may_add`. Each request is a line of the `log`. With `last_seconds`, the process ends
+    so soon after a signal whatever it does.
+    """
+    port = int(listener.getsockname()[1])
+    hosts, scheme = allowed_hosts(host, port, allowed), "https" if tls else "http"
+    origins = {f"{scheme}://{name}" for name in hosts}
+    secure = (public.scheme if public else scheme) == "https"
+    access = Access(token, cookie=f"local_rag_session_{port}", secure=secure, invitation=invitation)
+    shared, folders = SharedModels(parts), names_of(libraries)
+    turn = shared.turn if len(folders) > 1 else nullcontext()
+    workers = {
+        name: LibraryWorker(partial(open_library, folder, shared.parts()), turn=turn)
+        for name, folder in folders.items()
+    }
+    named = [(name, root_of(name) if number else "") for number, name in enumerate(workers)]
+    apps = {
+        name: make_app(
+            worker,
+            hosts=hosts | (public.hosts if public else set()),
+            origins=origins | ({public.origin} if public else set()),
+            access=access,
+            behind_proxy=public is not None,
+            port=port,
+            with_socket=True,
+            interfaces=interfaces,
+            may_add=may_add,
+            log=log,
+            root=root,
+            libraries=named,
+        )
+        for (name, root), worker in zip(named, workers.values(), strict=True)
+    }
+    app = Libraries(apps) if len(apps) > 1 else next(iter(apps.values()))
+    options: dict[str, Any] = {"ssl_certfile": tls.certificate, "ssl_keyfile": tls.key} if tls else {}
+    connections = Connections(most=most_connections(), behind_proxy=public is not None)
+    server = _Server(server_config(app, connections, **options))
+    server.last_seconds = last_seconds
+    server.run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """A server whose process ends within `last_seconds` of SIGTERM, if they are given, whatever is still at work.
+
+    Nothing is lost by that: what is stored is stored in transactions.
+    """
+
+    last_seconds: float | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end."""
+        super().handle_exit(sig, frame)
+        if self.last_seconds is not None:
+            last = threading.Timer(self.last_seconds, os._exit, (0,))
+            last.daemon = True
+            last.start()
+
+
+def names_of(libraries: Sequence[Path]) -> dict[str, Path]:
+    """Return libraries by their names; of those with the same name, the later ones have a number."""
+    named = dict[str, Path]()
+    for folder in dict.fromkeys(path.resolve() for path in libraries):
+        name = name_of(folder)
+        numbers = (f"{name}-{number}" for number in itertools.count(2))
+        named[name if name not in named else next(one for one in numbers if one not in named)] = folder
+    return named
+
+
+def server_config(app: Any, connections: Connections, **options: Any) -> uvicorn.Config:
+    """Return how uvicorn runs an application."""
+    return uvicorn.Config(
+        app,
+        http=cast(Any, partial(Connection, connections)),
+        loop="local_rag.web.gate.connections:Loop",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="on",
+        ws="none",
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        **options,
+    )
+
+
+def allowed_hosts(host: str, port: int, allowed: Iterable[str]) -> set[str]:
+    """Return the values of the header Host that are allowed: this machine's names, and those that the user named."""
+    names = {"127.0.0.1", "localhost", "[::1]"} if is_loopback(host) else set()
+    if is_loopback(host):
+        names.add(f"[{host}]" if ":" in host else host)
+    hosts = {f"{name}:{port}" for name in names}
+    for name in allowed:
+        lowered = name.lower()
+        hosts |= {lowered, f"{lowered}:{port}"}
+    return hosts | (names if port in (80, 443) else set())

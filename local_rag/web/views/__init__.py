@@ -1,0 +1,1 @@
+"""What the pages show, as records and as HTML."""

@@ -1,0 +1,224 @@
+"""What the pages show of an answer and of passages, in records with every field that a template needs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from markupsafe import Markup
+
+from local_rag.answering.remarks import is_doubtful, place_of, remarks
+from local_rag.catalogue.file_states import SeenState
+from local_rag.display import display_path, found_headline, one_line, version_lines
+from local_rag.models.choice import chosen
+from local_rag.records import Answer, Found, Outcome, Passage, heading_path
+from local_rag.retrieval.highlights import marks, readable
+from local_rag.view import View
+from local_rag.web.views.answer_html import show_answer
+from local_rag.web.views.document_html import show_passage, show_quote
+from local_rag.web.views.document_view import address_of
+
+# What a page says of a document whose file is in this state.
+STATES: dict[SeenState, str] = {
+    "same": "",
+    "changed": "changed since it was indexed",
+    "missing": "file moved or deleted",
+    "unknown": "whether it has changed is not known yet",
+}
+_TERMS = {"rerank": "reranked"}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A passage as evidence.
+
+    The answer cites it by `number`, which is 0 if the model did not read it; `anchor` is its element's id. `best` is
+    the span of what is marked strongest, and `address` leads to it in its document.
+    """
+
+    passage: Passage
+    anchor: str
+    number: int
+    cited: bool
+    place: str
+    headings: str
+    text: Markup
+    best: tuple[int, int]
+    ranks: tuple[tuple[str, int, float], ...]
+    writer: str = ""
+    change: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteView:
+    """A quotation with the number of its source, the place of that and the id of its card."""
+
+    text: Markup
+    number: int
+    place: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """An answer as it is shown; `headline` is its first line, and `chunk` the passage cited first.
+
+    `notice` says what became of its conversation.
+    """
+
+    text: Markup
+    headline: str
+    outcome: Outcome
+    anyway: bool
+    again: bool
+    read: int
+    found: int
+    quotes: tuple[QuoteView, ...] = ()
+    remarks: tuple[str, ...] = ()
+    tokens: int | None = None
+    notice: str = ""
+    listed: "ListView | None" = None
+    versions: tuple[str, ...] = ()
+    chunk: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowView:
+    """A document or place of a list; `document` and `chunk` lead to it, `document` is None if that is not known."""
+
+    place: str
+    text: str
+    occurrences: int
+    chunk: int
+    document: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListView:
+    """What was found in all documents."""
+
+    headline: str
+    rows: tuple[RowView, ...]
+    notes: tuple[str, ...]
+
+
+def view_list(found: Found, documents: Mapping[str, int]) -> ListView:
+    """Return a list as it is shown; `documents` are the ids of those that can be opened, by path."""
+    rows = (
+        RowView(
+            one_line(display_path(one.passage.location)),
+            " ".join(one.passage.text.split()),
+            one.occurrences,
+            one.passage.chunk_id,
+            documents.get(one.passage.path),
+        )
+        for one in found.places
+    )
+    return ListView(found_headline(found), tuple(rows), found.notes)
+
+
+def view_answer(
+    answer: Answer,
+    *,
+    again: bool = False,
+    anchor: str = "source",
+    found: int = 0,
+    notice: str = "",
+    changed: Sequence[str] = (),
+    library: View | None = None,
+) -> AnswerView:
+    """Gather what the page shows of an answer; new fields of `Answer` reach the page only here.
+
+    Citations lead to the cards whose ids begin with `anchor`, and what is listed leads to documents of the `library`.
+    The files of the cited documents at the paths `changed` have changed.
+    """
+    last = max((len(answer.read), *(one.number for one in answer.citations)))
+    sources = range(1, last + 1) if answer.answered and not answer.found else ()
+    cited = {one.number: one.passage for one in answer.citations}
+    return AnswerView(
+        # Text of documents is shown as it is, not as Markdown.
+        text=show_answer(answer.text, sources, anchor=anchor)
+        if answer.answered
+        else Markup("<p>{}</p>").format(Markup("<br>").join(answer.text.splitlines())),
+        headline=one_line(answer.text.partition("\n")[0]),
+        outcome=answer.outcome,
+        anyway=answer.answered and is_doubtful(answer),
+        again=again,
+        read=len(answer.read),
+        found=max(len(answer.passages), len(answer.read), found),
+        quotes=tuple(
+            QuoteView(
+                show_quote(cited[one.citation], one.text, one.start),
+                one.citation,
+                place_of(cited[one.citation], start=one.start),
+                f"{anchor}-{one.citation}",
+            )
+            for one in answer.quotes
+        ),
+        remarks=tuple(remarks(answer, changed=changed)),
+        tokens=answer.tokens or None,
+        notice=notice,
+        listed=view_list(answer.found, library.contents().documents if library else {}) if answer.found else None,
+        versions=tuple(version_lines(answer.versions)),
+        chunk=answer.citations[0].passage.chunk_id if answer.citations else None,
+    )
+
+
+def cards(library: View, question: str, passages: Sequence[Passage], *, answer: Answer | None = None) -> list[Card]:
+    """Make a card of each passage: first those that the answer read, by their numbers; none of what a list shows."""
+    if answer and answer.found:
+        return []
+    return link_cards(library, _cards(question, passages, answer))
+
+
+def link_cards(library: View, made: Sequence[Card]) -> list[Card]:
+    """Add to cards what the library knows: their document, whether its file has changed, who wrote the context."""
+    writer = Path(chosen(library.settings).get("context", "")).name
+    return [
+        replace(
+            card,
+            writer=writer if card.passage.sentence else "",
+            change=STATES[location.state],
+            address=address_of(location.document, card.passage, card.best) if location.document is not None else "",
+        )
+        for card, location in zip(made, library.locate([card.passage for card in made]), strict=True)
+    ]
+
+
+def kept_cards(answer: Answer, anchor: str) -> list[Card]:
+    """Make a card of each passage that a kept answer read, without the library."""
+    return [] if answer.found else _cards(answer.question, answer.read, answer, anchor)
+
+
+def _cited_beside(answer: Answer) -> list[Passage]:
+    """Return the passages that an answer cites although the model did not read them: those of other versions."""
+    beside = [one for one in answer.citations if one.number > len(answer.read)]
+    return [] if answer.found else [one.passage for one in sorted(beside, key=lambda one: one.number)]
+
+
+def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, anchor: str = "source") -> list[Card]:
+    read = [*answer.read, *_cited_beside(answer)] if answer else []
+    known = {passage.chunk_id for passage in read}
+    ordered = [*read, *(passage for passage in passages if passage.chunk_id not in known)]
+    cited = {citation.number for citation in answer.citations} if answer and not answer.found else set()
+    quoted = answer.quotes if answer else ()
+    made = []
+    for position, passage in enumerate(ordered, start=1):
+        number = position if position <= len(read) else 0
+        text = readable(passage)
+        best = [(one.start, one.end) for one in quoted if one.citation == number] or [passage.best]
+        marked = marks(text, question, best)
+        made.append(
+            Card(
+                passage=passage,
+                anchor=f"{anchor}-{number}" if number else f"found-{position}",
+                number=number,
+                cited=number in cited,
+                place=one_line(display_path(passage.location)),
+                headings=one_line(heading_path(passage.title, passage.headings)),
+                text=show_passage(passage, marked),
+                best=next(((one.start, one.end) for one in marked if one.kind == "best"), (0, 0)),
+                ranks=tuple((_TERMS.get(hit.list_name, hit.list_name), hit.rank, hit.score) for hit in passage.hits),
+            )
+        )
+    return made

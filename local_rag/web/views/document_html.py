@@ -1,0 +1,431 @@
+"""Render text of documents as HTML: headings, lists, tables, code and emphasis, with words marked.
+
+Every letter and digit of the text is shown, also where it breaks the rules of Markdown. No address, attribute or
+element is ever taken from the text: an address is shown as text, and nothing is fetched.
+"""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import PurePath
+from typing import Literal
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from local_rag.reading.formats import format_named
+from local_rag.records import Passage
+from local_rag.retrieval.highlights import Mark
+
+TextKind = Literal["markdown", "text", "sheet", "code"]
+
+_SHEETS = (".csv", ".tsv", ".xlsx", ".ods")
+# What the converters write as Markdown; mail may be either, and is shown as the text that it mostly is.
+_MARKDOWN = (".htm", ".html", ".xhtml", ".ipynb", ".docx", ".epub", ".odp", ".odt", ".pptx", ".mht", ".mhtml")
+_BLOCKS: dict[TextKind, list[str]] = {
+    "markdown": ["blockquote", "code", "fence", "heading", "lheading", "list", "hr", "table"],
+    "text": ["table"],
+    "sheet": ["heading"],
+}
+_PARSERS = {kind: MarkdownIt("zero").enable(rules).disable("inline") for kind, rules in _BLOCKS.items()}
+_INLINE = MarkdownIt("zero").enable(["backticks", "emphasis", "newline", "escape", "link", "image", "strikethrough"])
+_LONGEST_PARAGRAPH = 10_000  # characters that are searched for emphasis
+_LONGEST_CODE = 200_000  # characters before a part, in which it is looked for whether it begins in code
+_LEAST_WRAPPED, _MOST_WRAPPED = 40, 130  # characters of the longest line of a paragraph that was wrapped
+_DEEPEST_HEADING = 6
+
+_LENGTH_KEPT = str.maketrans({"\r": " ", "\0": "\ufffd"})  # as the parser reads them, with every offset unchanged
+_WORD = re.compile(r"\w")
+_RUN = re.compile(r"\s+|\S+")
+_ADDRESS = re.compile(r"\W*?\](\((?:[^()\n]|\([^()\n]*\))*\))")
+_ITEM = re.compile(r"\s*(?:\(?\d{1,3}[.)]|[-*+\u2022\u00b7\u2013])\s")
+_LAID_OUT = re.compile(r"\t|\S\s{2,}\S")  # columns, or code: such lines stay as they are
+_RECORD = re.compile(r"(?:Row \d{1,9}|Columns):(?= )")
+_FIELD = re.compile(r"(?:(?<=; )|(?<=\A))[^:;\n]{1,200}:(?= )")
+_FENCE = re.compile(r"^ {0,3}(```++|~~~++)([^\n`]*+)$", re.MULTILINE)
+_TABLE_RULE = re.compile(r"(?=[ |:]*+-)[ |:-]*+")
+_CELL_END = re.compile(r"(?<!\\)\|")
+_ELEMENTS = {  # a wide table scrolls, also by keyboard
+    "table_open": '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>',
+    "table_close": "</table></div>\n",
+    "hr": "<hr>\n",
+}
+_SIGNS = " \n\t[]()<>*_~`|#\\!"
+
+
+def kind_of(path: str) -> TextKind:
+    """Return how the text of a document is to be shown, by the suffix of its file."""
+    name = PurePath(path).name.lower()
+    if name.endswith(_SHEETS):
+        return "sheet"
+    return "markdown" if name.endswith(_MARKDOWN) else format_named(name).kind
+
+
+def open_fence(text: str, end: int) -> str:
+    """Return the line that opens the code in which an offset of Markdown lies, empty if it lies in none."""
+    opening: re.Match[str] | None = None
+    for found in _FENCE.finditer(text, max(0, end - _LONGEST_CODE), end):
+        if opening is None:
+            opening = found
+        elif found[1].startswith(opening[1]) and not found[2].strip():
+            opening = None
+    return f"{opening[1]}\n" if opening else ""
+
+
+def header_above(text: str, table_header: str) -> str:
+    """Return the header that the rows of a table lack at the beginning of a text, empty if it begins otherwise."""
+    first, _, rest = text.partition("\n")
+    second = rest.partition("\n")[0]
+    if not first.lstrip().startswith("|") or (second and _TABLE_RULE.fullmatch(second)):
+        return ""
+    header = table_header.rpartition("\n")[2]
+    names = _cells(header if header.startswith("|") else "")
+    names += [""] * (len(_cells(first)) - len(names))
+    return f"| {' | '.join(names)} |\n|{' --- |' * len(names)}\n"
+
+
+def _cells(row: str) -> list[str]:
+    return [cell.strip() for cell in _CELL_END.split(row.strip().removeprefix("|").removesuffix("|"))] if row else []
+
+
+def show_passage(passage: Passage, marks: Sequence[Mark]) -> Markup:
+    """Return the text of a passage as HTML."""
+    kind = kind_of(passage.path)
+    before = header_above(passage.text, passage.table_header) if kind in {"markdown", "text"} else ""
+    return render(passage.text, kind, marks, before=before, headings=passage.headings)
+
+
+def show_quote(passage: Passage, text: str, start: int) -> Markup:
+    """Return what is quoted of a passage, from an offset on, as HTML; rows of a table have the header above them."""
+    header = _table_header(passage.text[:start]) or passage.table_header
+    return show_passage(replace(passage, text=text, table_header=header), ())
+
+
+def _table_header(text: str) -> str:
+    """Return the line with the heads of the columns of a table whose rows end a text, empty if none end it."""
+    *lines, last = text.split("\n")
+    rows = len(lines)
+    while rows and lines[rows - 1].startswith("|"):
+        rows -= 1
+    heads = range(max(0, rows - 2), len(lines) - 1)
+    if last:
+        return ""
+    return next((lines[at] for at in heads if lines[at][:1] == "|" and _TABLE_RULE.fullmatch(lines[at + 1])), "")
+
+
+def render(
+    text: str,
+    kind: TextKind,
+    marks: Sequence[Mark] = (),
+    *,
+    before: str = "",
+    heading: int = 5,
+    headings: Collection[str] = (),
+    first_line: int = 0,
+    anchor: str = "",
+) -> Markup:
+    """Return text of a document as HTML.
+
+    `before` is read before the text, as the header of its table is. `heading` is the level of the highest heading, and
+    `headings` are lines of plain text that are headings. With `first_line`, the blocks have the numbers of their lines.
+    `anchor` is the id of the first mark of the strongest kind.
+    """
+    moved = [Mark(one.start + len(before), one.end + len(before), one.kind) for one in marks]
+    writer = _Writer((before + text).translate(_LENGTH_KEPT), moved, anchor)
+    if kind == "code":
+        writer.open("<pre><code>")
+        writer.take(len(writer.text))
+        writer.open("</code></pre>")
+    else:
+        _Renderer(writer, kind, heading, headings, (first_line, before.count("\n"))).render()
+    return Markup("".join(writer.parts))  # noqa: S704  our own elements, with all text escaped
+
+
+class _Writer:
+    """The text, written from its beginning to its end, each piece escaped and marked."""
+
+    def __init__(self, text: str, marks: Sequence[Mark], anchor: str) -> None:
+        self.text, self.done, self.parts = text, 0, list[str]()
+        kinds = {one.kind for one in marks if one.start < one.end}
+        self._anchor = anchor
+        self._anchored = next((kind for kind in ("best", "passage", "term") if kind in kinds), "") if anchor else ""
+        events = sorted(
+            event
+            for one in marks
+            if one.start < one.end
+            for event in ((one.start, 1, one.kind), (one.end, -1, one.kind))
+        )
+        open_marks, self._edges, self._classes = Counter[str](), [0], [""]
+        for offset, step, kind in events:
+            open_marks[kind] += step
+            if offset > self._edges[-1]:
+                self._edges.append(offset)
+                self._classes.append("")
+            self._classes[-1] = " ".join(one for one in ("passage", "best", "term") if open_marks[one])
+
+    def open(self, element: str) -> None:
+        """Write an element of ours."""
+        self.parts.append(element)
+
+    def find(self, words: str, limit: int) -> int:
+        """Return where words stand next, -1 if they do not."""
+        return self.text.find(words, self.done, limit)
+
+    def reach(self, offset: int) -> None:
+        """Go on at an offset; what was passed over is written beside the text if it has a letter or digit."""
+        passed = self.text[self.done : offset]
+        if _WORD.search(passed):
+            self.done += len(passed) - len(passed.lstrip(_SIGNS))
+            self.open(' <span class="beside">')
+            self.take(offset - len(passed) + len(passed.rstrip(_SIGNS)))
+            self.open("</span> ")
+        self.done = max(self.done, offset)
+
+    def take(self, end: int, *, joined: bool = False) -> None:
+        """Write the text up to an offset; if it is `joined`, a line break becomes a blank."""
+        index = bisect_right(self._edges, self.done) - 1
+        while self.done < end:
+            last = index + 1 == len(self._edges)
+            stop = end if last else min(end, self._edges[index + 1])
+            shown = self.text[self.done : stop]
+            self._piece(escape(shown.replace("\n", " ") if joined else shown), self._classes[index])
+            self.done, index = stop, index + 1
+
+    def _piece(self, shown: Markup, classes: str) -> None:
+        if not classes:
+            self.open(shown)
+            return
+        identified = ""
+        if self._anchored and self._anchored in classes.split():
+            identified, self._anchored = f' id="{self._anchor}" tabindex="-1"', ""
+        self.open(f'<mark class="{classes}"{identified}>{shown}</mark>')
+
+
+class _Renderer:
+    """Write the blocks of a text; those at its top have the number of their first line.
+
+    `numbered` is the number of the first line, 0 for none, and how many lines stand before it.
+    """
+
+    def __init__(
+        self, writer: _Writer, kind: TextKind, heading: int, headings: Collection[str], numbered: tuple[int, int]
+    ) -> None:
+        self._writer, self._kind, self._heading, self._headings = writer, kind, heading, headings
+        self._first_line, self._before = numbered
+        self._starts = [0, *(found.end() for found in re.finditer("\n", writer.text)), len(writer.text)]
+        self._row_end = 0  # of the row of a table in which it is
+        self._hidden = False  # the paragraph of an item
+
+    def render(self) -> None:
+        """Write all blocks."""
+        writer = self._writer
+        for token in _PARSERS[self._kind].parse(writer.text):
+            at_top = token.level == 0
+            if at_top and token.nesting >= 0 and self._first_line and token.map:
+                number = self._first_line + max(0, token.map[0] - self._before)
+                writer.open(f'<div class="block"><span class="n">{number}</span><div>')
+            self._write(token)
+            if at_top and token.nesting <= 0 and self._first_line:
+                writer.open("</div></div>\n")
+        if _WORD.search(writer.text, writer.done):
+            writer.open("<p>")
+            writer.reach(len(writer.text))
+            writer.open("</p>\n")
+
+    def _write(self, token: Token) -> None:
+        writer = self._writer
+        if token.type == "inline":
+            self._paragraph(token)
+        elif token.type in {"fence", "code_block"}:
+            self._code(token)
+        elif token.type == "list_item_open":
+            self._item(token)
+        elif token.type == "tr_open":
+            self._row_end = self._end_of(token)
+            writer.open("<tr>")
+        elif token.type == "tr_close":
+            self._end_row()
+        elif token.type in _ELEMENTS:
+            writer.open(_ELEMENTS[token.type])
+        elif token.tag == "p":
+            self._hidden = token.hidden or self._kind != "markdown"
+            writer.open("" if self._hidden else _tag(token, "p"))
+        elif token.type.startswith("heading"):
+            writer.open(_tag(token, f"h{min(_DEEPEST_HEADING, self._heading + int(token.tag[1:]) - 1)}"))
+        else:  # lists, quotations and parts of a table, without attributes
+            writer.open(_tag(token, token.tag))
+
+    def _end_of(self, token: Token) -> int:
+        return self._starts[token.map[1]] if token.map else len(self._writer.text)
+
+    def _end_row(self) -> None:
+        """End a row; cells beyond the header's, which Markdown leaves out, become one."""
+        writer = self._writer
+        if _WORD.search(writer.text, writer.done, self._row_end):
+            writer.open("<td>")
+            writer.reach(self._row_end)
+            writer.open("</td>")
+        writer.done, self._row_end = max(writer.done, self._row_end), 0
+        writer.open("</tr>\n")
+
+    def _item(self, token: Token) -> None:
+        writer = self._writer
+        if not token.info:
+            writer.open("<li>")
+            return
+        writer.open(f'<li value="{int(token.info)}">')
+        number = writer.find(token.info, len(writer.text))
+        writer.reach(number)
+        writer.done = number + len(token.info)
+
+    def _code(self, token: Token) -> None:
+        """Write code, with what its fence says above it."""
+        writer, lines = self._writer, token.content.rstrip("\n").split("\n")
+        limit = self._end_of(token)
+        if token.type == "fence" and token.map:
+            writer.reach(self._starts[token.map[0]])
+            writer.reach(min(limit, self._starts[token.map[0] + 1]))
+        writer.open("<pre><code>")
+        for number, line in enumerate(lines):
+            writer.open("\n" if number else "")
+            self._align(line, limit)
+        writer.open("</code></pre>\n")
+
+    def _paragraph(self, token: Token) -> None:
+        writer, limit = self._writer, self._end_of(token)
+        if self._kind != "markdown" and not self._row_end and token.map:
+            if self._hidden:
+                self._lines(*token.map)
+            else:
+                self._align(token.content, limit)
+            return
+        if len(token.content) > _LONGEST_PARAGRAPH:
+            self._align(token.content, limit)
+        else:
+            for part in _INLINE.parseInline(token.content)[0].children or []:
+                self._inline(part, limit)
+        if not self._row_end:
+            writer.reach(limit)
+
+    def _inline(self, token: Token, limit: int) -> None:
+        writer = self._writer
+        if token.type == "softbreak":
+            self._blank(limit)
+        elif token.type == "hardbreak":
+            writer.open("<br>")
+        elif token.type == "code_inline":
+            writer.open("<code>")
+            self._align(token.content, limit)
+            writer.open("</code>")
+        elif token.type == "image":
+            for part in token.children or []:
+                self._inline(part, limit)
+            self._address(limit)
+        elif token.type == "link_close":
+            self._address(limit)
+        elif token.nesting:
+            writer.open("" if token.tag == "a" else _tag(token, token.tag).rstrip())
+        else:
+            self._align(token.content, limit)
+
+    def _blank(self, limit: int) -> None:
+        """Write a line break as a blank, which is marked as what stands around it."""
+        writer = self._writer
+        if writer.text[writer.done : writer.done + 1] == "\n" and writer.done < limit:
+            writer.take(writer.done + 1, joined=True)
+        else:
+            writer.open(" ")
+
+    def _address(self, limit: int) -> None:
+        """Write the address of a link or an image behind it."""
+        writer = self._writer
+        if found := _ADDRESS.match(writer.text, writer.done, limit):
+            writer.done = found.start(1)
+            writer.open(' <span class="beside">')
+            writer.take(found.end(1))
+            writer.open("</span>")
+
+    def _align(self, content: str, limit: int) -> None:
+        """Write what the parser has read, as it stands in the text: with its marks, and without the signs between."""
+        writer = self._writer
+        start = writer.find(content, limit)
+        if start >= 0:
+            writer.reach(start)
+            writer.take(start + len(content))
+            return
+        for run in _RUN.findall(content):
+            if run.isspace():
+                writer.open(run)
+                continue
+            start = writer.find(run, limit)
+            for piece in [run] if start >= 0 else run:  # a sign behind a backslash stands alone
+                start = writer.find(piece, limit)
+                if start >= 0:
+                    writer.reach(start)
+                    writer.take(start + len(piece))
+                else:
+                    writer.open(escape(piece))
+
+    def _lines(self, first: int, end: int) -> None:
+        """Write lines of plain text: wrapped ones joined, rows of a sheet and headings each for itself."""
+        writer, text = self._writer, self._writer.text
+        spans = [
+            (start, stop - (text[stop - 1 : stop] == "\n")) for start, stop in pairwise(self._starts[first : end + 1])
+        ]
+        lines = [text[start:stop] for start, stop in spans]
+        width = max(map(len, lines))
+        inside = False
+        for (start, stop), line, following in zip(spans, lines, [*lines[1:], ""], strict=True):
+            alone = "record" if _RECORD.match(line) else "heading" if " ".join(line.split()) in self._headings else ""
+            if alone and inside:
+                writer.open("</p>\n")
+            if not alone and not inside:
+                writer.open('<p class="plain">')
+            inside = not alone
+            writer.reach(start)
+            if alone == "record":
+                self._record(stop)
+            elif alone:
+                writer.open(f"<h{self._heading}>")
+                writer.take(stop)
+                writer.open(f"</h{self._heading}>\n")
+            else:
+                writer.take(stop)
+                if following and not alone:
+                    writer.take(stop + 1, joined=_is_wrapped(line, following, width))
+        writer.open("</p>\n" if inside else "")
+
+    def _record(self, end: int) -> None:
+        """Write a row of a sheet, `Row 2: name: Ada; born: 1815`, with the names of its columns set off."""
+        writer, text = self._writer, self._writer.text
+        named = _RECORD.match(text, writer.done, end)
+        writer.open('<p class="record"><b>')
+        writer.take(named.end() if named else end)
+        writer.open("</b>")
+        cells = text[writer.done : end]
+        begun = writer.done + len(cells) - len(cells.lstrip())
+        writer.take(begun)
+        for field in _FIELD.finditer(text[begun:end]):
+            writer.take(begun + field.start())
+            writer.open("<span>")
+            writer.take(begun + field.end())
+            writer.open("</span>")
+        writer.take(end)
+        writer.open("</p>\n")
+
+
+def _tag(token: Token, element: str) -> str:
+    return f"<{element}>" if token.nesting == 1 else f"</{element}>\n"
+
+
+def _is_wrapped(line: str, following: str, width: int) -> bool:
+    """Return whether a line ends only because the next word did not fit into the width of its paragraph."""
+    if not _LEAST_WRAPPED <= width <= _MOST_WRAPPED or _ITEM.match(following):
+        return False
+    if _LAID_OUT.search(line) or _LAID_OUT.search(following):
+        return False
+    return len(line) + 1 + len(following.split(maxsplit=1)[0]) > width

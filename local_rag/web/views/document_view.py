@@ -1,0 +1,242 @@
+"""The view of a document as it was indexed: a part of its text with one passage marked, and its headings."""
+
+import hashlib
+import itertools
+import re
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from local_rag.catalogue.contents import WholeDocument
+from local_rag.records import Passage
+from local_rag.retrieval.highlights import Mark
+from local_rag.web.views.document_html import header_above, kind_of, open_fence, render
+
+PART = 40_000  # characters shown at once
+_BEFORE = 4000  # of them before a passage
+_MOST_HEADINGS = 400
+_LONGEST_LINE = 4000
+_MOVED_BY = 200_000  # characters, within which words are looked for that a link leads to
+_BEGINNING = re.compile(r"(?<!\w)\w|[^\w\s]")  # where words may begin that a link leads to
+_PLACE = re.compile(r"([0-9]{1,12})-([0-9]{1,12})-([0-9a-f]{8})")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line, or a piece of a very long one, as pairs (text, marked); `number` is 0 for the later pieces of a line."""
+
+    number: int
+    pieces: tuple[tuple[str, bool], ...]
+    begins: bool = False  # the passage
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A heading and the chunk that begins below it."""
+
+    title: str
+    level: int
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentView:
+    """A part of a document; `before` and `after` are offsets of the parts around it, None if there are none.
+
+    Either its `rendered` text is shown or, as it was indexed, its `lines`. `address` leads to what is marked, also when
+    the document has changed, and `is_gone` says that a link led to words that it has no more.
+    """
+
+    document: WholeDocument
+    rendered: Markup
+    lines: tuple[Line, ...]
+    outline: tuple[Outline, ...]
+    start: int
+    end: int
+    length: int
+    before: int | None
+    after: int | None
+    page: int | None
+    pages: tuple[int, ...]
+    chunk: Passage | None
+    earlier: int | None
+    later: int | None
+    address: str
+    is_gone: bool
+
+
+def address_of(document: int, passage: Passage, best: tuple[int, int] = (0, 0)) -> str:
+    """Return the address of a passage in its document, and of the words in it that are the best.
+
+    It holds what finds them again after a change: a checksum of the words and one of the path, but nothing readable.
+    """
+    start, end = best if best[0] < best[1] else (0, len(passage.text))
+    words = passage.text[start:end]
+    if not words or passage.kind != "chunk":
+        return f"/document/{document}?chunk={passage.chunk_id}#passage"
+    place = f"{passage.start + start}-{passage.start + end}-{_checksum(words):08x}"
+    fields = {"chunk": passage.chunk_id, "at": place, "of": path_key(passage.path)}
+    return f"/document/{document}?{urlencode(fields)}#passage"
+
+
+def path_key(path: str) -> str:
+    """Return what stands for a path in a link."""
+    return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _checksum(words: str) -> int:
+    return zlib.crc32(words.encode("utf-8", "surrogatepass"))
+
+
+def find_place(text: str, place: str) -> tuple[int, int] | None:
+    """Return the span of the words that a link leads to, also if they have moved a little; None if they are gone."""
+    if (said := _PLACE.fullmatch(place)) is None:
+        return None
+    start, length, checksum = int(said[1]), int(said[2]) - int(said[1]), int(said[3], 16)
+    if not 0 < length <= PART:
+        return None
+    near = range(max(0, start - _MOVED_BY), min(len(text) - length, start + _MOVED_BY) + 1)
+    offsets = (found.start() for found in _BEGINNING.finditer(text, near.start, near.stop)) if near else ()
+    return next(
+        (
+            (one, one + length)
+            for one in itertools.chain([start], offsets)
+            if _checksum(text[one : one + length]) == checksum
+        ),
+        None,
+    )
+
+
+def view_document(
+    document: WholeDocument, *, chunk_id: int = 0, place: str = "", start: int = 0, page: int = 0, plain: bool = False
+) -> DocumentView:
+    """Return the part of a document that holds a chunk, the place of a link, or a page, or begins at an offset."""
+    text, chunks = document.text, document.passages
+    best = find_place(text, place) if place else None
+    position = next((position for position, one in enumerate(chunks) if one.chunk_id == chunk_id), None)
+    if best and (position is None or not chunks[position].start <= best[0] < chunks[position].end):
+        position = max(0, bisect_right(chunks, best[0], key=_start_of) - 1) if chunks else None
+    chosen = chunks[position] if position is not None else None
+    pages = tuple(sorted({one.page for one in chunks if one.page is not None}))
+    marked = (chosen.start, max(chosen.end, best[1] if best else 0)) if chosen else (0, 0)
+    begin, end = _part(text, chunks, marked, start)
+    number = (chosen.page if chosen else page if page in pages else _page_at(chunks, start)) if pages else None
+    if number is not None and document.path.lower().endswith(".pdf"):
+        begin, end = _page_part(text, chunks, number, start, marked[1])
+    kind = kind_of(document.path)
+    first = text.count("\n", 0, begin) + 1
+    marks = [Mark(marked[0] - begin, marked[1] - begin, "passage")]
+    if best and best != marked:
+        marks.append(Mark(best[0] - begin, best[1] - begin, "best"))
+    marks = [Mark(max(0, one.start), min(end - begin, one.end), one.kind) for one in marks]
+    plain = plain or kind == "code"
+    return DocumentView(
+        document=document,
+        rendered=Markup("") if plain else _render(document, (begin, end), marks, first),
+        lines=tuple(_lines(text, begin, end, first, best or marked)) if plain else (),
+        outline=tuple(_outline(chunks)),
+        start=begin,
+        end=end,
+        length=len(text),
+        before=_line_start(text, max(0, begin - PART)) if begin else None,
+        after=end if end < len(text) else None,
+        page=number,
+        pages=pages,
+        chunk=chosen,
+        earlier=chunks[position - 1].chunk_id if position else None,
+        later=chunks[position + 1].chunk_id if position is not None and position + 1 < len(chunks) else None,
+        address=address_of(document.id, chosen, _within(best, chosen)) if chosen else "",
+        is_gone=bool(place) and best is None,
+    )
+
+
+def _within(span: tuple[int, int] | None, chunk: Passage) -> tuple[int, int]:
+    """Return a span of the document as one of a chunk."""
+    return (span[0] - chunk.start, min(span[1], chunk.end) - chunk.start) if span else (0, 0)
+
+
+def _part(text: str, chunks: Sequence[Passage], marked: tuple[int, int], start: int) -> tuple[int, int]:
+    """Return the span of the part to show: it begins and ends with a chunk, or else with a line."""
+    wanted = max(0, marked[0] - _BEFORE) if marked[1] else min(max(0, start), len(text))
+    begin = max(_line_start(text, wanted), _chunk_start(text, chunks, wanted) if marked[1] else 0)
+    end = min(len(text), begin + PART)
+    if end < len(text):
+        chunk = _chunk_start(text, chunks, end)
+        cut = chunk if chunk > max(begin, marked[1]) else text.rfind("\n", begin, end) + 1
+        end = cut if cut > begin else end
+    return begin, end
+
+
+def _chunk_start(text: str, chunks: Sequence[Passage], offset: int) -> int:
+    """Return where the last chunk before an offset begins, 0 if none begins there with a line."""
+    index = bisect_right(chunks, offset, key=_start_of) - 1
+    start = chunks[index].start if index >= 0 else 0
+    return start if start and text[start - 1] == "\n" else 0
+
+
+def _page_part(text: str, chunks: Sequence[Passage], page: int, start: int, least: int) -> tuple[int, int]:
+    """Return the span of the text of a page, or its rest from an offset on."""
+    on_page = next(one.start for one in chunks if one.page is not None and one.page >= page)
+    end = next((one.start for one in chunks if one.page is not None and one.page > page), len(text))
+    begin = start if on_page < start < end else on_page
+    return begin, min(max(end, least), begin + PART)
+
+
+def _page_at(chunks: Sequence[Passage], offset: int) -> int | None:
+    before = [one.page for one in chunks if one.page is not None and one.start <= offset]
+    return before[-1] if before else next((one.page for one in chunks if one.page is not None), None)
+
+
+def _render(document: WholeDocument, part: tuple[int, int], marks: Sequence[Mark], first_line: int) -> Markup:
+    begin, end = part
+    kind, text, chunks = kind_of(document.path), document.text[begin:end], document.passages
+    index = bisect_right(chunks, begin, key=_start_of) - 1
+    before = open_fence(document.text, begin) if kind == "markdown" else ""
+    if not before and kind in {"markdown", "text"} and index >= 0:
+        before = header_above(text, chunks[index].table_header)
+    headings = {title for one in chunks for title in one.headings} if kind == "text" else ()
+    return render(
+        text, kind, marks, before=before, heading=2, headings=headings, first_line=first_line, anchor="passage"
+    )
+
+
+def _start_of(chunk: Passage) -> int:
+    return chunk.start
+
+
+def _line_start(text: str, offset: int) -> int:
+    """Return the offset at which the line of an offset begins, or the offset itself if the line is very long."""
+    start = text.rfind("\n", 0, offset) + 1
+    return start if offset - start <= _LONGEST_LINE else offset
+
+
+def _lines(text: str, begin: int, end: int, number: int, marked: tuple[int, int]) -> Iterator[Line]:
+    begun = False
+    for found in re.finditer(r"[^\n]*(?:\n|\Z)", text[begin:end]):
+        for offset in range(0, max(1, len(found[0].rstrip("\n"))), _LONGEST_LINE):
+            left = begin + found.start() + offset
+            right = min(left + _LONGEST_LINE, begin + found.start() + len(found[0].rstrip("\n")))
+            edges = sorted({left, right, *(edge for edge in marked if left < edge < right)})
+            pieces = tuple((text[one:other], marked[0] <= one < marked[1]) for one, other in itertools.pairwise(edges))
+            begins = not begun and any(mark for _, mark in pieces)
+            begun = begun or begins
+            if found[0]:
+                yield Line(number if offset == 0 else 0, pieces, begins)
+        number += 1
+
+
+def _outline(chunks: Sequence[Passage]) -> Iterator[Outline]:
+    """Yield each heading once, with the first chunk below it."""
+    before: tuple[str, ...] = ()
+    count = 0
+    for chunk in chunks:
+        headings = chunk.headings
+        for level, title in enumerate(headings):
+            if headings[: level + 1] != before[: level + 1] and count < _MOST_HEADINGS:
+                count += 1
+                yield Outline(title, level, chunk.chunk_id)
+        before = headings

@@ -1,0 +1,86 @@
+"""What a question asks for, whether an answer gives it, and which names the question says."""
+
+import pytest
+
+from local_rag.text.expected_answers import Asked, asks_for, gives, question_names
+from local_rag.text.source_facts import Source
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("How many weeks of leave do we get?", "number"),
+        ("how long is the notice period", "number"),
+        ("What percentage is paid?", "number"),
+        ("What is the price of Planner Plus?", "number"),
+        ("What was the total budget for 2025?", "number"),
+        ("When must the report be delivered?", "date"),
+        ("By when do I hand in the form?", "date"),
+        ("Which year did it begin?", "date"),
+        ("At what time does the boat leave?", "date"),
+        ("Who signed the contract?", "name"),
+        ("Whose call is it?", "name"),
+        ("Who founded it and when was it founded?", None),
+        ("What do I do when the lamp is broken?", None),
+        ("What happens to those who leave?", None),
+        ("What is the price list about?", None),
+        ("How do I create an account?", None),
+        ("Wann ist die Frist und wer hat sie gesetzt?", None),
+    ],
+)
+def test_what_a_question_asks_for(question: str, kind: Asked | None) -> None:
+    assert asks_for(question) == kind
+
+
+LEAVE = "How many weeks of paid leave do employees get?"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "given"),
+    [
+        (LEAVE, "They get twelve weeks of paid leave each.", True),
+        (LEAVE, "Employees get paid leave for the birth of a child.", False),
+        (LEAVE, "Paid leave is unlimited for all the employees.", True),
+        (LEAVE, "None.", True),
+        ("How many of the 12 weeks are paid?", "It says that the 12 weeks may be taken.", False),
+        ("How often is it greased?", "The bearing is greased daily by the keeper.", True),
+        ("When is the API due?", "The API is a part of the delivery to the customer.", False),
+        ("When is the API due?", "It is due after two weeks of testing.", True),
+        ("When is the API due?", "The API is due at the end of the quarter.", True),
+        ("When is the API due in 2025?", "In 2025 the API is due to the customer.", False),
+        ("When is the API due?", "It is due on 31 March, says the contract.", True),
+        ("Who signed for Clearfield?", "For Clearfield it was signed in the harbour.", False),
+        ("Who signed for Clearfield?", "It was signed by Ines Duarte for Clearfield.", True),
+        ("Who signed for Clearfield?", "It was signed there by the technical lead.", True),
+        ("Who signed for Clearfield?", "", False),
+        ("How do I sign?", "With a pen, as everybody else does.", True),
+    ],
+)
+def test_whether_an_answer_gives_it(question: str, answer: str, given: bool) -> None:
+    assert gives(asks_for(question), [answer], question) == given
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("What is the notice period with Kessler?", ["Kessler"]),
+        ("per diem in Norway in 2024", ["Norway", "2024"]),
+        ("How many orders did Fjordan Freight place in Q3 2024?", ["Fjordan", "Freight", "Q3", "2024"]),
+        ("ST-4480 accuracy", ["ST-4480"]),
+        ("Does the PDF say when I may leave?", []),
+        ("Welche Frist ist in dem Vertrag AB-12 vereinbart?", ["AB-12"]),
+    ],
+)
+def test_the_names_of_a_question(question: str, names: list[str]) -> None:
+    assert [fact.text for fact in question_names(question)] == names
+
+
+def test_a_name_in_lower_case_is_known_from_the_texts() -> None:
+    texts = [
+        "Notice Period\nWe asked Kessler for an offer. The notice period is short.",
+        "Delivery by Fjordan is late.",
+    ]
+    names = question_names("what is the notice period with kessler for delivery by fjordan", texts)
+    assert [fact.text for fact in names] == ["kessler", "fjordan"]
+    assert names[0].occurs_in(Source("Kessler's offer"))
+    assert not names[0].occurs_in(Source("The offer of FrostLine"))
