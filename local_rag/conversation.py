@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Citation, Passage, Turn, Written
+from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
+from local_rag.records import Answer, Citation, Passage, Written
 from local_rag.store.history import History, KeptConversation, KeptTurn
 
 _GREETING = "Hello. Ask something that the documents may answer."

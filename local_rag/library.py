@@ -12,6 +12,7 @@ from local_rag.answering.answerer import Answerer
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
 from local_rag.answering.selection import shown_of
+from local_rag.asking import Filters, Turn
 from local_rag.catalogue.file_states import FileStates
 from local_rag.cluster.engines.engine_choice import indexes_of
 from local_rag.cluster.hosts import network_of
@@ -32,19 +33,14 @@ from local_rag.maintenance.erase import finish_erasing, forget_missing
 from local_rag.maintenance.moved_roots import Root, list_roots, move_root
 from local_rag.maintenance.removal import Cleaning, Removal, clean, erase_ordered, find_documents, remove
 from local_rag.maintenance.restore import repair_index, repair_store
+from local_rag.model_records import InstalledModel
 from local_rag.models.choice import context_model_to_pull, find, find_for_index
 from local_rag.models.embedder import Embedder
 from local_rag.models.engine_address import open_engine_relay
 from local_rag.models.reader import Reader
 from local_rag.offline import close, set_switches
 from local_rag.reading.ocr import engine as ocr_engine
-from local_rag.records import (
-    Filters,
-    InstalledModel,
-    Progress,
-    Shown,
-    Turn,
-)
+from local_rag.records import Progress, Shown
 from local_rag.retrieval.limits import Sight
 from local_rag.retrieval.live_searcher import LiveSearcher
 from local_rag.settings import REMEMBERED, Settings, explicit_settings, index_settings, resolve_settings

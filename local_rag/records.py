@@ -1,12 +1,9 @@
-"""The frozen records that pass from stage to stage."""
+"""The frozen records that pass from stage to stage: documents, chunks, passages and answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Literal
-
-from local_rag.errors import QuestionError
 
 DocumentKind = Literal["markdown", "text", "code"]
 Chunker = Literal["auto", "fixed", "recursive", "markdown", "code"]
@@ -18,7 +15,6 @@ RowKind = Literal["chunk", "document"]
 # The origin of a context. `terms`: what distinguishes the document, said by code; `unneeded`: nothing, because the
 # chunk cannot be mistaken; `model`: a sentence that a model wrote; `dropped`: none, because it was not good enough.
 ContextKind = Literal["terms", "unneeded", "model", "dropped"]
-Role = Literal["context", "answer", "embed", "rerank"]
 Stage = Literal["read", "compare", "contextualize", "embed", "publish", "ask", "answer", "draft", "check", "find"]
 # What a question asks of all documents: how many, which documents, or every place.
 FindKind = Literal["count", "documents", "list"]
@@ -163,109 +159,6 @@ class DocumentFacts:
     modified_ns: int
     date: str
     tags: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """Limits on the documents to search; an empty field does not limit.
-
-    `within` holds globs as in a .gitignore, below any root, or absolute paths; a folder includes everything below it.
-    `types` holds suffixes such as `pdf`. At least one of each must match, and all of `tags`. The date of a document is
-    its own or else that of its file; it must be on or after `since` and earlier than `before`. With `as_of`, only the
-    versions of documents that were valid on that day pass.
-    """
-
-    within: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    since: date | None = None
-    before: date | None = None
-    tags: tuple[str, ...] = ()
-    as_of: date | None = None
-
-    def __bool__(self) -> bool:
-        """Return whether any limit is set."""
-        return bool(self.within or self.types or self.since or self.before or self.tags or self.as_of)
-
-    @classmethod
-    def parse(
-        cls,
-        *,
-        within: Sequence[str] = (),
-        types: Sequence[str] = (),
-        since: str | None = None,
-        before: str | None = None,
-        tags: Sequence[str] = (),
-        as_of: str | None = None,
-    ) -> "Filters":
-        """Return the filters that texts name, without empty ones; raise QuestionError for a text that is not a day."""
-
-        def texts(given: Sequence[str]) -> tuple[str, ...]:
-            return tuple(text.strip() for text in given if text.strip())
-
-        days = _day("since", since), _day("before", before)
-        return cls(texts(within), texts(types), *days, texts(tags), _day("as_of", as_of))
-
-
-def _day(name: str, text: str | None) -> date | None:
-    if not (given := (text or "").strip()):
-        return None
-    try:
-        return first_day(given)
-    except ValueError:
-        raise QuestionError(f"{name} is {given[:20]!r}; give a date such as 2024-05-01, 2024-05 or 2024.") from None
-
-
-EVERYTHING = Filters()
-
-PersonRole = Literal["reader", "editor", "owner"]
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    """Someone who may use a served library: what of it, and what this person may do.
-
-    A `reader` asks and reads; an `editor` adds documents and questions for evaluation too; an `owner` may do all. The
-    `id` is never used twice; it is empty for who holds the server's own token, or is this machine's user.
-    """
-
-    id: str
-    name: str
-    role: PersonRole
-    limits: Filters = EVERYTHING
-
-    def may(self, role: PersonRole) -> bool:
-        """Return whether this person has a role, or one that may do more."""
-        return PERSON_ROLES.index(self.role) >= PERSON_ROLES.index(role)
-
-
-PERSON_ROLES: tuple[PersonRole, ...] = ("reader", "editor", "owner")
-HOST = Person("", "", "owner")  # who serves the library
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskOptions:
-    """How to answer a question.
-
-    `passages` is how many of the best passages the model is shown whole; with None it is shown the best parts of them.
-    `rerank` uses the reader, where the profile has one. `strict` quotes instead of giving an answer with a
-    number or name that its quotation lacks. `rewrite` also searches for a follow-up as the model rewrites it, which
-    takes a model of 3B. `anyway` answers even if the answer is doubtful.
-    """
-
-    passages: int | None = None
-    rerank: bool = True
-    filters: Filters = EVERYTHING
-    strict: bool = True
-    rewrite: bool = False
-    anyway: bool = False
-
-
-DEFAULT_OPTIONS = AskOptions()
-
-
-def first_day(text: str) -> date:
-    """Return a day written as 2024-05-01, or the first day of a month or year; raise ValueError for other text."""
-    return date.fromisoformat(text + "0000-01-01"[len(text) :] if len(text) in {4, 7} else text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,14 +379,6 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """An earlier question of a conversation and its answer."""
-
-    question: str
-    answer: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Skipped:
     """A file that was skipped, and why.
 
@@ -524,90 +409,3 @@ class Progress:
     done: int
     total: int
     detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """How probable it is that an answer is right, by signals of its model: a logistic regression.
-
-    `recipe` names the prompt it was fitted for; with another prompt it says nothing. `weights` belong to the signals by
-    name. An answer is given if its probability is at least `answer_from`, and nothing is quoted below `quote_from`.
-    """
-
-    recipe: str
-    bias: float
-    weights: Mapping[str, float]
-    answer_from: float
-    quote_from: float
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerForm:
-    """How a model is asked to answer: the `request` that ends its prompt, and the `refusal` that it was trained for.
-
-    The first token of the refusal says, before anything is written, whether the sources answer the question. A model
-    without a refusal is asked instead whether its answer is right.
-    """
-
-    request: str
-    refusal: str = ""
-
-
-PLAIN_FORM = AnswerForm("Answer the question in one or two short sentences.")
-
-
-@dataclass(frozen=True, slots=True)
-class ContextForm:
-    """How a model is asked to write the context of a chunk: the `request` that ends its prompt.
-
-    The `opening` is the beginning of its sentence, which it goes on with; a model that was trained to write contexts
-    needs none.
-    """
-
-    request: str
-    opening: str = ""
-
-
-# A request of half the length made contexts shorter and chunks slightly harder to find: docs/results.md.
-PLAIN_CONTEXT_FORM = ContextForm(
-    request="Please give a short succinct context to situate the last chunk within the overall document for the "
-    "purposes of improving search retrieval of the chunk. Answer only with the succinct context, in one sentence, and "
-    "nothing else.",
-    opening="This chunk",
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelUse:
-    """How to use a model."""
-
-    context_length: int  # in tokens
-    query_prefix: str = ""
-    passage_prefix: str = ""
-    # Named as in sentence-transformers; None: the model's own configuration decides.
-    pooling: Literal["mean", "cls", "lasttoken"] | None = None
-    calibration: Calibration | None = None  # of an answer model
-    form: AnswerForm = PLAIN_FORM  # of an answer model
-    context_form: ContextForm = PLAIN_CONTEXT_FORM  # of a context model
-    int8: bool = False  # finds as much with int8 weights
-    fused_weight: float = 0.0  # of the fused rank beside a reranker's own; 0: only the reranker's order counts
-    weak_below: float | None = None  # a passage with a lower reranker score hardly fits; None: not measured
-    # A passage is about a subject if its cosine and that of its closest sentences add up to this; None: not measured.
-    about_from: float | None = None
-    # A passage with at least this cosine is close to a question with which it shares no word; None: not measured.
-    close_from: float | None = None
-    # A question whose cosine to the one before it, by an embedder, is lower than this begins a new subject.
-    new_subject_below: float = -1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstalledModel(ModelUse):
-    """A model on disk, ready to load."""
-
-    name: str
-    role: Role
-    path: Path  # a GGUF file or a sentence-transformers folder
-    identity: str  # the SHA-256 that identifies its weights
-    engine: str = ""  # the address of the engine that runs it; `path` is then only its name
-    adapter: Path | None = None  # changes what a generator says
-    base: str = ""  # the identity of the model that the adapter changes

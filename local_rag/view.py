@@ -19,6 +19,7 @@ from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.probability import valid
 from local_rag.answering.streaming import Telling
 from local_rag.answering.version_remarks import name_versions
+from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, Filters, Turn
 from local_rag.catalogue.contents import (
     Contents,
     IndexedDocument,
@@ -41,18 +42,7 @@ from local_rag.index.generations import Generations
 from local_rag.index.protocol import Index, Indexes
 from local_rag.llama.generator import never
 from local_rag.models.choice import calibration_of, chosen, find, identity_of
-from local_rag.records import (
-    DEFAULT_OPTIONS,
-    EVERYTHING,
-    Answer,
-    AskOptions,
-    Filters,
-    Found,
-    Passage,
-    Progress,
-    Turn,
-    Written,
-)
+from local_rag.records import Answer, Found, Passage, Progress, Written
 from local_rag.retrieval.counting_questions import FindQuestion, any_question, as_words, find_question
 from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words
 from local_rag.retrieval.filters import document_filter

@@ -14,9 +14,9 @@ from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
 from local_rag.library import Parts
 from local_rag.llama.model import LlamaModel
+from local_rag.model_records import InstalledModel
 from local_rag.models.registry import TOKENIZER_FILE, resolve
 from local_rag.reading.split import Splitting
-from local_rag.records import InstalledModel
 from tests.fakes import EMBEDS_QUICKLY
 
 # A shell starts its background jobs with Ctrl-C ignored, which tests that press it would inherit.

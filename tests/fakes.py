@@ -22,12 +22,13 @@ from local_rag.indexing.workers import EmbeddingJob, LocalWorkers, OnNote, Writt
 from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Stoppable, Token
+from local_rag.model_records import AnswerForm, InstalledModel
 from local_rag.models.reader import Reading
 from local_rag.reading.converters.pdf import Recognize
 from local_rag.reading.isolate import ReadFile, skipped
 from local_rag.reading.read import parse, read_file
 from local_rag.reading.split import Splitting
-from local_rag.records import AnswerForm, InstalledModel, Passage, Skipped
+from local_rag.records import Passage, Skipped
 
 _IN_FLIGHT = 4
 _UNUSABLE = 20  # of 256 sentences that the quick workers write

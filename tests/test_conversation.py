@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from local_rag.asking import AskOptions, Filters
 from local_rag.conversation import FORGOTTEN, NOT_KEPT, Conversation, reply_to_greeting
 from local_rag.errors import LibraryError, MissingError
-from local_rag.records import Answer, AskOptions, Citation, Filters, Provenance, Written
+from local_rag.records import Answer, Citation, Provenance, Written
 from local_rag.store.history import History
 from local_rag.store.history_file import HISTORY_FILE
 from tests.fakes import passage

@@ -18,8 +18,8 @@ from local_rag.indexing import situating_prompts
 from local_rag.indexing.indexer import Indexer
 from local_rag.indexing.situating_prompts import PROMPT, context_plan
 from local_rag.indexing.vectors import EmbeddingTuning, embedder_identity, vector_keys
+from local_rag.model_records import PLAIN_CONTEXT_FORM, AnswerForm, ContextForm, InstalledModel
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import PLAIN_CONTEXT_FORM, AnswerForm, ContextForm, InstalledModel
 from local_rag.text.tokens import TOKENS_VERSION
 
 MODEL = InstalledModel(

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from local_rag.records import Answer, AskOptions, Calibration, Citation, Filters, Hit, SentenceSupport, Turn
+from local_rag.asking import AskOptions, Filters, Turn
+from local_rag.model_records import Calibration
+from local_rag.records import Answer, Citation, Hit, SentenceSupport
 from local_rag.serialization import from_plain, to_line
 from local_rag.serving.requests import AskRequest
 from tests.fakes import passage

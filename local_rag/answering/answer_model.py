@@ -8,7 +8,7 @@ from pathlib import Path
 from local_rag.answering.answerer import answer_room
 from local_rag.llama.generator import Generator, Vocabulary
 from local_rag.llama.models_in_use import open_answer_engine
-from local_rag.records import InstalledModel
+from local_rag.model_records import InstalledModel
 
 
 class AnswerModel:

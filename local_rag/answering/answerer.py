@@ -3,7 +3,7 @@
 A model that was trained to refuse says with its first token whether the sources answer, and what it then writes is told
 as it is written. Code finds the units that each sentence stands on. A sentence with a number, unit or name that these
 lack is struck, and what it stands on is quoted instead. From the first token and from what the reader says of the
-passages follows how probable it is that the answer is right (see `probability.py`), and only a probable answer is given.
+passages follows how probable it is that the answer is right (`probability.py`), and only a probable answer is given.
 
 Another model is asked behind the same prompt. If no passage could make its answer probable, it is not asked at all.
 Without a calibration, it is also asked whether its answer is right.
@@ -23,8 +23,10 @@ from local_rag.answering.probability import Signals, probability
 from local_rag.answering.prompt import PROPOSAL, closing_prompt
 from local_rag.answering.reading import Prompt, Reading, first_token, prepare
 from local_rag.answering.selection import Source
+from local_rag.asking import Turn
 from local_rag.llama.generator import Generator
-from local_rag.records import PLAIN_FORM, Answer, AnswerForm, Calibration, Outcome, Turn
+from local_rag.model_records import PLAIN_FORM, AnswerForm, Calibration
+from local_rag.records import Answer, Outcome
 from local_rag.text.expected_answers import asks_for
 from local_rag.text.tokens import keyword_tokens
 
@@ -59,7 +61,7 @@ class Answerer:
     """Answer with a generator, which is opened when it is needed.
 
     `form` says how its model is asked. Without a `calibration`, its refusal or its own Yes decides. `close_from` is
-    that of the embedder: see records.ModelUse.
+    that of the embedder: see model_records.ModelUse.
     """
 
     def __init__(

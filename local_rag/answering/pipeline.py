@@ -20,9 +20,10 @@ from local_rag.answering.selection import (
     take_turns,
     whole_sources,
 )
+from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
 from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
-from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Correction, Passage, Turn
+from local_rag.records import Answer, Correction, Passage
 from local_rag.retrieval.searcher import Trace
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from local_rag.answering.code_key import constants
 from local_rag.keys import key_of
-from local_rag.records import PLAIN_FORM, AnswerForm, Calibration
+from local_rag.model_records import PLAIN_FORM, AnswerForm, Calibration
 
 _SHAPE_THE_PROMPT = ("units", "selection", "question_parts", "prompt", "attribution", "reading", "drafting", "answerer")
 _VERSION = 3  # increase it when code that shapes the prompt or a signal changes without any constant changing

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from local_rag.answering.question_parts import split_clauses
 from local_rag.answering.selection import Source
 from local_rag.answering.units import headings_of
+from local_rag.asking import Turn
 from local_rag.errors import QuestionError
 from local_rag.llama.generator import Vocabulary
-from local_rag.records import AnswerForm, Turn
+from local_rag.model_records import AnswerForm
 from local_rag.text.normal_form import normalize
 
 MAX_ANSWER_TOKENS = 100  # of the answer to one part of a question

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from local_rag.answering.probability import Signals
 from local_rag.answering.prompt import MAX_ANSWER_TOKENS, answer_requests, closing_prompt, sources_prompt
 from local_rag.answering.selection import Source
+from local_rag.asking import Turn
 from local_rag.llama.generator import Generator
-from local_rag.records import AnswerForm, Turn
+from local_rag.model_records import AnswerForm
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ model of 3B or more, and the original question, combined with the earlier ones, 
 import re
 from collections.abc import Sequence
 
+from local_rag.asking import Turn
 from local_rag.errors import ModelError
 from local_rag.llama.generator import Generator, Request, Vocabulary
-from local_rag.records import Passage, Turn
+from local_rag.records import Passage
 from local_rag.retrieval.fusion import reciprocal_rank_fusion
 
 _SYSTEM = "You rewrite questions for a search engine."

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from local_rag.answering.units import Unit, split_units
+from local_rag.asking import Filters
 from local_rag.display import version_lines
-from local_rag.records import Answer, Citation, Filters, Passage, Quote, VersionValue
+from local_rag.records import Answer, Citation, Passage, Quote, VersionValue
 from local_rag.retrieval.corresponding import corresponding, shared, words_of
 from local_rag.retrieval.version_families import Version, Versions
 from local_rag.text.facts import Fact, find_facts

@@ -9,10 +9,10 @@ from typing import Any, Literal
 from local_rag.bundle.archive import BundleError
 from local_rag.files import file_sha256
 from local_rag.keys import key_of
+from local_rag.model_records import Role
 from local_rag.models.choice import find
 from local_rag.models.onnx.session import COPY_FILE, copy_folder, find_copy, needs_copy
 from local_rag.models.registry import ModelEntry, Registry, load_registry, verify
-from local_rag.records import Role
 from local_rag.settings import Settings
 
 Kind = Literal["sbom", "licence", "python", "wheel", "model", "library"]

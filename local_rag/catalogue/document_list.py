@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
+from local_rag.asking import Filters
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.changes import file_state
 from local_rag.indexing.roots import Roots
-from local_rag.records import Filters
 from local_rag.retrieval.filters import document_filter
 from local_rag.store.database import Store, StoredDocument
 

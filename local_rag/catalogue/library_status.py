@@ -15,8 +15,9 @@ from local_rag.indexing.changes import Comparison, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN
 from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.indexing.sentence_writer import plan_of
+from local_rag.model_records import PLAIN_FORM, InstalledModel, Role
 from local_rag.models.choice import calibration_of, chosen, find
-from local_rag.records import PLAIN_FORM, ContextMode, InstalledModel, Note, Role
+from local_rag.records import ContextMode, Note
 from local_rag.settings import Settings
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store, UnreadFile

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from local_rag.answering.translations import is_answered_in_english
+from local_rag.asking import AskOptions
 from local_rag.cli.answer_output import AnswerText, print_below
 from local_rag.cli.options import (
     Command,
@@ -20,7 +21,7 @@ from local_rag.cli.options import (
 from local_rag.cli.progress import IndexProgress
 from local_rag.cli.search import passage_as_text
 from local_rag.display import answer_as_dict, printable_json
-from local_rag.records import Answer, AskOptions, Passage, Written
+from local_rag.records import Answer, Passage, Written
 from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server
 

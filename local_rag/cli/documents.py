@@ -6,9 +6,9 @@ from typing import Any
 import click
 from rich.filesize import decimal
 
+from local_rag.asking import Filters
 from local_rag.cli.options import Command, filter_options, json_option, library_options, open_library
 from local_rag.display import display_path, one_line, printable_json
-from local_rag.records import Filters
 
 
 @click.command(cls=Command)

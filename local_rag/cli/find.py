@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from local_rag.asking import Filters
 from local_rag.cli.no_match import no_matching_document
 from local_rag.cli.options import (
     Command,
@@ -27,7 +28,7 @@ from local_rag.cli.progress import IndexProgress
 from local_rag.display import found_as_csv, found_as_dict, found_as_lines, one_line, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.files import permissions_of_regular, write_whole
-from local_rag.records import Filters, Found
+from local_rag.records import Found
 
 
 @click.command(cls=Command)

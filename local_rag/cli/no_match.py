@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from local_rag.asking import Filters
 from local_rag.display import display_path, one_line
 from local_rag.errors import LocalRagError
-from local_rag.records import Filters
 
 _MOST = 12  # folders that are named
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
+from local_rag.asking import AskOptions, Filters, first_day
 from local_rag.files import DEFAULT_FOLDER, SETTINGS_FILE
 from local_rag.offline import Cluster, Network, close
-from local_rag.records import AskOptions, Filters, first_day
 
 if TYPE_CHECKING:
     from local_rag.library import Library, Parts

@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import click
 
+from local_rag.asking import PERSON_ROLES, PersonRole
 from local_rag.cli.options import DefaultGroup, json_option, library_options, open_library
 from local_rag.display import one_line, printable_json
 from local_rag.errors import QuestionError
-from local_rag.records import PERSON_ROLES, PersonRole
 
 
 @click.group(cls=DefaultGroup, default="list")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from local_rag.asking import AskOptions
 from local_rag.cli.no_match import no_matching_document
 from local_rag.cli.options import (
     Command,
@@ -21,7 +22,7 @@ from local_rag.display import (
     printable,
     printable_json,
 )
-from local_rag.records import AskOptions, Correction, Passage
+from local_rag.records import Correction, Passage
 from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server
 

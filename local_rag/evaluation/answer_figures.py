@@ -5,11 +5,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import median
 from typing import Any, get_args
 
+from local_rag.asking import Turn
 from local_rag.evaluation.dataset import Dataset, Question
 from local_rag.evaluation.judge import Mistake, is_right, mistake_of, says_all
 from local_rag.evaluation.ranking_metrics import by_question, paired_test, wilson_interval
 from local_rag.library import Library
-from local_rag.records import Answer, Progress, Shown, Turn
+from local_rag.records import Answer, Progress, Shown
 
 
 def measure_answers(

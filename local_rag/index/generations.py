@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.asking import Filters
 from local_rag.errors import DamagedLibraryError
 from local_rag.files import flush, folder_bytes, write_whole
 from local_rag.index.arrays import REMEDY, open_array, write_array
@@ -25,7 +26,6 @@ from local_rag.index.protocol import Allowed, AllowedDocuments, Contents, Passag
 from local_rag.index.segment import Segment, damaged_files, finish, read_manifest
 from local_rag.index.segments import BATCH_ROWS, NUMBERED, SegmentPart, Segments
 from local_rag.index.vector_index import VectorIndex
-from local_rag.records import Filters
 
 SEGMENTS = "segments"
 # What a manifest says of the whole index and of any part of it.

@@ -15,7 +15,8 @@ from local_rag.index.vector_index import VECTORS
 from local_rag.indexing.vectors import embedded_text, embedder_identity, table_tokens, vector_keys
 from local_rag.indexing.workers import EmbeddingJob, OnNote, Workers
 from local_rag.keys import key_of
-from local_rag.records import ContextMode, InstalledModel, StoredChunk, heading_path
+from local_rag.model_records import InstalledModel
+from local_rag.records import ContextMode, StoredChunk, heading_path
 from local_rag.settings import Settings
 from local_rag.store.database import Store
 from local_rag.store.embedding_plans import EmbeddingPlan, mark_embedded, put_plans, vector_keys_of

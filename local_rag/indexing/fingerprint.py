@@ -11,7 +11,7 @@ from local_rag.indexing.distinction import APART
 from local_rag.indexing.situating_prompts import PROMPT
 from local_rag.indexing.vectors import embedder_identity
 from local_rag.keys import key_of
-from local_rag.records import InstalledModel
+from local_rag.model_records import InstalledModel
 from local_rag.settings import Settings
 
 

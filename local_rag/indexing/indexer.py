@@ -31,13 +31,14 @@ from local_rag.indexing.vectors import chunk_tokens, embedder_identity, table_to
 from local_rag.indexing.version_keys import version_keys
 from local_rag.indexing.workers import Workers
 from local_rag.keys import key_of
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import input_tokens
 from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.ocr import engine
 from local_rag.reading.reasons import is_expected
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import InstalledModel, Note, Progress, Skipped, Stage
+from local_rag.records import Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
 from local_rag.store.database import Store, StoredDocument, UnreadFile
 from local_rag.store.embedding_plans import (

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from local_rag.indexing.distinction import DANGLING, Distinction
-from local_rag.records import PLAIN_CONTEXT_FORM, heading_path
+from local_rag.model_records import PLAIN_CONTEXT_FORM
+from local_rag.records import heading_path
 from local_rag.text.facts import missing_facts
 from local_rag.text.source_facts import Source
 from local_rag.text.tokens import keyword_tokens

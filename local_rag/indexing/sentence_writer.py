@@ -11,7 +11,8 @@ from local_rag.indexing.sentence_check import Checker, Subject
 from local_rag.indexing.situating_prompts import ContextJob, context_plan, plan_contexts
 from local_rag.indexing.workers import Workers
 from local_rag.llama.generator import Vocabulary
-from local_rag.records import InstalledModel, Progress, StoredChunk
+from local_rag.model_records import InstalledModel
+from local_rag.records import Progress, StoredChunk
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.sentence_plans import (
     count_unwritten,

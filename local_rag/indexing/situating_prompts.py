@@ -15,7 +15,8 @@ from dataclasses import astuple, dataclass
 
 from local_rag.keys import key_of
 from local_rag.llama.generator import Generator, Request, Vocabulary
-from local_rag.records import PLAIN_CONTEXT_FORM, Chunk, ContextForm
+from local_rag.model_records import PLAIN_CONTEXT_FORM, ContextForm
+from local_rag.records import Chunk
 
 # Measured from 1,024 to 4,096 tokens: passages were equally easy to find. Attention over longer windows costs more, and
 # shorter ones repeat title and outline more often.

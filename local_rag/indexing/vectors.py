@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from local_rag.keys import key_of
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import Embedder, input_tokens, tokenizer_of
-from local_rag.records import InstalledModel
 from local_rag.settings import Settings
 
 

@@ -33,10 +33,11 @@ from local_rag.llama.models_in_use import open_engine
 from local_rag.llama.optimize import fastest_file, file_for_many
 from local_rag.llama.tuning import stored_settings, tune
 from local_rag.machine import Neighbours, physical_cores
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import Embedder
 from local_rag.reading.isolate import IsolatedReader, ReadFile, skipped
 from local_rag.reading.split import Splitting
-from local_rag.records import InstalledModel, Skipped
+from local_rag.records import Skipped
 
 EMBED_BATCH = 256
 _AHEAD = 3  # files that each reader reads in advance

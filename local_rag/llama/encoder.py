@@ -15,10 +15,10 @@ import numpy as np
 from local_rag.errors import ModelError
 from local_rag.llama.model import llama_build, load_weights, native
 from local_rag.machine import physical_cores
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import PrefixingEmbedder, truncating_tokenizer
 from local_rag.models.registry import gguf_in
 from local_rag.models.reranker import pairs_per_second
-from local_rag.records import InstalledModel
 
 # All texts of a batch are compared with each other, masked or not, so a large batch costs more than it saves.
 _BATCH_TOKENS = 512

@@ -2,11 +2,11 @@
 
 from local_rag.llama.encoder import LlamaEmbedder, LlamaReranker
 from local_rag.llama.probe import require_working
+from local_rag.model_records import InstalledModel
 from local_rag.models import load
 from local_rag.models.embedder import Embedder
 from local_rag.models.reader import Reader, RerankerReader
 from local_rag.models.registry import gguf_in, has_gguf
-from local_rag.records import InstalledModel
 
 
 def load_embedder(model: InstalledModel) -> Embedder:

@@ -9,8 +9,8 @@ from local_rag.llama.external import ExternalEngine
 from local_rag.llama.generator import Generator
 from local_rag.llama.model import ALL_LAYERS, LlamaModel
 from local_rag.llama.probe import require_working
+from local_rag.model_records import InstalledModel
 from local_rag.models.engine_address import parse_engine
-from local_rag.records import InstalledModel
 
 
 def default_settings(_model: LlamaModel) -> EngineSettings:

@@ -22,9 +22,9 @@ from local_rag.llama.engine import EngineSettings
 from local_rag.llama.model import LlamaModel, llama_build, native
 from local_rag.llama.tuning import measure_rates, seconds_per_chunk
 from local_rag.machine import physical_cores
+from local_rag.model_records import InstalledModel
 from local_rag.models.measurements import load_measurement, store_measurement
 from local_rag.models.registry import default_models_directory
-from local_rag.records import InstalledModel
 
 Rates = Callable[[Path], tuple[float, float]]
 _WORTH_KEEPING = 1.15  # speed-up; a smaller one is not worth the disk space

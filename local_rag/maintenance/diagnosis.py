@@ -13,6 +13,7 @@ from local_rag.llama.probe import run_probe
 from local_rag.machine import file_system, free_bytes, is_network, memory, physical_cores, processor, processor_flags
 from local_rag.maintenance import checks
 from local_rag.maintenance.checks import CheckResult, memory_needed
+from local_rag.model_records import InstalledModel, Role
 from local_rag.models.choice import chosen
 from local_rag.models.engine_address import is_engine, parse_engine, permitted_engine
 from local_rag.models.registry import (
@@ -24,7 +25,6 @@ from local_rag.models.registry import (
     verify,
 )
 from local_rag.offline import left_open
-from local_rag.records import InstalledModel, Role
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from local_rag.answering.remarks import remarks
+from local_rag.asking import AskOptions, Filters
 from local_rag.catalogue.contents import Location, WholeDocument
 from local_rag.display import one_line, printable
 from local_rag.errors import MissingError, ModelError, QuestionError
@@ -36,7 +37,7 @@ from local_rag.mcp.shapes import (
     StatusArguments,
 )
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_documents, fit_passages, fit_text
-from local_rag.records import AskOptions, Filters, Passage
+from local_rag.records import Passage
 from local_rag.retrieval.searcher import Trace
 from local_rag.serving.answer_markdown import answer_as_markdown
 from local_rag.serving.job import Job

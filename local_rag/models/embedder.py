@@ -11,10 +11,10 @@ import numpy as np
 
 from local_rag.errors import ModelError
 from local_rag.files import extra_command
+from local_rag.model_records import InstalledModel
 from local_rag.models.onnx.session import OnnxSession
 from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.ruler import load_tokenizer, read_tokenizer
-from local_rag.records import InstalledModel
 
 _WORD_BEGINS = "\u2581\u0120"  # what SentencePiece and byte-level BPE put before the first token of a word
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import Embedder, OnnxEmbedder, SentenceEmbedder
 from local_rag.models.onnx.copy import make_copy
 from local_rag.models.onnx.session import ONNX_FILE, find_copy, needs_copy
 from local_rag.models.reader import OnnxReader, Reader, RerankerReader
 from local_rag.models.registry import ModelEntry, resolve
 from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker
-from local_rag.records import InstalledModel
 
 
 def make_onnx_copies(entry: ModelEntry, note: Callable[[str], None]) -> None:

@@ -10,9 +10,9 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
+from local_rag.model_records import InstalledModel
 from local_rag.models.onnx.session import OnnxSession
 from local_rag.models.reranker import Reranker, pairs_per_second
-from local_rag.records import InstalledModel
 
 _KEPT = 256  # readings of the last passages: what is ranked is then read for its sentences
 
@@ -67,7 +67,7 @@ class TokenReading:
 
 
 class Reader(Protocol):
-    """The interface of a reader; `fused_weight` as in records.InstalledModel."""
+    """The interface of a reader; `fused_weight` as in model_records.InstalledModel."""
 
     fused_weight: float
 

@@ -18,9 +18,7 @@ from typing import Any, Literal
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256, write_whole
 from local_rag.keys import key_of
-from local_rag.models.engine_address import is_engine, parse_engine
-from local_rag.models.hashes import sha256_of
-from local_rag.records import (
+from local_rag.model_records import (
     PLAIN_CONTEXT_FORM,
     PLAIN_FORM,
     AnswerForm,
@@ -30,6 +28,8 @@ from local_rag.records import (
     ModelUse,
     Role,
 )
+from local_rag.models.engine_address import is_engine, parse_engine
+from local_rag.models.hashes import sha256_of
 
 Format = Literal["gguf", "sentence-transformers", "cross-encoder"]
 

@@ -9,17 +9,18 @@ from typing import Protocol
 
 from local_rag.errors import ModelError
 from local_rag.machine import physical_cores
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import require_sentence_transformers, truncating_tokenizer
 from local_rag.models.measurements import TIMED_TEXT, load_measurement, store_measurement
 from local_rag.models.onnx.session import OnnxSession
-from local_rag.records import InstalledModel, Passage
+from local_rag.records import Passage
 
 _TEXT = TIMED_TEXT * 8
 _PAIRS = 16
 
 
 class Reranker(Protocol):
-    """The interface of a reranker; `fused_weight` as in records.InstalledModel."""
+    """The interface of a reranker; `fused_weight` as in model_records.InstalledModel."""
 
     fused_weight: float
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from local_rag.asking import Turn
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
-from local_rag.records import Turn
 
 _READ = {"model", "messages", "stream", "stream_options"}
 # Values that ask for what is done in any case.

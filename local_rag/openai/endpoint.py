@@ -10,12 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from local_rag.asking import EVERYTHING, AskOptions, Filters
 from local_rag.conversation import reply_to_greeting
 from local_rag.display import Name, one_line, passage_as_dict, printable_json
 from local_rag.errors import LocalRagError, MissingError, QuestionError
 from local_rag.openai.chat_requests import ChatRequest, read_request
 from local_rag.openai.open_webui import reply_to_client_task
-from local_rag.records import EVERYTHING, Answer, AskOptions, Filters, Written
+from local_rag.records import Answer, Written
 from local_rag.serving.answer_markdown import AnswerPieces, answer_as_markdown
 from local_rag.serving.http import EventStream, caller_of, status_of, unless_gone
 from local_rag.serving.job import Failure, Job, Ping, Result, failure

@@ -11,10 +11,11 @@ from operator import attrgetter
 
 import numpy as np
 
+from local_rag.asking import EVERYTHING, Filters
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
 from local_rag.index.protocol import Allowed, Index
-from local_rag.records import EVERYTHING, Filters, Found, FoundPlace, Passage, Progress, StoredChunk
+from local_rag.records import Found, FoundPlace, Passage, Progress, StoredChunk
 from local_rag.retrieval.counting_questions import FindQuestion, Phrase
 from local_rag.retrieval.filters import document_filter, outdated_of
 from local_rag.retrieval.found_passage import found_passage

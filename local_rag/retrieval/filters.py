@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import date, datetime, time
 from pathlib import Path
 
+from local_rag.asking import Filters
 from local_rag.errors import LibraryError
 from local_rag.index.protocol import Allowed, PassageStore
 from local_rag.reading.ignore import parse_pattern
-from local_rag.records import DocumentFacts, Filters
+from local_rag.records import DocumentFacts
 from local_rag.text.normal_form import normalize
 
 _WILD = set("*?[\\")

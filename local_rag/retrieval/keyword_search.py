@@ -1,9 +1,10 @@
 """Search by keywords alone, which needs no model."""
 
+from local_rag.asking import EVERYTHING, Filters
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
 from local_rag.index.protocol import Index, PassageStore
-from local_rag.records import EVERYTHING, ContextMode, Filters, Hit, Passage
+from local_rag.records import ContextMode, Hit, Passage
 from local_rag.retrieval.document_questions import asks_for_documents
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.found_passage import found_passage

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from local_rag.asking import Filters
 from local_rag.keys import key_of
-from local_rag.records import Filters
 from local_rag.retrieval.filters import document_filter
 from local_rag.serialization import to_line
 from local_rag.store.database import Store

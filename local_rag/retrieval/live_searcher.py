@@ -7,13 +7,14 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from local_rag.asking import EVERYTHING, Filters
 from local_rag.errors import ClusterError, DamagedLibraryError, LibraryError
 from local_rag.files import index_command, no_library
 from local_rag.index.protocol import Index, Indexes, PassageStore
+from local_rag.model_records import InstalledModel
 from local_rag.models.choice import chosen, find
 from local_rag.models.embedder import Embedder, is_frequent_word
 from local_rag.models.reader import Reader
-from local_rag.records import EVERYTHING, Filters, InstalledModel
 from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.limits import Sight
 from local_rag.retrieval.searcher import Searcher

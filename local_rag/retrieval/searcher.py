@@ -7,13 +7,14 @@ from time import perf_counter
 
 import numpy as np
 
+from local_rag.asking import EVERYTHING, Filters
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
 from local_rag.index.protocol import Allowed, Index, PassageStore
 from local_rag.models.embedder import Embedder
 from local_rag.models.reader import Reader, Reading
 from local_rag.models.reranker import reranked_text
-from local_rag.records import EVERYTHING, ContextMode, Correction, Filters, Hit, Passage
+from local_rag.records import ContextMode, Correction, Hit, Passage
 from local_rag.retrieval.document_questions import asks_for_documents
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query

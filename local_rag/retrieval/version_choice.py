@@ -5,7 +5,8 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import PurePath
 
-from local_rag.records import Filters, Passage
+from local_rag.asking import Filters
+from local_rag.records import Passage
 from local_rag.retrieval.asked_versions import asked_versions
 from local_rag.retrieval.corresponding import corresponding, shared, words_of
 from local_rag.retrieval.highlights import closest_sentence, readable

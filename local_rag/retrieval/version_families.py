@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 
-from local_rag.records import DocumentFacts, Filters, Passage
+from local_rag.asking import Filters
+from local_rag.records import DocumentFacts, Passage
 from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.found_passage import found_passage
 from local_rag.retrieval.version_names import key_words, likeness, version_of_name

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from local_rag.records import Person
+from local_rag.asking import Person
 from local_rag.store.people_file import hash_of, people_stamp, read_people, with_uploads
 
 __all__ = ["People", "hash_of"]

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 
 from local_rag.answering.code_key import answer_recipe
+from local_rag.asking import AskOptions, Turn
 from local_rag.conversation import FORGOTTEN, Conversation
 from local_rag.errors import LibraryError, MissingError
 from local_rag.index.protocol import content_key
 from local_rag.keys import key_of
 from local_rag.models.choice import calibration_of, chosen, find
-from local_rag.records import Answer, AskOptions, Passage, Turn, Written
+from local_rag.records import Answer, Passage, Written
 from local_rag.serialization import to_line
 from local_rag.serving.job import Job, PassagesFound
 from local_rag.serving.requests import AskRequest, ServedAnswer

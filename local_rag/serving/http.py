@@ -10,8 +10,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
+from local_rag.asking import Person, PersonRole
 from local_rag.errors import BusyError, ForbiddenError, LocalRagError, MissingError, QuestionError, StoppedError
-from local_rag.records import Person, PersonRole
 from local_rag.serving.job import Job
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import LibraryService

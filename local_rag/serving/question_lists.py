@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from local_rag.asking import Person
 from local_rag.errors import BusyError, LocalRagError, QuestionError
-from local_rag.records import Person
 from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import WorkerService

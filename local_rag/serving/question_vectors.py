@@ -9,8 +9,8 @@ import numpy as np
 
 from local_rag.keys import key_of
 from local_rag.library import Library, Parts
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import Embedder
-from local_rag.records import InstalledModel
 from local_rag.store.question_cache import QuestionVectors
 
 

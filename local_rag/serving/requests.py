@@ -3,8 +3,9 @@
 import ipaddress
 from dataclasses import dataclass, field
 
+from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, HOST, AskOptions, Filters, Person, Turn
 from local_rag.errors import QuestionError
-from local_rag.records import DEFAULT_OPTIONS, EVERYTHING, HOST, Answer, AskOptions, Filters, Person, Turn
+from local_rag.records import Answer
 
 MAX_QUESTION = 4000  # characters
 MAX_TOP = 1000

@@ -6,11 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from local_rag.asking import Person
 from local_rag.display import one_line
 from local_rag.errors import LocalRagError
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.library import Library
-from local_rag.records import Answer, Correction, Found, Passage, Person
+from local_rag.records import Answer, Correction, Found, Passage
 from local_rag.retrieval.searcher import Trace
 from local_rag.serialization import from_plain
 from local_rag.serving.admitted_people import People

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from local_rag.library import Parts
 from local_rag.llama.generator import Generator
-from local_rag.records import InstalledModel
+from local_rag.model_records import InstalledModel
 
 
 @dataclass(slots=True)

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from local_rag.asking import Filters
 from local_rag.errors import DamagedLibraryError
 from local_rag.files import FileStamp
 from local_rag.index.protocol import AllowedDocuments
 from local_rag.keys import key_of
-from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Filters, Note, Provenance, RowKind, StoredChunk
+from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, StoredChunk
 from local_rag.store.connect import connect, in_use
 from local_rag.store.hidden_paths import hidden_among
 from local_rag.store.schema import crc32

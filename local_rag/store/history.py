@@ -13,8 +13,9 @@ from pathlib import Path
 from threading import RLock
 from typing import Self
 
+from local_rag.asking import AskOptions
 from local_rag.errors import MissingError
-from local_rag.records import Answer, AskOptions, Passage
+from local_rag.records import Answer, Passage
 from local_rag.serialization import from_plain, to_line
 from local_rag.store.history_file import HISTORY_FILE, history_errors, is_writable, open_history, open_in_memory
 

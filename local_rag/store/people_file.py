@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from local_rag.asking import PERSON_ROLES, Filters, Person, PersonRole
 from local_rag.errors import LibraryError, MissingError, QuestionError
 from local_rag.files import no_library, uploads_folder
-from local_rag.records import PERSON_ROLES, Filters, Person, PersonRole
 from local_rag.store.connect import is_library
 
 PEOPLE_FILE = "people.sqlite3"

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from local_rag.asking import Filters
 from local_rag.errors import QuestionError
-from local_rag.records import Filters
 
 _MOST_CHARACTERS = 2000
 _PART = re.compile(r'\s*"[^"]*"|[^,]+')  # a value that holds a comma stands in quotation marks

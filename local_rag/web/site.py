@@ -16,10 +16,10 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from local_rag.asking import Person
 from local_rag.display import display_path, one_line, printable_json
 from local_rag.errors import QuestionError
 from local_rag.offline import can_filter, left_open, open_ways
-from local_rag.records import Person
 from local_rag.serving.http import caller_of as caller
 from local_rag.serving.http import cookie_in
 from local_rag.serving.http import person_of as person

@@ -46,11 +46,12 @@ from local_rag.llama.model import LlamaModel
 from local_rag.llama.optimize import fastest_file
 from local_rag.llama.tuning import measure_rates, stored_settings
 from local_rag.machine import physical_cores, processor
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import tokenizer_of
 from local_rag.models.registry import resolve
 from local_rag.reading.read import read
 from local_rag.reading.split import split
-from local_rag.records import Document, InstalledModel
+from local_rag.records import Document
 from scripts.benchmarks._processor_limit import reading_limit
 
 CHUNK_TOKENS = 145

@@ -35,9 +35,9 @@ from local_rag.llama.external import ExternalEngine
 from local_rag.llama.generator import Generator, Request, Token
 from local_rag.llama.models_in_use import open_engine
 from local_rag.machine import physical_cores
+from local_rag.model_records import InstalledModel
 from local_rag.models.engine_address import parse_engine
 from local_rag.models.registry import resolve
-from local_rag.records import InstalledModel
 
 _SECONDS = 120  # for the server to load its model
 

@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.asking import EVERYTHING, Filters
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Contents, DocumentRows
-from local_rag.records import EVERYTHING, Chunk, Document, Filters, Provenance
+from local_rag.records import Chunk, Document, Provenance
 from local_rag.retrieval.searcher import Searcher
 from local_rag.settings import Settings
 from local_rag.store.database import Store

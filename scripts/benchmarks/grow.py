@@ -29,12 +29,14 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.asking import EVERYTHING, Filters
 from local_rag.files import folder_bytes
 from local_rag.index.generations import Generations
 from local_rag.library import Library, Parts
 from local_rag.llama.load import load_embedder
+from local_rag.model_records import InstalledModel
 from local_rag.models.registry import resolve
-from local_rag.records import EVERYTHING, ContextMode, Filters, InstalledModel
+from local_rag.records import ContextMode
 from local_rag.store.database import Store
 from local_rag.text.tokens import keyword_tokens
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from local_rag.llama.load import load_reader
 from local_rag.machine import physical_cores
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import tokenizer_of
 from local_rag.models.registry import resolve
-from local_rag.records import InstalledModel
 from local_rag.settings import Settings
 
 PASSAGES = 150

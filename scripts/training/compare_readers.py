@@ -25,11 +25,12 @@ import numpy as np
 
 from local_rag.answering.selection import select_sources
 from local_rag.evaluation.ranking_metrics import confidence_interval, ndcg, paired_test
+from local_rag.model_records import InstalledModel
 from local_rag.models.load import load_reader
 from local_rag.models.onnx.session import ONNX_FILE
 from local_rag.models.reader import Reader
 from local_rag.models.reranker import reranked_text
-from local_rag.records import InstalledModel, Passage
+from local_rag.records import Passage
 from local_rag.retrieval.highlights import best_sentence, closest_sentence, readable
 from local_rag.text.tokens import keyword_tokens
 from scripts.training.mine_reader_examples import sentences, spans_of

@@ -28,8 +28,8 @@ from local_rag.answering.probability import Signals, fit, probability, prompt_re
 from local_rag.evaluation.dataset import Question, load_dataset
 from local_rag.evaluation.judge import is_right
 from local_rag.evaluation.plots import new_figure, save_figure
+from local_rag.model_records import Calibration
 from local_rag.models.choice import find, identity_of
-from local_rag.records import Calibration
 from local_rag.settings import Settings
 
 # The sets of signals to choose from, the smallest first: of a model that was trained to refuse, and of another.

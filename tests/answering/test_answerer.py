@@ -9,10 +9,12 @@ from local_rag.answering.answerer import Answerer, answer_room
 from local_rag.answering.compose import NOT_SURE, REFUSAL
 from local_rag.answering.prompt import PART, PROPOSAL
 from local_rag.answering.selection import Source, whole_sources
+from local_rag.asking import Turn
 from local_rag.errors import QuestionError
 from local_rag.llama.models_in_use import open_engine
+from local_rag.model_records import PLAIN_FORM, Calibration
 from local_rag.models.registry import resolve
-from local_rag.records import PLAIN_FORM, Answer, Calibration, Hit, Passage, Quote, Turn
+from local_rag.records import Answer, Hit, Passage, Quote
 from tests.fakes import FakeGenerator, FakeReader, FakeVocabulary, passage
 
 REQUEST = PLAIN_FORM.request

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.answering.probability import Signals, fit, probability, prompt_recipe, valid
+from local_rag.model_records import PLAIN_FORM, Calibration
 from local_rag.models.registry import load_registry, resolve
-from local_rag.records import PLAIN_FORM, Calibration
 from tests.fakes import TRAINED
 
 NAMES = ("right", "answers")

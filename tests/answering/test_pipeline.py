@@ -11,8 +11,10 @@ from local_rag.answering.answerer import Answerer
 from local_rag.answering.compose import REFUSAL
 from local_rag.answering.look_alikes import look_alikes
 from local_rag.answering.pipeline import AnswerPipeline, Candidates
+from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
 from local_rag.library import Parts
-from local_rag.records import DEFAULT_OPTIONS, Answer, AskOptions, Calibration, Citation, Passage, Turn
+from local_rag.model_records import Calibration
+from local_rag.records import Answer, Citation, Passage
 from local_rag.retrieval.searcher import Trace
 from local_rag.store.question_cache import Usage, usage_of
 from tests.conftest import Run

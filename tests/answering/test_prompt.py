@@ -13,9 +13,11 @@ from local_rag.answering.prompt import (
     sources_prompt,
 )
 from local_rag.answering.selection import Source
+from local_rag.asking import Turn
 from local_rag.errors import QuestionError
 from local_rag.llama.model import LlamaModel
-from local_rag.records import PLAIN_FORM, Passage, Turn
+from local_rag.model_records import PLAIN_FORM
+from local_rag.records import Passage
 from tests.fakes import TRAINED, FakeVocabulary, passage
 
 REQUEST = PLAIN_FORM.request

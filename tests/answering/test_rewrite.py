@@ -8,8 +8,8 @@ import pytest
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.rewrite import require_rewriter, rewrite
+from local_rag.asking import AskOptions, Turn
 from local_rag.errors import ModelError, StoppedError
-from local_rag.records import AskOptions, Turn
 from local_rag.retrieval.searcher import Trace
 from tests.fakes import FakeGenerator, FakeVocabulary, passage
 

@@ -10,7 +10,8 @@ from local_rag.answering.prompt import PART
 from local_rag.answering.selection import Source, whole_sources
 from local_rag.answering.streaming import Telling
 from local_rag.errors import StoppedError
-from local_rag.records import Answer, Calibration, Passage, Written
+from local_rag.model_records import Calibration
+from local_rag.records import Answer, Passage, Written
 from tests.fakes import TRAINED, TrainedGenerator, passage
 
 BOAT = "The boat leaves at seven. It carries mail."

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from local_rag.answering.compose import REFUSAL
 from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
-from local_rag.records import PLAIN_FORM
+from local_rag.model_records import PLAIN_FORM
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, FakeVocabulary, generating
 

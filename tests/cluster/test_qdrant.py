@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from local_rag.asking import Filters
 from local_rag.cluster.engines.client import Client, EngineAwayError
 from local_rag.cluster.engines.engine_choice import indexes_of
 from local_rag.cluster.engines.qdrant_index import Place
@@ -23,7 +24,7 @@ from local_rag.errors import ClusterError
 from local_rag.index.generations import Generations
 from local_rag.indexing.vectors import embedder_identity
 from local_rag.library import Library
-from local_rag.records import Filters, InstalledModel
+from local_rag.model_records import InstalledModel
 from local_rag.settings import resolve_settings
 from local_rag.store.lock import locked_store
 from tests.fakes import EMBEDS_QUICKLY, QUICK, FakeEmbedder

@@ -11,10 +11,10 @@ from local_rag.indexing.situating_prompts import context_plan, context_room, pla
 from local_rag.indexing.workers import EmbeddingJob, LocalWorkers
 from local_rag.llama.generator import common_prefix
 from local_rag.llama.models_in_use import open_engine, open_vocabulary
+from local_rag.model_records import InstalledModel
 from local_rag.models.registry import resolve
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.split import Splitting
-from local_rag.records import InstalledModel
 from tests.cluster.conftest import FULL, Two
 
 pytestmark = [

@@ -25,11 +25,12 @@ from local_rag.indexing.situating_prompts import ContextJob, Window
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.indexing.workers import EmbeddingJob
 from local_rag.library import Library, Parts
+from local_rag.model_records import InstalledModel
 from local_rag.models.onnx.session import find_copy
 from local_rag.models.registry import resolve
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import Document, InstalledModel, Skipped
+from local_rag.records import Document, Skipped
 from tests.cluster.conftest import FULL, NODE, Two
 from tests.cluster.journaling import POISON, journaling_engine
 from tests.fakes import FakeEmbedder, quick_vocabulary

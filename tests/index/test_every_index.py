@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from local_rag.asking import Filters
 from local_rag.cluster.engines.engine_choice import ENGINES
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Allowed, AllowedDocuments, Index, Indexes
-from local_rag.records import Chunk, DocumentFacts, Filters, RowKind, StoredChunk
+from local_rag.records import Chunk, DocumentFacts, RowKind, StoredChunk
 from local_rag.text.tokens import keyword_tokens
 from tests.fakes import contents_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from local_rag.errors import LibraryError
 from local_rag.indexing.fingerprint import differences, make_fingerprint, require_compatible
-from local_rag.records import InstalledModel
+from local_rag.model_records import InstalledModel
 from local_rag.settings import resolve_settings
 
 EMBEDDER = InstalledModel(name="minilm", role="embed", path=Path("e"), identity="e", context_length=256)

@@ -6,9 +6,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from local_rag.indexing.vectors import TUNING, default_chunk_tokens, embed_with_contexts, embedded_text
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import input_tokens, tokenizer_of
 from local_rag.models.registry import resolve
-from local_rag.records import InstalledModel
 from tests.fakes import FakeEmbedder
 
 MINILM = resolve("all-minilm-l6-v2", "embed")

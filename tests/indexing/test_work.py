@@ -9,8 +9,9 @@ from local_rag.indexing.situating_prompts import ContextJob, Window
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.indexing.workers import EMBED_BATCH, EmbeddingJob, LocalWorkers, WrittenContext, _ahead
 from local_rag.llama.generator import Counts
+from local_rag.model_records import InstalledModel
 from local_rag.reading.split import Splitting
-from local_rag.records import InstalledModel, Skipped
+from local_rag.records import Skipped
 from tests.fakes import FakeEmbedder, FakeGenerator, generating
 
 EMBEDDER = InstalledModel(name="minilm", role="embed", path=Path("e"), identity="e", context_length=256)

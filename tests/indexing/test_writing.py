@@ -19,8 +19,9 @@ from local_rag.indexing.indexer import IndexReport
 from local_rag.indexing.situating_prompts import plan_contexts
 from local_rag.indexing.workers import LocalWorkers
 from local_rag.library import Library
+from local_rag.model_records import PLAIN_CONTEXT_FORM, ContextForm, InstalledModel
 from local_rag.models.registry import resolve
-from local_rag.records import PLAIN_CONTEXT_FORM, Chunk, ContextForm, InstalledModel, Progress
+from local_rag.records import Chunk, Progress
 from local_rag.store.database import Store
 from local_rag.store.published import note_publish
 from tests.conftest import Run

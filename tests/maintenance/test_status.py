@@ -18,8 +18,9 @@ from local_rag.indexing.distinction import APART
 from local_rag.indexing.indexer import IndexReport
 from local_rag.indexing.situating_prompts import PROMPT
 from local_rag.keys import key_of
+from local_rag.model_records import Role
 from local_rag.models.registry import resolve
-from local_rag.records import Progress, Role
+from local_rag.records import Progress
 from local_rag.store.database import Store
 from local_rag.store.inspection import count_rows
 from local_rag.store.published import note_publish

@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 from mcp import Client
 
+from local_rag.asking import HOST
 from local_rag.library import Library, Parts
 from local_rag.mcp.server import instructions_of, make_server
-from local_rag.records import HOST
 from local_rag.serving.service import AskServer, LocalService
 from local_rag.serving.worker import LibraryWorker
 from tests.support import served

@@ -13,7 +13,7 @@ from mcp import Client, MCPError
 
 from local_rag.errors import ModelError
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, count_tokens
-from local_rag.records import InstalledModel
+from local_rag.model_records import InstalledModel
 from tests.fakes import FakeEmbedder
 from tests.mcp.talking import ERAS, call, loaded, local_service, talk
 from tests.support import served

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.model_records import Calibration
 from local_rag.models.choice import calibration_of, gpu_backend, on_backend, with_calibration
 from local_rag.models.registry import resolve
-from local_rag.records import Calibration
 
 OWN = Calibration("recipe", 0.1, {"right": 1.0}, answer_from=0.5, quote_from=0.1)
 

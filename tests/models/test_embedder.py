@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from local_rag.errors import ModelError
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import SentenceEmbedder, input_tokens, tokenizer_of
 from local_rag.models.load import load_embedder
 from local_rag.models.registry import resolve
-from local_rag.records import InstalledModel
 from tests.support.checkpoints import save_bert
 
 pytestmark = pytest.mark.slow

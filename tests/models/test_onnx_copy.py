@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from local_rag.cli.main import cli
 from local_rag.errors import ModelError
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import OnnxEmbedder, SentenceEmbedder
 from local_rag.models.load import load_embedder, load_reader
 from local_rag.models.onnx.copy import make_copy
@@ -19,7 +20,6 @@ from local_rag.models.onnx.session import COPY_FILE, copy_folder, damaged_onnx_c
 from local_rag.models.reader import RerankerReader
 from local_rag.models.registry import resolve
 from local_rag.models.reranker import CrossEncoderReranker
-from local_rag.records import InstalledModel
 from tests.support.checkpoints import save_bert, save_xlm_roberta
 
 pytestmark = pytest.mark.slow

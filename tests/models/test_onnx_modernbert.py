@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import OnnxEmbedder, SentenceEmbedder
 from local_rag.models.onnx.copy import graph_of
 from local_rag.models.onnx.graph import UnknownArchitectureError
 from local_rag.models.registry import resolve
 from local_rag.models.reranker import CrossEncoderReranker, OnnxReranker
-from local_rag.records import InstalledModel
 from tests.support.checkpoints import save_ettin, save_modernbert
 
 pytestmark = pytest.mark.slow

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from local_rag.errors import ModelError
+from local_rag.model_records import InstalledModel
 from local_rag.models.load import load_reader
 from local_rag.models.reader import OnnxReader, PassageReading, TokenReading
 from local_rag.models.registry import resolve
-from local_rag.records import InstalledModel
 
 pytestmark = pytest.mark.slow
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import local_rag
 from local_rag.cli.main import cli
 from local_rag.errors import ModelError
+from local_rag.model_records import Calibration, InstalledModel, Role
 from local_rag.models import registry as models
 from local_rag.models.registry import (
     MODEL_FORMATS,
@@ -22,7 +23,6 @@ from local_rag.models.registry import (
     resolve,
     verify,
 )
-from local_rag.records import Calibration, InstalledModel, Role
 
 REGISTRY = load_registry()
 UNKNOWN_HASHES = {"multilingual-e5-small", "ettin-reranker-17m", "ettin-reranker-32m"}

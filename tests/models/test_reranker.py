@@ -7,8 +7,8 @@ import pytest
 
 from local_rag import Library
 from local_rag.errors import ModelError
+from local_rag.model_records import InstalledModel
 from local_rag.models.reranker import CrossEncoderReranker, pairs_per_second
-from local_rag.records import InstalledModel
 from tests.fakes import EMBEDS_QUICKLY
 from tests.support.checkpoints import save_xlm_roberta
 

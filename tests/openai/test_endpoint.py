@@ -15,10 +15,10 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
+from local_rag.asking import HOST
 from local_rag.errors import BusyError
 from local_rag.library import Library
 from local_rag.openai.endpoint import IGNORED_HEADER, chat_interface
-from local_rag.records import HOST
 from local_rag.serving.http import set_person
 from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer

@@ -9,7 +9,7 @@ import pytest
 
 from local_rag.errors import ClusterError, DamagedLibraryError, LibraryError
 from local_rag.index.protocol import Contents, PassageStore
-from local_rag.records import InstalledModel
+from local_rag.model_records import InstalledModel
 from local_rag.retrieval.live_searcher import OpenSearcher, open_searcher, settings_of
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.database import Store

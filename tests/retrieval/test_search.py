@@ -7,8 +7,9 @@ from typing import Any, cast
 import pytest
 
 from local_rag.errors import QuestionError
+from local_rag.model_records import InstalledModel
 from local_rag.models.reranker import reranked_text
-from local_rag.records import Chunk, Hit, InstalledModel, Passage, StoredChunk
+from local_rag.records import Chunk, Hit, Passage, StoredChunk
 from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.searcher import Searcher, rerank_passages
 from local_rag.settings import Settings, resolve_settings

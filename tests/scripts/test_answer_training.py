@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.model import LlamaModel
 from local_rag.llama.models_in_use import open_engine, open_vocabulary
-from local_rag.records import AnswerForm
+from local_rag.model_records import AnswerForm
 from scripts.training.answers import train as training
 from scripts.training.answers.build import KnowingReader, build, is_held_out, prompt_of, sources_of, variants
 from scripts.training.answers.evaluate import outcome

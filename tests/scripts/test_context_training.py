@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from local_rag.indexing.situating_prompts import plan_contexts, write_contexts
 from local_rag.llama.models_in_use import open_vocabulary
-from local_rag.records import ContextForm
+from local_rag.model_records import ContextForm
 from scripts.training.answers import train as training
 from scripts.training.answers.examples import load_examples
 from scripts.training.answers.gguf_weights import Weights

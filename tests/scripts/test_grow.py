@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_rag.records import InstalledModel
+from local_rag.model_records import InstalledModel
 from scripts.benchmarks import grow
 
 MODEL = InstalledModel(name="fake", role="embed", path=Path("fake"), identity="fake", context_length=256)

@@ -10,8 +10,8 @@ import pytest
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
+from local_rag.asking import HOST, Filters, Person
 from local_rag.errors import LibraryError
-from local_rag.records import HOST, Filters, Person
 from local_rag.serving.admitted_people import hash_of
 from local_rag.web.app import make_app
 from local_rag.web.gate.access import FEWEST, Access, require_good

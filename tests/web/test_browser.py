@@ -15,7 +15,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from local_rag.records import PLAIN_FORM
+from local_rag.model_records import PLAIN_FORM
 from local_rag.serving.worker import LibraryWorker
 from local_rag.store.lock import library_lock
 from local_rag.web.app import make_app

@@ -15,11 +15,11 @@ import pytest
 from fpdf import FPDF
 from starlette.testclient import TestClient
 
+from local_rag.asking import Filters, PersonRole
 from local_rag.files import AUDIT_FILE
 from local_rag.library import Library
 from local_rag.mcp.server import http_interface
 from local_rag.openai.endpoint import chat_interface
-from local_rag.records import Filters, PersonRole
 from local_rag.store.history import History
 from local_rag.store.people_file import PEOPLE_FILE, add_person, remove_person
 from tests.fakes import QUICK, generating

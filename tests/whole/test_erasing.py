@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.asking import AskOptions, Filters
 from local_rag.errors import LibraryError
 from local_rag.indexing.distinction import Distinction
 from local_rag.library import Library
-from local_rag.records import Answer, AskOptions, Citation, Filters, Passage
+from local_rag.records import Answer, Citation, Passage
 from local_rag.store.database import Store
 from local_rag.store.erasing import erasing
 from local_rag.store.history import History

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from local_rag.asking import AskOptions, Filters
 from local_rag.library import Library, Parts
 from local_rag.models.registry import resolve
-from local_rag.records import AskOptions, Document, Filters, Found, Progress
+from local_rag.records import Document, Found, Progress
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, ReadsHere
 from tests.support.indexed import index_texts

@@ -29,13 +29,14 @@ from local_rag.indexing.situating_prompts import context_plan, plan_contexts, pr
 from local_rag.library import Parts
 from local_rag.llama import model as llama_model
 from local_rag.llama.model import LlamaModel, native
+from local_rag.model_records import InstalledModel, Role
 from local_rag.models.embedder import tokenizer_of
 from local_rag.models.registry import resolve
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.read import read
 from local_rag.reading.split import Splitting, split
 from local_rag.reading.walk import Found, Walk
-from local_rag.records import Chunk, Document, InstalledModel, Role
+from local_rag.records import Chunk, Document
 from tests.fakes import FakeEmbedder, FakeGenerator, FakeVocabulary, generating, passage
 from tests.support.hostile_files import _seeds, generate, mutate
 

@@ -11,7 +11,8 @@ from local_rag import Library
 from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
 from local_rag.index.segment import write_manifest
-from local_rag.records import InstalledModel, Progress
+from local_rag.model_records import InstalledModel
+from local_rag.records import Progress
 from local_rag.store.database import Store
 from tests.fakes import EMBEDS_QUICKLY, QUICK, FakeEmbedder
 

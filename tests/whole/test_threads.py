@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
+from local_rag.asking import AskOptions
 from local_rag.library import Parts
 from local_rag.llama.generator import Request, Token
-from local_rag.records import AskOptions
 from tests.fakes import FakeEmbedder, FakeGenerator, generating
 
 THREADS, YEARS = 8, 4

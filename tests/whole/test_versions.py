@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.asking import AskOptions, Filters
 from local_rag.library import Library, Parts
-from local_rag.records import Answer, AskOptions, Filters, Written
+from local_rag.records import Answer, Written
 from local_rag.retrieval.version_choice import AskedVersions
 from local_rag.retrieval.version_families import Versions
 from local_rag.store.history import History

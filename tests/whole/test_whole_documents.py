@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
-from local_rag.records import Filters
+from local_rag.asking import Filters
 from local_rag.store.database import Store
 from tests.conftest import Run
 from tests.fakes import QUICK

@@ -10,7 +10,8 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from local_rag.records import DocumentFacts, Filters
+from local_rag.asking import Filters
+from local_rag.records import DocumentFacts
 
 INDEXED = {"day": "integer", "tags": "keyword", "types": "keyword", "places": "keyword", "names": "keyword"}
 _SPECIAL = set("*?[]\\!#")

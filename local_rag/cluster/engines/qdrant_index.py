@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.asking import Filters
 from local_rag.cluster.engines.client import Client, NothingThereError
 from local_rag.cluster.engines.conditions import conditions_of
 from local_rag.cluster.engines.points import chunk_of, passage_of, points_of
@@ -22,7 +23,7 @@ from local_rag.cluster.engines.token_counts import bucket_of, counts_in
 from local_rag.errors import ClusterError, DamagedLibraryError
 from local_rag.index.protocol import Allowed, AllowedDocuments
 from local_rag.index.scoring import Statistics, TextCounts
-from local_rag.records import DocumentFacts, Filters, StoredChunk
+from local_rag.records import DocumentFacts, StoredChunk
 
 DENSE, WORDS = "dense", "words"  # names of the vectors of a point
 _MORE = 64  # results than needed, so ties at the end of a list are decided by our order too

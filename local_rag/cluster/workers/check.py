@@ -10,8 +10,8 @@ from local_rag.cluster.workers.ray_pool import RayWorkerPool, differences
 from local_rag.errors import ClusterError
 from local_rag.llama.load import load_embedder
 from local_rag.llama.models_in_use import open_engine
+from local_rag.model_records import Role
 from local_rag.models.choice import chosen, writes_sentences
-from local_rag.records import Role
 from local_rag.settings import Settings
 
 

@@ -24,12 +24,13 @@ from local_rag.indexing.workers import EmbeddingJob, OnNote, OpenEngine, Workers
 from local_rag.llama.generator import Counts, never
 from local_rag.llama.load import load_embedder
 from local_rag.llama.models_in_use import open_engine
+from local_rag.model_records import InstalledModel, Role
 from local_rag.models.embedder import Embedder
 from local_rag.reading.isolate import ReadFile, skipped
 from local_rag.reading.provenance import scraped_from
 from local_rag.reading.read import read_file
 from local_rag.reading.split import Splitting
-from local_rag.records import InstalledModel, Role, Skipped
+from local_rag.records import Skipped
 from local_rag.settings import Settings
 
 # Sizes of a task. The engine writes several contexts at a time and idles at the end of a task, so tasks are not small.

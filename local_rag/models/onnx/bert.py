@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.model_records import InstalledModel
 from local_rag.models.onnx.graph import Graph
-from local_rag.records import InstalledModel
 
 
 class BertGraph(Graph):

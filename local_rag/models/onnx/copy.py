@@ -24,12 +24,12 @@ from filelock import FileLock
 
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256, write_whole
+from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import OnnxEmbedder, tokenizer_of
 from local_rag.models.onnx.bert import BertGraph
 from local_rag.models.onnx.graph import Graph, UnknownArchitectureError, read_config
 from local_rag.models.onnx.modernbert import ModernBertGraph
 from local_rag.models.onnx.session import COPY_FILE, OPTIMIZED, copy_folder, find_copy
-from local_rag.records import InstalledModel
 
 SIMILAR_COSINE = 0.98  # minimum on average, for the int8 copy
 _TEXTS = 200

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import ModelError
-from local_rag.records import InstalledModel
+from local_rag.model_records import InstalledModel
 
 _OPSET = 20
 _IR_VERSION = 10

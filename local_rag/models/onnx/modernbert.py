@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.model_records import InstalledModel
 from local_rag.models.onnx.graph import Graph
-from local_rag.records import InstalledModel
 
 _THETA = {"full_attention": 160_000.0, "sliding_attention": 10_000.0}
 _OLD_NAMES = {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}

@@ -14,8 +14,8 @@ from local_rag.errors import ModelError
 from local_rag.files import file_sha256
 from local_rag.keys import key_of
 from local_rag.machine import physical_cores
+from local_rag.model_records import InstalledModel
 from local_rag.models.registry import default_models_directory, has_gguf, packed_models
-from local_rag.records import InstalledModel
 
 ONNX_FILE = "model.onnx"  # in the folder of a model that needs no copy
 OPTIMIZED = ".optimized.onnx"  # the suffix of a file whose graph is already optimized

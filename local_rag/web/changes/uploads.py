@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from local_rag.asking import Person
 from local_rag.errors import LibraryError
 from local_rag.files import open_in_place, uploads_folder
 from local_rag.machine import free_bytes
 from local_rag.reading.formats import format_named
 from local_rag.reading.walk import MAX_BYTES
-from local_rag.records import Person
 from local_rag.text.normal_form import normalize
 
 MOST_FILES, MOST_BYTES = 100, 256 * 1024 * 1024  # of one upload

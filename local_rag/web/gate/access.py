@@ -10,8 +10,8 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
+from local_rag.asking import HOST, Person
 from local_rag.errors import LibraryError
-from local_rag.records import HOST, Person
 from local_rag.serving.admitted_people import hash_of
 from local_rag.serving.http import cookie_in
 

@@ -15,9 +15,9 @@ from urllib.parse import quote
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
+from local_rag.asking import Filters, Person
 from local_rag.errors import LocalRagError
 from local_rag.offline import is_loopback
-from local_rag.records import Filters, Person
 from local_rag.serving.http import LateBodyError, TooLargeError, client_of, forwarded_for, set_person
 from local_rag.serving.requests import client_key
 from local_rag.web.changes.uploads import MOST_BYTES

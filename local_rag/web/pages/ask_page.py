@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from local_rag.asking import EVERYTHING, AskOptions, Filters
 from local_rag.display import answer_as_dict, passage_as_dict
-from local_rag.records import EVERYTHING, AskOptions, Filters
 from local_rag.serving.http import unless_gone
 from local_rag.serving.requests import AskRequest, SearchRequest
 from local_rag.web.filtering import as_fields, filters_of

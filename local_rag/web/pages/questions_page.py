@@ -12,8 +12,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from local_rag.asking import AskOptions
 from local_rag.errors import BusyError, QuestionError
-from local_rag.records import Answer, AskOptions
+from local_rag.records import Answer
 from local_rag.serving.answer_files import answers_in_form
 from local_rag.serving.open_history import KeptList
 from local_rag.serving.question_files import questions_in

@@ -18,10 +18,12 @@ import numpy as np
 
 from local_rag.answering.prompt import closing_prompt, sources_prompt
 from local_rag.answering.selection import Source, select_sources
+from local_rag.asking import Turn
 from local_rag.llama.generator import Vocabulary
 from local_rag.llama.models_in_use import open_vocabulary
+from local_rag.model_records import AnswerForm
 from local_rag.models.registry import load_registry
-from local_rag.records import AnswerForm, Passage, Turn
+from local_rag.records import Passage
 from scripts.training.answers.examples import Examples
 from scripts.training.answers.gguf_weights import end_token
 from scripts.training.changes import Values

@@ -1,0 +1,118 @@
+"""What a question is asked with: its filters, its options, the turns before it, and the person who asks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from local_rag.errors import QuestionError
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Limits on the documents to search; an empty field does not limit.
+
+    `within` holds globs as in a .gitignore, below any root, or absolute paths; a folder includes everything below it.
+    `types` holds suffixes such as `pdf`. At least one of each must match, and all of `tags`. The date of a document is
+    its own or else that of its file; it must be on or after `since` and earlier than `before`. With `as_of`, only the
+    versions of documents that were valid on that day pass.
+    """
+
+    within: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    since: date | None = None
+    before: date | None = None
+    tags: tuple[str, ...] = ()
+    as_of: date | None = None
+
+    def __bool__(self) -> bool:
+        """Return whether any limit is set."""
+        return bool(self.within or self.types or self.since or self.before or self.tags or self.as_of)
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        within: Sequence[str] = (),
+        types: Sequence[str] = (),
+        since: str | None = None,
+        before: str | None = None,
+        tags: Sequence[str] = (),
+        as_of: str | None = None,
+    ) -> "Filters":
+        """Return the filters that texts name, without empty ones; raise QuestionError for a text that is not a day."""
+
+        def texts(given: Sequence[str]) -> tuple[str, ...]:
+            return tuple(text.strip() for text in given if text.strip())
+
+        days = _day("since", since), _day("before", before)
+        return cls(texts(within), texts(types), *days, texts(tags), _day("as_of", as_of))
+
+
+def _day(name: str, text: str | None) -> date | None:
+    if not (given := (text or "").strip()):
+        return None
+    try:
+        return first_day(given)
+    except ValueError:
+        raise QuestionError(f"{name} is {given[:20]!r}; give a date such as 2024-05-01, 2024-05 or 2024.") from None
+
+
+EVERYTHING = Filters()
+PersonRole = Literal["reader", "editor", "owner"]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Someone who may use a served library: what of it, and what this person may do.
+
+    A `reader` asks and reads; an `editor` adds documents and questions for evaluation too; an `owner` may do all. The
+    `id` is never used twice; it is empty for who holds the server's own token, or is this machine's user.
+    """
+
+    id: str
+    name: str
+    role: PersonRole
+    limits: Filters = EVERYTHING
+
+    def may(self, role: PersonRole) -> bool:
+        """Return whether this person has a role, or one that may do more."""
+        return PERSON_ROLES.index(self.role) >= PERSON_ROLES.index(role)
+
+
+PERSON_ROLES: tuple[PersonRole, ...] = ("reader", "editor", "owner")
+HOST = Person("", "", "owner")  # who serves the library
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskOptions:
+    """How to answer a question.
+
+    `passages` is how many of the best passages the model is shown whole; with None it is shown the best parts of them.
+    `rerank` uses the reader, where the profile has one. `strict` quotes instead of giving an answer with a
+    number or name that its quotation lacks. `rewrite` also searches for a follow-up as the model rewrites it, which
+    takes a model of 3B. `anyway` answers even if the answer is doubtful.
+    """
+
+    passages: int | None = None
+    rerank: bool = True
+    filters: Filters = EVERYTHING
+    strict: bool = True
+    rewrite: bool = False
+    anyway: bool = False
+
+
+DEFAULT_OPTIONS = AskOptions()
+
+
+def first_day(text: str) -> date:
+    """Return a day written as 2024-05-01, or the first day of a month or year; raise ValueError for other text."""
+    return date.fromisoformat(text + "0000-01-01"[len(text) :] if len(text) in {4, 7} else text)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An earlier question of a conversation and its answer."""
+
+    question: str
+    answer: str = ""
