@@ -90,15 +90,13 @@ class AskOptions:
 
     `passages` is how many of the best passages the model is shown whole; with None it is shown the best parts of them.
     `rerank` uses the reader, where the profile has one. `strict` quotes instead of giving an answer with a
-    number or name that its quotation lacks. `rewrite` also searches for a follow-up as the model rewrites it, which
-    takes a model of 3B. `anyway` answers even if the answer is doubtful.
+    number or name that its quotation lacks. `anyway` answers even if the answer is doubtful.
     """
 
     passages: int | None = None
     rerank: bool = True
     filters: Filters = EVERYTHING
     strict: bool = True
-    rewrite: bool = False
     anyway: bool = False
 
 

@@ -381,15 +381,14 @@ class View:
             if stop():
                 raise StoppedError("The answer was stopped.")
 
-        def search(part: str, share: int, *, alone: bool = False) -> Trace:
-            follows = () if alone else asked
+        def search(part: str, share: int) -> Trace:
             return self._trace(
                 part,
                 top=top,
                 rerank=options.rerank,
                 filters=options.filters,
                 of_asked_versions=True,
-                earlier=follows,
+                earlier=asked,
                 share=share,
                 check=check,
             )
@@ -403,7 +402,6 @@ class View:
             options,
             earlier=earlier,
             reader=opened.searcher.reader if options.rerank else None,
-            rrf_k=self.settings.rrf_k,
             stop=stop,
         )
 

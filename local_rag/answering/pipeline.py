@@ -10,7 +10,6 @@ from typing import Protocol
 from local_rag.answering.answerer import Answerer, Draft
 from local_rag.answering.look_alikes import look_alikes
 from local_rag.answering.question_parts import split_clauses
-from local_rag.answering.rewrite import fuse_passages, require_rewriter, rewrite
 from local_rag.answering.selection import (
     FIRST_TOKENS,
     MORE_TOKENS,
@@ -30,10 +29,10 @@ from local_rag.retrieval.searcher import Trace
 class Search(Protocol):
     """Search for a question or a part of it.
 
-    `share` is the number of searches that share the cost of one. With `alone`, earlier questions have no weight.
+    `share` is the number of searches that share the cost of one.
     """
 
-    def __call__(self, question: str, share: int, /, *, alone: bool = False) -> Trace:
+    def __call__(self, question: str, share: int, /) -> Trace:
         """Return the result of the search."""
 
 
@@ -54,8 +53,8 @@ class AnswerPipeline:
     """Answer questions with a search and a model, which is opened only when it is needed.
 
     `earlier` are the turns that a question may follow. `count_tokens` counts those of the answer model, without its
-    weights. Without a `reader`, words and the order of passages choose what is shown. `rrf_k` is the constant of
-    reciprocal rank fusion. All that the model generates ends with StoppedError once `stop` returns true.
+    weights. Without a `reader`, words and the order of passages choose what is shown. All that the model generates ends
+    with StoppedError once `stop` returns true.
     """
 
     def __init__(
@@ -67,11 +66,10 @@ class AnswerPipeline:
         *,
         earlier: Sequence[Turn] = (),
         reader: Reader | None = None,
-        rrf_k: int = 10,
         stop: Callable[[], bool] = never,
     ) -> None:
         self._search, self._open_answerer, self._options, self._earlier = search, open_answerer, options, earlier
-        self._count_tokens, self._reader, self._rrf_k, self._stop = count_tokens, reader, rrf_k, stop
+        self._count_tokens, self._reader, self._stop = count_tokens, reader, stop
 
     @contextmanager
     def _answerer(self) -> Iterator[Answerer]:
@@ -80,24 +78,12 @@ class AnswerPipeline:
         with answerer.generator.stopping(self._stop):
             yield answerer
 
-    def require_rewriter(self) -> None:
-        """Raise ModelError if the answer model is too small to rewrite questions."""
-        require_rewriter(self._open_answerer().generator.model)
-
     def find(self, question: str) -> Candidates:
         """Search for a question and each of its parts."""
         parts = split_clauses(question)
-        rewritten = self._options.rewrite and bool(self._earlier)
-        share = 1 + rewritten + len(parts)
+        share = 1 + len(parts)
         first = self._search(question, share)
-        found = first.passages
-        if rewritten and first.follows:
-            with self._answerer() as answerer:
-                alone = rewrite(question, self._earlier, answerer.generator)
-            if alone:
-                other = self._search(alone, share, alone=True).passages
-                found = fuse_passages(found, other, k=self._rrf_k)
-        lists = [found, *(self._search(part, share).passages for part in parts)]
+        lists = [first.passages, *(self._search(part, share).passages for part in parts)]
         before = self._earlier[-1] if self._earlier and first.follows else None
         return Candidates(lists, before, first.question or question, first.corrections)
 

@@ -47,8 +47,6 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
     """
     with open_library(library, **settings) as opened, contextlib.closing(opened.chat()) as conversation:
         opened.manifest()  # reports a library that cannot be searched before the first question
-        if options.rewrite:
-            opened.pipeline().require_rewriter()
         conversation.options = options
         if not opened.settings.retention.conversations and opened.kept_of_questions().conversations:
             click.echo(_FROM_BEFORE, err=True)

@@ -266,13 +266,7 @@ _ASK_OPTIONS = {
             help="Let the model answer even if the answer is doubtful; read the sources before you rely on it.",
         ),
     },
-    "chat": {
-        "rewrite": click.option(
-            "--rewrite",
-            is_flag=True,
-            help="Also search for follow-ups as the model rewrites them; needs a model of 3B or more.",
-        ),
-    },
+    "chat": {},
     "search": {},
 }
 

@@ -31,8 +31,7 @@ class FakeSearch:
     def __init__(self, *found: Passage) -> None:
         self.found, self.asked = list(found), list[tuple[str, int]]()
 
-    def __call__(self, question: str, share: int, /, *, alone: bool = False) -> Trace:
-        assert not alone
+    def __call__(self, question: str, share: int, /) -> Trace:
         self.asked.append((question, share))
         return Trace(self.found, {}, {})
 

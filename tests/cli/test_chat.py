@@ -100,16 +100,3 @@ def test_without_a_library_there_is_nothing_to_talk_about(documents: Path, gener
     assert result.exit_code == 1
     assert "local-rag index" in result.stderr
     assert not Path(".local-rag").exists()
-
-
-def test_follow_ups_are_written_anew_by_a_model_that_is_large_enough(indexed: Path) -> None:
-    small = FakeGenerator(lambda _prompt: "At seven.")
-    refused = chat(small, "Who?", arguments=("--rewrite",))
-    assert (refused.exit_code, refused.stdout, small.prompts) == (1, "", [])
-    assert refused.stderr.startswith("Error: --rewrite needs an answer model of 3 billion parameters or more")
-    assert refused.stderr.count("\n") == 1
-    large = FakeGenerator(lambda prompt: "Who leaves at seven?" if "anew" in prompt else "At seven.")
-    large.model = FakeVocabulary(parameters=3_200_000_000)
-    result = chat(large, "When does the boat leave?", "When does the boat leave then?", arguments=("--rewrite",))
-    assert result.exit_code == 0, result.output
-    assert sum("Write the last question anew" in prompt for prompt in large.prompts) == 1, "the first stands alone"
