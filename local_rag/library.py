@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from local_rag.answering.answer_model import AnswerModel
-from local_rag.answering.answerer import Answerer
+from local_rag.answering.answerer import Answerer, AnswerModel
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
 from local_rag.answering.selection import shown_of
@@ -41,7 +40,7 @@ from local_rag.models.reader import Reader
 from local_rag.offline import close, set_switches
 from local_rag.reading.ocr import engine as ocr_engine
 from local_rag.records import Progress, Shown
-from local_rag.retrieval.limits import Sight
+from local_rag.retrieval.filters import Sight
 from local_rag.retrieval.live_searcher import LiveSearcher
 from local_rag.settings import REMEMBERED, Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.connect import remembered

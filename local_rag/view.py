@@ -12,12 +12,9 @@ from threading import RLock
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
-from local_rag.answering.answer_model import AnswerModel
-from local_rag.answering.answerer import Answerer
-from local_rag.answering.found_answer import answer_of
-from local_rag.answering.pipeline import AnswerPipeline
+from local_rag.answering.answerer import Answerer, AnswerModel
+from local_rag.answering.pipeline import AnswerPipeline, Telling, answer_of
 from local_rag.answering.probability import valid
-from local_rag.answering.streaming import Telling
 from local_rag.answering.version_remarks import name_versions
 from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, Filters, Turn
 from local_rag.catalogue.contents import (
@@ -45,11 +42,9 @@ from local_rag.models.choice import calibration_of, chosen, find, identity_of
 from local_rag.records import Answer, Found, Passage, Progress, Written
 from local_rag.retrieval.counting_questions import FindQuestion, any_question, as_words, find_question
 from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words
-from local_rag.retrieval.filters import document_filter
-from local_rag.retrieval.keyword_search import search_keywords
-from local_rag.retrieval.limits import Sight
+from local_rag.retrieval.filters import Sight, document_filter
 from local_rag.retrieval.live_searcher import LiveSearcher, OpenSearcher, live_index, require_sound
-from local_rag.retrieval.searcher import Trace
+from local_rag.retrieval.searcher import Trace, search_keywords
 from local_rag.retrieval.version_families import Version, Versions
 from local_rag.settings import Settings
 from local_rag.store.connect import is_library, remembered

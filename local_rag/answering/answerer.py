@@ -3,18 +3,21 @@
 A model that was trained to refuse says with its first token whether the sources answer, and what it then writes is told
 as it is written. Code finds the units that each sentence stands on. A sentence with a number, unit or name that these
 lack is struck, and what it stands on is quoted instead. From the first token and from what the reader says of the
-passages follows how probable it is that the answer is right (`probability.py`), and only a probable answer is given.
+passages follows how probable it is that the answer is right (see `probability.py`). Only a probable one is given.
 
 Another model is asked behind the same prompt. If no passage could make its answer probable, it is not asked at all.
 Without a calibration, it is also asked whether its answer is right.
 """
 
 import math
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from pathlib import Path
 
 from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.compose import Part, compose, text_of
@@ -24,8 +27,9 @@ from local_rag.answering.prompt import PROPOSAL, closing_prompt
 from local_rag.answering.reading import Prompt, Reading, first_token, prepare
 from local_rag.answering.selection import Source
 from local_rag.asking import Turn
-from local_rag.llama.generator import Generator
-from local_rag.model_records import PLAIN_FORM, AnswerForm, Calibration
+from local_rag.llama.generator import Generator, Vocabulary
+from local_rag.llama.models_in_use import open_answer_engine
+from local_rag.model_records import PLAIN_FORM, AnswerForm, Calibration, InstalledModel
 from local_rag.records import Answer, Outcome
 from local_rag.text.expected_answers import asks_for
 from local_rag.text.tokens import keyword_tokens
@@ -299,3 +303,44 @@ def _answers(sentences: Sequence[Attribution], sources: Sequence[Source]) -> flo
     stood_on = {number for sentence in sentences for number, _ in sentence.units}
     used = [answers for number in stood_on if (answers := sources[number].answers) is not None]
     return max(used, default=min(known, default=None))
+
+
+class AnswerModel:
+    """Load the model that `find` returns when it is first needed: for counting tokens only its vocabulary."""
+
+    def __init__(
+        self,
+        find: Callable[[], InstalledModel],
+        *,
+        open_engine: Callable[..., AbstractContextManager[Generator]],
+        open_vocabulary: Callable[[Path], AbstractContextManager[Vocabulary]],
+    ) -> None:
+        self._find, self._open_engine, self._open_vocabulary = find, open_engine, open_vocabulary
+        self._generator: Generator | None = None
+        self._vocabulary: Vocabulary | None = None
+        self._opened = ExitStack()
+        # A script that does not close the library would end with errors, because Python unloads modules before models.
+        weakref.finalize(self, self._opened.close)
+
+    def open(self) -> Generator:
+        """Load the weights, unless they are loaded."""
+        if self._generator is None:
+            opened = open_answer_engine(self._find(), context_tokens=answer_room, open_engine=self._open_engine)
+            self._generator = self._opened.enter_context(opened)
+        return self._generator
+
+    def count_tokens(self, text: str) -> int:
+        """Count the tokens of a text; the weights are not loaded for that."""
+        if self._generator is not None:
+            return len(self._generator.model.tokenize(text))
+        if self._vocabulary is None:
+            model = self._find()
+            if model.engine:  # it has no vocabulary of its own to load
+                return len(self.open().model.tokenize(text))
+            self._vocabulary = self._opened.enter_context(self._open_vocabulary(model.path))
+        return len(self._vocabulary.tokenize(text))
+
+    def close(self) -> None:
+        """Free the model; it can be opened again."""
+        self._opened.close()
+        self._generator = self._vocabulary = None

@@ -1,5 +1,8 @@
 """Answer a question: find passages, choose what of them the model is shown, and answer, quote or refuse."""
 
+import math
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -8,7 +11,6 @@ from time import perf_counter
 from typing import Protocol
 
 from local_rag.answering.answerer import Answerer, Draft
-from local_rag.answering.look_alikes import look_alikes
 from local_rag.answering.question_parts import split_clauses
 from local_rag.answering.selection import (
     FIRST_TOKENS,
@@ -20,10 +22,14 @@ from local_rag.answering.selection import (
     whole_sources,
 )
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
+from local_rag.display import found_headline, times
 from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
-from local_rag.records import Answer, Correction, Passage
+from local_rag.records import Answer, Citation, Correction, Found, Passage, Written, heading_path
 from local_rag.retrieval.searcher import Trace
+
+_SIMILAR = 0.7  # cosine of the word counts of two passages
+_WORD = re.compile(r"\w+")
 
 
 class Search(Protocol):
@@ -167,3 +173,70 @@ class AnswerPipeline:
             look_alikes=look_alikes(question, answer.citations, answer.read),
             seconds=perf_counter() - started,
         )
+
+
+def answer_of(found: Found, seconds: float) -> Answer:
+    """Return the number and the list as an answer that cites the best line of each document."""
+    lines = [f"{found_headline(found)}{':' if found.places else '.'}"]
+    for number, place in enumerate(found.places, start=1):
+        often = times(place.occurrences)
+        said = f"{place.passage.title}{f' ({often})' if often else ''}"
+        lines.append(f"- {said}: \u201c{' '.join(place.passage.text.split())}\u201d [{number}]")
+    passages = tuple(place.passage for place in found.places)
+    return Answer(
+        found.question,
+        "\n".join([*lines, *found.notes]),
+        "answered",
+        citations=tuple(Citation(number, passage) for number, passage in enumerate(passages, start=1)),
+        passages=passages,
+        seconds=seconds,
+        found=found,
+    )
+
+
+class Telling:
+    """Tell what was added to a text since it was last told; if something was taken back, tell it anew."""
+
+    def __init__(self, tell: Callable[[Written], None]) -> None:
+        self._tell, self._told = tell, ""
+
+    def __call__(self, text: str) -> None:
+        """Tell the text that stands now."""
+        if text == self._told:
+            return
+        goes_on = text.startswith(self._told)
+        self._tell(Written(text[len(self._told) :] if goes_on else text, replaces=not goes_on))
+        self._told = text
+
+
+def look_alikes(question: str, citations: Sequence[Citation], read: Sequence[Passage]) -> tuple[Passage, ...]:
+    """Return passages that are similar to a cited one, from documents that the answer does not cite.
+
+    A passage is left out if the question names the document it means, with a word that occurs in the heading of the
+    cited passage but not in that of the other.
+    """
+    cited = [citation.passage for citation in citations]
+    asked, documents = _words(question).keys(), {passage.path for passage in cited}
+    found = []
+    for passage in read:
+        alike = [one for one in cited if passage.path not in documents and likeness(one.text, passage.text) >= _SIMILAR]
+        if alike and not any(asked & (_names(one) - _names(passage)) for one in alike):
+            found.append(passage)
+    return tuple(found)
+
+
+def likeness(one: str, other: str) -> float:
+    """Return the cosine of the word counts of two texts."""
+    words, others = _words(one), _words(other)
+    shared = sum(count * others[word] for word, count in words.items())
+    length = math.sqrt(sum(count**2 for count in words.values()) * sum(count**2 for count in others.values()))
+    return shared / length if length else 0.0
+
+
+def _words(text: str) -> Counter[str]:
+    return Counter(_WORD.findall(text.lower()))
+
+
+def _names(passage: Passage) -> set[str]:
+    """Return the words of a passage's title, headings and file name."""
+    return set(_words(f"{heading_path(passage.title, passage.headings)} {passage.path.rpartition('/')[2]}"))

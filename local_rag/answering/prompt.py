@@ -14,7 +14,7 @@ from local_rag.asking import Turn
 from local_rag.errors import QuestionError
 from local_rag.llama.generator import Vocabulary
 from local_rag.model_records import AnswerForm
-from local_rag.text.normal_form import normalize
+from local_rag.text.words import normalize
 
 MAX_ANSWER_TOKENS = 100  # of the answer to one part of a question
 MOST_SENTENCES = 2

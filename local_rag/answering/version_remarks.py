@@ -8,10 +8,8 @@ from local_rag.answering.units import Unit, split_units
 from local_rag.asking import Filters
 from local_rag.display import version_lines
 from local_rag.records import Answer, Citation, Passage, Quote, VersionValue
-from local_rag.retrieval.corresponding import corresponding, shared, words_of
-from local_rag.retrieval.version_families import Version, Versions
-from local_rag.text.facts import Fact, find_facts
-from local_rag.text.source_facts import Source, normalize
+from local_rag.retrieval.version_families import Version, Versions, corresponding, shared, words_of
+from local_rag.text.facts import Fact, Source, find_facts, normalize
 
 _SAME = 0.5  # the share of words that the same sentence of two versions has in common
 _MOST = 3  # versions that an answer names

@@ -7,8 +7,7 @@ from pathlib import Path
 from local_rag.catalogue.file_states import FileStates, SeenState
 from local_rag.errors import MissingError
 from local_rag.files import is_locked
-from local_rag.records import ContextMode, Passage
-from local_rag.retrieval.found_passage import found_passage
+from local_rag.records import ContextMode, Passage, found_passage
 from local_rag.store.database import Store
 from local_rag.store.inspection import count_contexts, count_rows, document_states
 

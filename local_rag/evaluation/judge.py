@@ -13,9 +13,8 @@ from typing import Literal
 
 from local_rag.evaluation.dataset import Question
 from local_rag.text.dates import find_dates
-from local_rag.text.facts import find_facts
+from local_rag.text.facts import Source, find_facts, normalize
 from local_rag.text.quantities import find_numbers
-from local_rag.text.source_facts import Source, normalize
 from local_rag.text.tokens import keyword_tokens
 
 Mistake = Literal["incomplete", "other_value", "off_the_point"]

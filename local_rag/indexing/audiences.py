@@ -7,8 +7,7 @@ found among documents that they see, as in a library that holds nothing else.
 from collections.abc import Sequence
 
 from local_rag.keys import key_of
-from local_rag.retrieval.filters import document_filter
-from local_rag.retrieval.limits import limits_key, outermost
+from local_rag.retrieval.filters import document_filter, limits_key, outermost
 from local_rag.store.database import Store
 from local_rag.store.people_file import limits_of_people
 

@@ -12,8 +12,7 @@ from functools import lru_cache
 from local_rag.indexing.distinction import DANGLING, Distinction
 from local_rag.model_records import PLAIN_CONTEXT_FORM
 from local_rag.records import heading_path
-from local_rag.text.facts import missing_facts
-from local_rag.text.source_facts import Source
+from local_rag.text.facts import Source, missing_facts
 from local_rag.text.tokens import keyword_tokens
 
 _UNAIDED = 0.5  # the need of a chunk that cannot stand alone: less than that of one that can be confused

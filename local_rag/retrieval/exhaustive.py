@@ -15,10 +15,9 @@ from local_rag.asking import EVERYTHING, Filters
 from local_rag.errors import QuestionError
 from local_rag.files import is_utf8
 from local_rag.index.protocol import Allowed, Index
-from local_rag.records import Found, FoundPlace, Passage, Progress, StoredChunk
+from local_rag.records import Found, FoundPlace, Passage, Progress, StoredChunk, found_passage
 from local_rag.retrieval.counting_questions import FindQuestion, Phrase
 from local_rag.retrieval.filters import document_filter, outdated_of
-from local_rag.retrieval.found_passage import found_passage
 from local_rag.retrieval.highlights import sentences, unwrapped
 from local_rag.retrieval.occurrences import best_line, has_inflections, line_span, occurrences, pattern_of, tokens_of
 from local_rag.retrieval.searcher import Searcher

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
 from pathlib import Path
@@ -10,15 +10,20 @@ from pathlib import Path
 from local_rag.asking import Filters
 from local_rag.errors import LibraryError
 from local_rag.index.protocol import Allowed, PassageStore
+from local_rag.keys import key_of
 from local_rag.reading.ignore import parse_pattern
 from local_rag.records import DocumentFacts
-from local_rag.text.normal_form import normalize
+from local_rag.serialization import to_line
+from local_rag.store.database import Store
+from local_rag.store.seen import Seen, compared_limits, find_seen, seen_stamp
+from local_rag.text.words import normalize
 
 _WILD = set("*?[\\")
 # The end of a path in results: its line or page, and how the page was read.
 _PLACE = re.compile(r"(?::\d{1,9}(?:-\d{1,9})?| page \d{1,9}(?:, .{1,80})?)\Z")
 Outdated = Callable[[date], Collection[int]]  # the documents not valid on a day
-_REMEMBERED = 64  # filters whose documents are kept
+_REMEMBERED = 64  # filters whose documents are kept, and limits for which it is kept what they show
+_Fits = Callable[[str], bool]
 
 
 class Filtering:
@@ -130,9 +135,6 @@ def _composed(path: str) -> str:
     return path if path.isascii() else normalize("NFC", path)
 
 
-_Fits = Callable[[str], bool]
-
-
 def _path_filter(wanted: str, roots: Sequence[str], *, are_limits: bool = False) -> tuple[Sequence[str], _Fits]:
     """Return the beginnings of matching paths, and a function that tells whether a path matches.
 
@@ -203,3 +205,37 @@ def _one_path_filter(wanted: str, roots: Sequence[str], *, literal: bool) -> tup
         return False
 
     return beginnings, fits
+
+
+class Sight:
+    """Find out what limits let somebody see of one library."""
+
+    def __init__(self) -> None:
+        self._known = dict[Filters, tuple[object, Seen]]()
+
+    def of(self, store: Store, limits: Filters) -> Seen:
+        """Return what somebody with these limits sees of a store."""
+        stamp = seen_stamp(store)
+        known = self._known.get(limits)
+        if known is None or known[0] != stamp:
+            passes = document_filter(limits, outermost(store.roots()), are_limits=True)
+            contexts = limits_key(limits) in compared_limits(store)
+            known = stamp, find_seen(store, passes, contexts=contexts)
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[limits] = known
+        return known[1]
+
+
+def limits_key(limits: Filters) -> str:
+    """Return a key of limits, which tells nothing of the paths that they name."""
+    return key_of(to_line(limits).decode())
+
+
+def outermost(roots: Iterable[Path]) -> list[Path]:
+    """Return the roots that lie below no other: below these alone count the patterns of limits.
+
+    So a folder that is indexed once more by itself shows nothing else to anybody.
+    """
+    known = set(roots)
+    return [root for root in sorted(known) if known.isdisjoint(root.parents)]

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from local_rag.models.reader import Reading
-from local_rag.models.reranker import reranked_text
 from local_rag.reading.formats import format_named
 from local_rag.records import Passage
-from local_rag.retrieval.fusion import reciprocal_rank_fusion
 from local_rag.text.tokens import keyword_tokens
 
 _WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
@@ -19,8 +16,6 @@ _SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?!\s|\Z)[^\n.!?]*)*[.!?]*")
 # The end of a line within a paragraph.
 _WRAPPED = re.compile(r"(?<=[^\n|])\n(?=[^\n|#*>\-\d\s])")
 _MOST_SENTENCES = 2000
-_HEADING = re.compile(r"#{1,6}\s")
-_RANK_K = 10
 _LEAST_SHARED = 2  # words that the best sentence has in common with the question
 
 
@@ -53,26 +48,6 @@ def closest_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
         if shared > most:
             best, most = (start, end), shared
     return best if most >= min(_LEAST_SHARED, len(wanted)) else (0, 0)
-
-
-def best_sentence(question: str, passage: Passage, reading: Reading) -> tuple[int, int]:
-    """Return the span of the sentence that a reader and the words of the question place first together.
-
-    Returns (0, 0) if the reader tells no sentence from another.
-    """
-    text, wanted = readable(passage), frozenset(keyword_tokens(question))
-    before = len(reranked_text(passage)) - len(text)
-    spans = [span for span in sentences(text) if not _HEADING.match(text, span[0])]
-    read = [reading.sentence(before + start, before + end) for start, end in spans]
-    logits = {number: logit for number, logit in enumerate(read) if logit is not None}
-    if len(set(logits.values())) <= 1:
-        return (0, 0)
-    shared = {number: len(wanted & frozenset(keyword_tokens(text[slice(*spans[number])]))) for number in logits}
-    rankings = {
-        "reader": sorted(logits, key=logits.__getitem__, reverse=True),
-        "words": sorted(shared, key=lambda number: (shared[number], logits[number]), reverse=True),
-    }
-    return spans[reciprocal_rank_fusion(rankings, k=_RANK_K)[0][0]]
 
 
 def readable(passage: Passage) -> str:

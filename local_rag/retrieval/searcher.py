@@ -1,6 +1,7 @@
 """Find passages: dense search and keyword search, fused, then reranked if there is a reader."""
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -14,23 +15,23 @@ from local_rag.index.protocol import Allowed, Index, PassageStore
 from local_rag.models.embedder import Embedder
 from local_rag.models.reader import Reader, Reading
 from local_rag.models.reranker import reranked_text
-from local_rag.records import ContextMode, Correction, Hit, Passage
+from local_rag.records import ContextMode, Correction, Hit, Passage, found_passage
+from local_rag.retrieval.asked_versions import AskedVersions
 from local_rag.retrieval.document_questions import asks_for_documents
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query
-from local_rag.retrieval.found_passage import found_passage
-from local_rag.retrieval.fusion import reciprocal_rank_fusion
-from local_rag.retrieval.highlights import best_sentence
+from local_rag.retrieval.highlights import readable, sentences
 from local_rag.retrieval.spelling import Spelling
-from local_rag.retrieval.version_choice import AskedVersions
 from local_rag.retrieval.version_families import Versions
 from local_rag.settings import Settings
 from local_rag.text.languages import ENGLISH, language_of
-from local_rag.text.tokens import keyword_tokens
+from local_rag.text.tokens import keyword_tokens, question_terms
 
 # Passages that are scored at a time; measured in docs/speed.md.
 _FIRST_ROUND, _ROUND = 32, 16
 _FEWEST = 16  # candidates that are reranked on a slow machine
+_HEADING = re.compile(r"#{1,6}\s")
+_SENTENCE_K = 10
 _BLEND_K = 10  # for the fusion of both ranks; chosen together with the models' fused_weight, see docs/results.md
 
 
@@ -272,6 +273,26 @@ def rerank_passages(
     return read + list(passages[len(readings) :])
 
 
+def best_sentence(question: str, passage: Passage, reading: Reading) -> tuple[int, int]:
+    """Return the span of the sentence that a reader and the words of the question place first together.
+
+    Returns (0, 0) if the reader tells no sentence from another.
+    """
+    text, wanted = readable(passage), frozenset(keyword_tokens(question))
+    before = len(reranked_text(passage)) - len(text)
+    spans = [span for span in sentences(text) if not _HEADING.match(text, span[0])]
+    read = [reading.sentence(before + start, before + end) for start, end in spans]
+    logits = {number: logit for number, logit in enumerate(read) if logit is not None}
+    if len(set(logits.values())) <= 1:
+        return (0, 0)
+    shared = {number: len(wanted & frozenset(keyword_tokens(text[slice(*spans[number])]))) for number in logits}
+    rankings = {
+        "reader": sorted(logits, key=logits.__getitem__, reverse=True),
+        "words": sorted(shared, key=lambda number: (shared[number], logits[number]), reverse=True),
+    }
+    return spans[reciprocal_rank_fusion(rankings, k=_SENTENCE_K)[0][0]]
+
+
 def _blend(passages: Sequence[Passage], scores: Sequence[float], weight: float) -> list[tuple[int, Passage]]:
     """Order the passages that have scores, best first, each with its previous position."""
     order = sorted(range(len(scores)), key=lambda position: -scores[position])
@@ -292,3 +313,38 @@ def mark_weak(passages: Sequence[Passage], weak_below: float | None, least: floa
             known = score is not None and weak_below is not None
             marked.append(replace(passage, weak=score < weak_below) if known else passage)  # type: ignore[operator]
     return marked
+
+
+def search_keywords(
+    question: str, index: Index, passages: PassageStore, *, top: int, filters: Filters = EVERYTHING
+) -> list[Passage]:
+    """Return the passages with the best scores for the words of a question, best first, from an open index."""
+    if not is_utf8(question):
+        raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
+    mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "auto")
+    terms, allowed = question_terms(question), Filtering(passages).allowed(filters)
+    ranking = index.keywords(terms, top, allowed, documents=asks_for_documents(question))
+    stored = passages.chunks_by_id([chunk for chunk, _ in ranking])
+    return [
+        found_passage(stored[chunk], score, (Hit("keyword", rank, score),), mode)
+        for rank, (chunk, score) in enumerate(ranking, start=1)
+        if chunk in stored
+    ]
+
+
+def reciprocal_rank_fusion(
+    rankings: Mapping[str, Sequence[int]], *, k: int = 60, weights: Mapping[str, float] | None = None
+) -> list[tuple[int, float]]:
+    """Fuse ranked lists of ids into one list of ids with scores, best first (Cormack et al., SIGIR 2009).
+
+    An id scores the sum of weight / (k + rank) over the lists that hold it, rank counted from 1. A list without a
+    weight weighs 1. Equal scores keep the order in which the ids were first met.
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, not {k}")
+    scores: dict[int, float] = {}
+    for name, ranking in rankings.items():
+        weight = 1.0 if weights is None else weights.get(name, 1.0)
+        for rank, identifier in enumerate(ranking, start=1):
+            scores[identifier] = scores.get(identifier, 0.0) + weight / (k + rank)
+    return sorted(scores.items(), key=lambda item: -item[1])

@@ -11,17 +11,20 @@ from datetime import date
 from functools import lru_cache
 
 from local_rag.asking import Filters
-from local_rag.records import DocumentFacts, Passage
+from local_rag.records import DocumentFacts, Passage, found_passage
 from local_rag.retrieval.filters import document_filter
-from local_rag.retrieval.found_passage import found_passage
 from local_rag.retrieval.version_names import key_words, likeness, version_of_name
 from local_rag.store.database import Store
 from local_rag.store.version_rows import StoredVersion, sharing_versions, version_at, versions_named
+from local_rag.text.tokens import keyword_tokens
 
 _MOST_NAMED = 500  # documents with the same words in their names that are compared with one
 _ALIKE, _ALIKE_BY_NAME, _ALIKE_BY_TITLE = 0.3, 0.4, 0.7  # the share of pairs of words that versions have in common
 _REMEMBERED = 4096  # families of documents that are kept in memory
 _PART, _REMEMBERED_PARTS = 200, 8  # passages of a long version that are read at a time, and such parts kept in memory
+_CORRESPONDING = 0.5  # the share of words that corresponding passages have in common
+_HELD = 0.75  # or the share of a sentence's words that a passage has, where all around it was written anew
+_SAME_HEADING = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +183,28 @@ def _ordered(family: Iterable[StoredVersion]) -> list[Version]:
 
 def _date(one: StoredVersion) -> str:
     return one.dated or date.fromtimestamp(one.modified_ns / 1e9).isoformat()
+
+
+def corresponding(passage: Passage, sentence: str, own: Version, version: Version, versions: Versions) -> list[Passage]:
+    """Return the passages of a version that correspond to a passage of its `own` version, the likest first.
+
+    Each is like all of the passage, or has the words of a `sentence` in it.
+    """
+    wanted, said, found = words_of(passage.text), words_of(sentence), list[tuple[float, Passage]]()
+    for other in versions.passages(version, passage, own):
+        words = words_of(other.text)
+        alike, held = shared(wanted, words), len(said & words) / max(1, len(said))
+        if alike >= _CORRESPONDING or held >= _HELD:
+            found.append((alike + held + _SAME_HEADING * (other.headings == passage.headings), other))
+    return [other for _, other in sorted(found, key=lambda one: -one[0])]
+
+
+@lru_cache(4096)
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a text, without numbers: these are what may differ."""
+    return frozenset(token for token in keyword_tokens(text) if not token[:1].isdigit())
+
+
+def shared(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the share of their words that two texts have in common."""
+    return 2 * len(one & other) / max(1, len(one) + len(other))

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from local_rag.text.normal_form import normalize
+from local_rag.text.words import normalize
 
 _SKETCH = 256  # hashes
 _MOST_WORDS = 200_000  # of a text

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from local_rag.text.quantities import Quantity
-from local_rag.text.word_forms import blank
+from local_rag.text.words import blank
 
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = (

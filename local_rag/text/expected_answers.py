@@ -7,11 +7,10 @@ from operator import methodcaller
 from typing import Literal
 
 from local_rag.text.dates import find_dates, find_times
-from local_rag.text.facts import Fact, find_facts
+from local_rag.text.facts import Fact, Source, find_facts, normalize
 from local_rag.text.languages import ENGLISH, language_of
 from local_rag.text.quantities import find_numbers
-from local_rag.text.source_facts import Source, normalize
-from local_rag.text.word_forms import WORD, fold
+from local_rag.text.words import WORD, fold
 
 Asked = Literal["number", "date", "name"]
 

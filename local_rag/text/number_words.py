@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from local_rag.text.word_forms import WORD
+from local_rag.text.words import WORD
 
 _ONES = "one two three four five six seven eight nine".split()  # noqa: SIM905
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()  # noqa: SIM905

@@ -7,8 +7,7 @@ from itertools import chain
 from typing import Any
 
 from local_rag.text.languages import ENGLISH, FUNCTION_WORDS, language_of
-from local_rag.text.normal_form import normalize
-from local_rag.text.words import caseless, is_unspaced, runs_of, words_of
+from local_rag.text.words import caseless, is_unspaced, normalize, runs_of, words_of
 
 # Part of the key of every index: raise it when the code below makes other tokens of the same text.
 TOKENS_VERSION = 7

@@ -8,9 +8,9 @@ what it stands at: 10\u2076 becomes 10^6, not 106.
 import functools
 import re
 import unicodedata
-from collections.abc import Iterator
-
-from local_rag.text.normal_form import normalize
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Literal
 
 _WRITTEN_AS = {
     "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\u05be\u058a",
@@ -51,6 +51,22 @@ _RUN = re.compile("|".join(f"[{one}]+" for one in (_UNSPACED, *_OTHER_SCRIPTS)) 
 _UNSPACED_RUN, _HANGUL_RUN = re.compile(f"[{_UNSPACED}]+"), re.compile(f"[{_HANGUL}]+")
 _ASCII_WORD = re.compile(r"\w+(?:'\w+)?")
 _MARKS_OF_LETTERS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f"
+# Marks on letters, among other signs. They are sorted by insertion, so many on one letter take quadratic time; people
+# write a few, and Unicode's stream-safe format allows 30.
+_MANY_MARKS = re.compile(r"(?:[^\w\x00-\x7f]|[\uff9e\uff9f]){64}")
+WORD = re.compile(r"[^\W\d_]+")
+_LETTERS = str.maketrans({"ø": "o", "æ": "ae", "œ": "oe", "ð": "d", "đ": "d", "ł": "l", "þ": "th"})
+_SUFFIX = re.compile(r"(?<=\w{4})(?:ians|ian|ans|ish|ese|ics|ic|ies|ing|ed|ly|es|an|ia|s|a|e|n|o|y)\Z")
+_LONGEST_WORD = 60  # a longer one is its own stem
+
+
+def normalize(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
+    """Return a text in a normal form; a row of marks longer than any letter has is normalized in pieces."""
+    if text.isascii():
+        return text
+    cuts = [0, *(found.end() for found in _MANY_MARKS.finditer(text)), len(text)]
+    pieces = (text[start:end] for start, end in pairwise(cuts))
+    return "".join(unicodedata.normalize(form, piece) for piece in pieces)
 
 
 def plain(text: str) -> str:
@@ -151,3 +167,30 @@ def _cluster() -> re.Pattern[str]:
     )
     unseen, raised = (pattern.pattern.removesuffix("+") for pattern in (_UNSEEN, _RAISED))
     return re.compile(f"{raised}+|.(?:[{follow}]|{unseen})*", re.DOTALL)
+
+
+def fold(word: str) -> str:
+    """Return a word without case, accents and ligatures, so that its spellings are equal."""
+    plain = normalize("NFKD", word.casefold().translate(_LETTERS))
+    return "".join(character for character in plain if not unicodedata.combining(character))
+
+
+@functools.lru_cache(maxsize=50_000)
+def stem(word: str) -> str:
+    """Return the stem of a word, equal for most of its forms."""
+    word = fold(word)
+    if len(word) > _LONGEST_WORD:
+        return word
+    while (shorter := _SUFFIX.sub("", word)) != word:
+        word = shorter
+    return word
+
+
+def blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Overwrite parts of a text that do not overlap, so that nothing in them is found a second time."""
+    parts, done = list[str](), 0
+    for start, end in sorted(spans):
+        if start >= done:
+            parts += [text[done:start], "\0" * (end - start)]
+            done = end
+    return "".join([*parts, text[done:]])

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from local_rag.text.facts import missing_facts
-from local_rag.text.source_facts import Source
+from local_rag.text.facts import Source, missing_facts
 
 Notation = Callable[[Decimal], str | None]
 

@@ -21,8 +21,7 @@ from typing import Any
 
 from local_rag.errors import DatasetError
 from local_rag.evaluation.dataset import load_dataset, write_dataset
-from local_rag.text.facts import find_facts
-from local_rag.text.source_facts import Source, normalize
+from local_rag.text.facts import Source, find_facts, normalize
 
 _SHORT = 40  # words of an excerpt whose numbers or names are what a question asks for
 _MOST_WANTED = 2

@@ -30,7 +30,7 @@ from local_rag.indexing.vectors import EmbeddingTuning, embedded_text
 from local_rag.models.embedder import SentenceEmbedder
 from local_rag.models.registry import resolve
 from local_rag.records import StoredChunk, heading_path
-from local_rag.retrieval.fusion import reciprocal_rank_fusion
+from local_rag.retrieval.searcher import reciprocal_rank_fusion
 from local_rag.settings import Settings
 from local_rag.store.database import Store
 from local_rag.text.tokens import keyword_tokens

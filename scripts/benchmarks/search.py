@@ -25,7 +25,7 @@ from local_rag.index.arrays import open_array, write_array
 from local_rag.index.keyword_index import KeywordIndex
 from local_rag.index.postings import Postings
 from local_rag.index.vector_index import VectorIndex, VectorPart, blend_neighbours
-from local_rag.retrieval.fusion import reciprocal_rank_fusion
+from local_rag.retrieval.searcher import reciprocal_rank_fusion
 from local_rag.settings import Settings
 from local_rag.text.tokens import keyword_tokens
 

@@ -31,7 +31,8 @@ from local_rag.models.onnx.session import ONNX_FILE
 from local_rag.models.reader import Reader
 from local_rag.models.reranker import reranked_text
 from local_rag.records import Passage
-from local_rag.retrieval.highlights import best_sentence, closest_sentence, readable
+from local_rag.retrieval.highlights import closest_sentence, readable
+from local_rag.retrieval.searcher import best_sentence
 from local_rag.text.tokens import keyword_tokens
 from scripts.training.mine_reader_examples import sentences, spans_of
 from scripts.training.reader_model import half_precision

@@ -9,8 +9,7 @@ import pytest
 from local_rag import Library
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.compose import REFUSAL
-from local_rag.answering.look_alikes import look_alikes
-from local_rag.answering.pipeline import AnswerPipeline, Candidates
+from local_rag.answering.pipeline import AnswerPipeline, Candidates, look_alikes
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
 from local_rag.library import Parts
 from local_rag.model_records import Calibration

@@ -12,7 +12,7 @@ from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
 from local_rag.model_records import PLAIN_FORM
 from tests.conftest import Run
-from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, FakeVocabulary, generating
+from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating
 
 
 @pytest.fixture

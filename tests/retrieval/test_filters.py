@@ -19,8 +19,7 @@ from local_rag.index.protocol import AllowedDocuments
 from local_rag.model_records import InstalledModel
 from local_rag.records import Chunk, Document, DocumentFacts, Provenance
 from local_rag.retrieval.filters import DocumentsByPath, Filtering, document_filter
-from local_rag.retrieval.fusion import reciprocal_rank_fusion
-from local_rag.retrieval.searcher import Searcher
+from local_rag.retrieval.searcher import Searcher, reciprocal_rank_fusion
 from local_rag.settings import resolve_settings
 from local_rag.store.database import Store
 from tests.fakes import FakeEmbedder, contents_of

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.retrieval.fusion import reciprocal_rank_fusion
+from local_rag.retrieval.searcher import reciprocal_rank_fusion
 
 rankings = st.dictionaries(st.sampled_from(["dense", "keyword", "other"]), st.lists(st.integers(0, 30), unique=True))
 

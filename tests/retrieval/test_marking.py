@@ -4,7 +4,8 @@ import pytest
 
 from local_rag.models.reader import PassageReading
 from local_rag.models.reranker import reranked_text
-from local_rag.retrieval.highlights import best_sentence, marks
+from local_rag.retrieval.highlights import marks
+from local_rag.retrieval.searcher import best_sentence
 from tests.fakes import FakeReader, FakeReading, passage
 
 TEXT = "## Boats at seven\n\nThe mail is late. The\nferry leaves at seven. Bread is rye.\n"

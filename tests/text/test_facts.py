@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_rag.text.facts import missing_facts
+from local_rag.text.facts import Source, missing_facts
 from local_rag.text.sentences import split_sentences
-from local_rag.text.source_facts import Source
 
 
 def missing(answer: str, *texts: str, question: str = "?") -> list[str]:

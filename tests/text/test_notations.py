@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_rag.text.facts import find_facts, missing_facts
-from local_rag.text.source_facts import Source
+from local_rag.text.facts import Source, find_facts, missing_facts
 
 
 def lacks(sentence: str, source: str) -> bool:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from local_rag.text.facts import missing_facts
-from local_rag.text.source_facts import Source
+from local_rag.text.facts import Source, missing_facts
 from scripts.benchmarks.numbers import Case, random_cases
 
 

@@ -5,9 +5,8 @@ import time
 import pytest
 
 from local_rag.text.expected_answers import asks_for, gives, question_names
-from local_rag.text.facts import missing_facts
+from local_rag.text.facts import Source, missing_facts
 from local_rag.text.sentences import split_sentences
-from local_rag.text.source_facts import Source
 
 _PUMPS = [
     *(

@@ -3,7 +3,7 @@
 import pytest
 
 from local_rag.text.expected_answers import Asked, asks_for, gives, question_names
-from local_rag.text.source_facts import Source
+from local_rag.text.facts import Source
 
 
 @pytest.mark.parametrize(

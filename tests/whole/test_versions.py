@@ -12,7 +12,7 @@ import pytest
 from local_rag.asking import AskOptions, Filters
 from local_rag.library import Library, Parts
 from local_rag.records import Answer, Written
-from local_rag.retrieval.version_choice import AskedVersions
+from local_rag.retrieval.asked_versions import AskedVersions
 from local_rag.retrieval.version_families import Versions
 from local_rag.store.history import History
 from tests.conftest import Run

@@ -15,7 +15,7 @@ from local_rag.files import open_in_place, uploads_folder
 from local_rag.machine import free_bytes
 from local_rag.reading.formats import format_named
 from local_rag.reading.walk import MAX_BYTES
-from local_rag.text.normal_form import normalize
+from local_rag.text.words import normalize
 
 MOST_FILES, MOST_BYTES = 100, 256 * 1024 * 1024  # of one upload
 _LONGEST = 150  # bytes of a name without its suffix
