@@ -3,13 +3,13 @@
 import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -56,10 +56,65 @@ def _names(value: Any) -> Any:
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
+class ClusterSettings(BaseModel):
+    """The table `[cluster]`: the machines that do the indexing."""
+
+    model_config = ConfigDict(frozen=True)
+
+    address: str = Field(
+        default="",
+        description="HOST:PORT of the head of a Ray cluster whose machines do the indexing; empty: this machine",
+    )
+
+
+class SearchEngineSettings(BaseModel):
+    """The table `[search_engine]`: the engine that holds the index, and how it is reached."""
+
+    model_config = ConfigDict(frozen=True)
+
+    address: str = Field(
+        default="",
+        description="the search engine that holds the index, as `qdrant:https://HOST:PORT/NAME`; empty: the library "
+        "folder",
+    )
+    ca: str = Field(
+        default="",
+        description="a PEM file with the certificates of the authority that signed the search engine's; empty: those "
+        "that the system trusts",
+    )
+    certificate: str = Field(
+        default="", description="a PEM file with the certificate that identifies this machine to the search engine"
+    )
+    key_file: str = Field(
+        default="", description="the PEM file with the private key of `search_engine.certificate`, without a password"
+    )
+    http: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
+        default=(),
+        description="the other machines that `search_engine.address` may reach over http; texts and vectors then go "
+        "there unencrypted",
+    )
+    shards: int = Field(
+        default=0, ge=0, description="the shards of a collection in the search engine; 0: as the engine is set up"
+    )
+    replicas: int = Field(
+        default=0, ge=0, description="the machines that hold each of these shards; 0: as the engine is set up"
+    )
+
+
+_TABLES: Mapping[str, type[BaseModel]] = {"cluster": ClusterSettings, "search_engine": SearchEngineSettings}
+
+
 class Settings(BaseSettings):
     """Hold all settings; an empty model name stands for the model of the profile."""
 
-    model_config = SettingsConfigDict(frozen=True, env_prefix="LOCAL_RAG_", env_ignore_empty=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        frozen=True,
+        env_prefix="LOCAL_RAG_",
+        env_ignore_empty=True,
+        env_nested_delimiter="_",  # LOCAL_RAG_CLUSTER_ADDRESS: the setting `address` in the table `cluster`
+        env_nested_max_split=1,
+        extra="ignore",
+    )
 
     profile: str = Field(default="starter", description="the set of models to use unless another model is named below")
     context_model: str = Field(
@@ -145,37 +200,8 @@ class Settings(BaseSettings):
     idle_seconds: float = Field(
         default=900.0, gt=0, description="the time after which `serve` unloads models that are not in use"
     )
-    cluster_address: str = Field(
-        default="",
-        description="HOST:PORT of the head of a Ray cluster whose machines do the indexing; empty: this machine",
-    )
-    search_engine: str = Field(
-        default="",
-        description="the search engine that holds the index, as `qdrant:https://HOST:PORT/NAME`; empty: the library "
-        "folder",
-    )
-    search_engine_ca: str = Field(
-        default="",
-        description="a PEM file with the certificates of the authority that signed the search engine's; empty: those "
-        "that the system trusts",
-    )
-    search_engine_certificate: str = Field(
-        default="", description="a PEM file with the certificate that identifies this machine to the search engine"
-    )
-    search_engine_key_file: str = Field(
-        default="", description="the PEM file with the private key of `search_engine_certificate`, without a password"
-    )
-    search_engine_http: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
-        default=(),
-        description="the other machines that `search_engine` may reach over http; texts and vectors then go there "
-        "unencrypted",
-    )
-    search_engine_shards: int = Field(
-        default=0, ge=0, description="the shards of a collection in the search engine; 0: as the engine is set up"
-    )
-    search_engine_replicas: int = Field(
-        default=0, ge=0, description="the machines that hold each of these shards; 0: as the engine is set up"
-    )
+    cluster: ClusterSettings = ClusterSettings()
+    search_engine: SearchEngineSettings = SearchEngineSettings()
     publish_seconds: float = Field(
         default=600.0,
         gt=0,
@@ -228,7 +254,7 @@ def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyT
         name = ".".join(str(part) for part in first["loc"])
         raise LibraryError(
             f"The setting {name} cannot be {first['input']!r} ({first['msg']}); "
-            f"correct the flag, the variable LOCAL_RAG_{name.upper()} or {path}."
+            f"correct the flag, the variable LOCAL_RAG_{name.upper().replace('.', '_')} or {path}."
         ) from None
     except (OSError, ValueError) as error:
         raise LibraryError(f"{path} cannot be read ({error}); correct it or delete it.") from None
@@ -273,11 +299,26 @@ def _refuse_carried(folder: Path, setting: str, value: str) -> None:
 
 
 def _refuse_unknown(path: Path) -> None:
-    """Raise LibraryError if a settings file contains an unknown setting."""
-    names = list(tomllib.loads(path.read_text(encoding="utf-8"))) if path.is_file() else []
+    """Raise LibraryError if a settings file contains an unknown setting, or if one has its former name."""
+    if os.environ.get("LOCAL_RAG_SEARCH_ENGINE"):
+        raise LibraryError("The variable LOCAL_RAG_SEARCH_ENGINE is now LOCAL_RAG_SEARCH_ENGINE_ADDRESS; rename it.")
+    given = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    for table, fields in _TABLES.items():
+        for name, value in given.items():
+            if name.startswith(f"{table}_") or (name == table and not isinstance(value, dict)):
+                field = name[len(table) + 1 :] or "address"
+                raise LibraryError(f"{path} contains the setting {name!r}, which is now {table}.{field}; rename it.")
+        inside = given.get(table, {})
+        _require_known(
+            path, [f"{table}.{name}" for name in inside], [f"{table}.{name}" for name in fields.model_fields]
+        )
+    _require_known(path, given, Settings.model_fields)
+
+
+def _require_known(path: Path, names: Iterable[str], known: Collection[str]) -> None:
     for name in names:
-        if name not in Settings.model_fields:
-            close = difflib.get_close_matches(name, Settings.model_fields, n=1)
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else "see the list in docs/settings.md."
             raise LibraryError(f"{path} contains the unknown setting {name!r}; {hint}")
 

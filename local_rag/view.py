@@ -410,8 +410,8 @@ class View:
     def _reading(self) -> Iterator[tuple[Store, Seen | None]]:
         if not self._has_store:
             raise LibraryError(
-                f"Only the index of this library is here, in {self.settings.search_engine}; whole documents are on the "
-                "machine that indexed them."
+                f"Only the index of this library is here, in {self.settings.search_engine.address}; whole "
+                "documents are on the machine that indexed them."
             )
         with storage_errors(self.folder), closing(Store(self.folder)) as store:
             seen = self._shared.sight.of(store, self._limits) if self._limits else None
@@ -449,7 +449,7 @@ class View:
     @property
     def _has_store(self) -> bool:
         """Whether the documents are here, and not only an index in a search engine."""
-        return not self.settings.search_engine or is_library(self.folder)
+        return not self.settings.search_engine.address or is_library(self.folder)
 
     def manifest(self) -> Mapping[str, Any]:
         """Return the manifest of the live index."""

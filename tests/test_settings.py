@@ -38,6 +38,49 @@ def test_an_unknown_name_is_refused_with_the_nearest_known_one(tmp_path: Path) -
         resolve_settings(tmp_path)
 
 
+def test_a_table_is_read_from_the_file_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "settings.toml").write_text('[search_engine]\naddress = "qdrant:https://10.0.0.9/a"\nshards = 3\n')
+    monkeypatch.setenv("LOCAL_RAG_SEARCH_ENGINE_HTTP", "10.0.0.9, 10.0.0.8")
+    monkeypatch.setenv("LOCAL_RAG_SEARCH_ENGINE_KEY_FILE", "here.key")
+    monkeypatch.setenv("LOCAL_RAG_CLUSTER_ADDRESS", "10.0.0.5:6379")
+    monkeypatch.setenv("LOCAL_RAG_CLUSTER_STATE", "is no setting")
+    found = resolve_settings(tmp_path, search_engine={"shards": 4})
+    engine = found.search_engine
+    assert (engine.address, engine.shards, engine.key_file) == ("qdrant:https://10.0.0.9/a", 4, "here.key")
+    assert (engine.http, found.cluster.address) == (("10.0.0.9", "10.0.0.8"), "10.0.0.5:6379")
+    monkeypatch.setenv("LOCAL_RAG_SEARCH_ENGINE_SHARDS", "-1")
+    with pytest.raises(LibraryError, match=r"setting search_engine\.shards cannot be .*LOCAL_RAG_SEARCH_ENGINE_SHARDS"):
+        resolve_settings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "new"),
+    [
+        ('cluster_address = "10.0.0.5:6379"', r"cluster\.address"),
+        ('search_engine = "qdrant:http://127.0.0.1:1/x"', r"search_engine\.address"),
+        ("search_engine_shards = 3", r"search_engine\.shards"),
+    ],
+)
+def test_the_former_name_of_a_setting_is_refused_with_the_new_one(tmp_path: Path, line: str, new: str) -> None:
+    (tmp_path / "settings.toml").write_text(f"{line}\n")
+    with pytest.raises(
+        LibraryError, match=f"contains the setting '{line.split(maxsplit=1)[0]}', which is now {new}; rename it"
+    ):
+        resolve_settings(tmp_path)
+
+
+def test_the_former_variable_of_the_engine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RAG_SEARCH_ENGINE", "qdrant:http://127.0.0.1:1/x")
+    with pytest.raises(LibraryError, match="is now LOCAL_RAG_SEARCH_ENGINE_ADDRESS"):
+        resolve_settings(tmp_path)
+
+
+def test_an_unknown_name_in_a_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text('[cluster]\nadress = "10.0.0.5:6379"\n')
+    with pytest.raises(LibraryError, match=r"unknown setting 'cluster\.adress'; did you mean 'cluster\.address'\?"):
+        resolve_settings(tmp_path)
+
+
 @pytest.mark.parametrize(("name", "value"), [("passages", "many"), ("context", "magic"), ("rrf_k", "0")])
 def test_a_wrong_value_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(f"LOCAL_RAG_{name.upper()}", value)

@@ -20,7 +20,7 @@ from local_rag.store.copying import copy_library
 from local_rag.store.database import Store
 
 # Settings that name machines or files of the packer.
-_OF_THIS_MACHINE = ("search_engine", "cluster_address", "answer_hosts", "answer_model", "rerank_model", "gpu_layers")
+_OF_THIS_MACHINE = ("search_engine", "cluster", "answer_hosts", "answer_model", "rerank_model", "gpu_layers")
 _SPARE = 16 * 1024 * 1024
 
 

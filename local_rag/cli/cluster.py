@@ -31,7 +31,7 @@ class ClusterGroup(Group):
 def command() -> None:
     """Index on several machines, and keep the index in a search engine.
 
-    The settings `cluster_address` and `search_engine` name them; docs/scale.md helps to choose their number.
+    The settings `cluster.address` and `search_engine.address` name them; docs/scale.md helps to choose their number.
     """
 
 
@@ -45,13 +45,13 @@ def check(library: Path, as_json: bool, **settings: Any) -> None:
     """
     with open_library(library, **settings) as opened:
         named = opened.settings
-    if not named.cluster_address and not named.search_engine:
+    if not named.cluster.address and not named.search_engine.address:
         raise ClusterError(
-            "The setting cluster_address is empty; set LOCAL_RAG_CLUSTER_ADDRESS to the address of the head, such as "
+            "The setting cluster.address is empty; set LOCAL_RAG_CLUSTER_ADDRESS to the address of the head, such as "
             "10.0.0.5:6379, or start a cluster with `local-rag cluster start`."
         )
-    machines = compare_machines(named) if named.cluster_address else []
-    engine, damage = check_engine(named) if named.search_engine else ("", [])
+    machines = compare_machines(named) if named.cluster.address else []
+    engine, damage = check_engine(named) if named.search_engine.address else ("", [])
     if as_json:
         found = {"machines": [asdict(one) for one in machines], "search_engine": engine, "damage": damage}
         click.echo(printable_json(found, indent=1))
@@ -123,15 +123,15 @@ def stop(as_json: bool) -> None:
 @click.option("--replace", is_flag=True, help="Replace another library that has this name in the search engine.")
 @json_option
 def copy(library: Path, back: bool, replace: bool, as_json: bool, **settings: Any) -> None:
-    """Publish an indexed library in the search engine that the setting `search_engine` names, or back in its folder.
+    """Publish an indexed library in the engine that `search_engine.address` names, or back in its folder.
 
-    Nothing is read or computed again. The `search_engine` setting decides which one is searched.
+    Nothing is read or computed again. The setting `search_engine.address` decides which one is searched.
     """
     with open_library(library, **settings) as opened, IndexProgress() as progress:
-        engine = opened.settings.search_engine
+        engine = opened.settings.search_engine.address
         if not engine:
             raise ClusterError(
-                "The setting search_engine is empty; set LOCAL_RAG_SEARCH_ENGINE to an engine such as "
+                "The setting search_engine.address is empty; set LOCAL_RAG_SEARCH_ENGINE_ADDRESS to an engine such as "
                 "qdrant:https://10.0.0.5:6333/handbook."
             )
         with opened.writing(progress, here=back) as (store, indexer):

@@ -67,7 +67,7 @@ def _instructions(folder: Path, settings: Mapping[str, Any]) -> str:
     except LibraryError:
         from local_rag.settings import resolve_settings
 
-        if resolve_settings(folder, {}, **settings).search_engine:
+        if resolve_settings(folder, {}, **settings).search_engine.address:
             return RULES  # only the index of the library is reachable from here, in the search engine
         raise
 

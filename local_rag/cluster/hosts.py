@@ -44,7 +44,7 @@ def head_of(address: str) -> tuple[str, int]:
     except ValueError:
         host, port = None, 0
     if not host or parts.path or parts.query:
-        raise ClusterError(f"{address!r} is not an address; set `cluster_address` to one such as 10.0.0.5:{_PORT}.")
+        raise ClusterError(f"{address!r} is not an address; set `cluster.address` to one such as 10.0.0.5:{_PORT}.")
     return host, port
 
 
@@ -56,13 +56,13 @@ def engine_of(setting: str) -> Engine:
         raise not_an_engine(setting)
     if parts.username or parts.password:
         raise ClusterError(
-            "The setting `search_engine` contains a password; remove it and put the key into LOCAL_RAG_QDRANT_KEY, "
-            "or into a file that LOCAL_RAG_QDRANT_KEY_FILE names."
+            "The setting `search_engine.address` contains a password; remove it and put the key into "
+            "LOCAL_RAG_QDRANT_KEY, or into a file that LOCAL_RAG_QDRANT_KEY_FILE names."
         )
     name = parts.path.strip("/") or "library"
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
         raise ClusterError(
-            f"{name!r} cannot name a library in {kind}; use letters, digits, - and _ in `search_engine`."
+            f"{name!r} cannot name a library in {kind}; use letters, digits, - and _ in `search_engine.address`."
         )
     port = parts.port or (443 if parts.scheme == "https" else 6333)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
@@ -70,9 +70,10 @@ def engine_of(setting: str) -> Engine:
 
 
 def not_an_engine(setting: str) -> ClusterError:
-    """Return the error for a value of `search_engine` that names no search engine."""
+    """Return the error for a value of `search_engine.address` that names no search engine."""
     return ClusterError(
-        f"{setting!r} is not a search engine; set `search_engine` to one such as qdrant:https://10.0.0.5:6333/handbook."
+        f"{setting!r} is not a search engine; set `search_engine.address` to one such as "
+        "qdrant:https://10.0.0.5:6333/handbook."
     )
 
 
@@ -82,7 +83,7 @@ def private_addresses(host: str) -> frozenset[str]:
         found = {str(information[4][0]) for information in socket.getaddrinfo(host, None)}
     except OSError as error:
         raise ClusterError(
-            f"{host} has no address ({error.strerror}); correct `cluster_address` or `search_engine`."
+            f"{host} has no address ({error.strerror}); correct `cluster.address` or `search_engine.address`."
         ) from None
     for address in found:
         number = ipaddress.ip_address(address.partition("%")[0])
@@ -97,8 +98,8 @@ def private_addresses(host: str) -> frozenset[str]:
 
 def network_of(settings: Settings) -> Network | Cluster:
     """Return what a command may reach under these settings: nothing, or the hosts in them."""
-    named = [head_of(settings.cluster_address)[0]] if settings.cluster_address else []
-    named += [engine_of(settings.search_engine).host] if settings.search_engine else []
+    named = [head_of(settings.cluster.address)[0]] if settings.cluster.address else []
+    named += [engine_of(settings.search_engine.address).host] if settings.search_engine.address else []
     if not named:
         return Network.NONE
     return Cluster(frozenset(named).union(*map(private_addresses, named)))

@@ -46,7 +46,7 @@ def diagnose_installation(folder: Path, open_ways: Sequence[str], **given: str |
     except LibraryError as error:
         yield CheckResult("settings", "failed", str(error), f"local-rag index --library {folder} --profile starter")
         return
-    if machines := [one for one in (settings.cluster_address, settings.search_engine) if one]:
+    if machines := [one for one in (settings.cluster.address, settings.search_engine.address) if one]:
         yield checks.check_cluster(machines)
     known = load_registry()
     yield checks.check_cores(physical_cores())
@@ -113,7 +113,7 @@ def _check_library(folder: Path, settings: Settings, installed: Mapping[Role, In
                     f"{len(keys):,} damaged {name}" for name, keys in find_damage(store).items() if keys
                 ]
             # With a search engine nothing reads the folder's index; `local-rag cluster check` looks at the engine's.
-            live = None if settings.search_engine else Generations(folder).live()
+            live = None if settings.search_engine.address else Generations(folder).live()
             complaints += live.damage() if live else []
     except LibraryError as error:
         complaints.append(str(error))

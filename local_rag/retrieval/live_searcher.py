@@ -185,10 +185,10 @@ def live_index(indexes: Indexes, settings: Settings, folder: Path) -> Index:
     """Return the live index; raise LibraryError or ClusterError if nothing was published yet."""
     if (index := indexes.live()) is not None:
         return index
-    if settings.search_engine:
+    if settings.search_engine.address:
         raise ClusterError(
-            f"There is no library in {settings.search_engine}; run `local-rag index FOLDER`, or `local-rag cluster "
-            "copy` if it is already indexed."
+            f"There is no library in {settings.search_engine.address}; run `local-rag index FOLDER`, or "
+            "`local-rag cluster copy` if it is already indexed."
         )
     if is_library(folder):
         raise LibraryError(f"The library in {folder} has no index yet; run `{index_command(folder)}` to make it.")

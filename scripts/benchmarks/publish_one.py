@@ -165,8 +165,7 @@ def measure(documents: int, work: Path) -> dict[str, Any]:
                 parts=Parts(load_embedder=NoEmbedder),
                 profile="tiny",
                 context_minutes=0.0,
-                search_engine=engine.setting,
-                search_engine_ca=str(authority.ca),
+                search_engine={"address": engine.setting, "ca": str(authority.ca)},
             ) as library:
                 report = library.index([folder], progress=publishes)
             now_points, now_sent = engine.written()

@@ -6,6 +6,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import click
 from click.testing import CliRunner
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from local_rag.cli.main import cli
 from local_rag.files import SETTINGS_FILE
@@ -19,10 +21,19 @@ COLUMNS = 80
 IN_README = ("tiny", "light", "starter", "small", "laptop")
 
 
+def _fields(settings: type[BaseModel], table: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Yield each setting with its field, those of a table under the name `table.setting`."""
+    for name, field in settings.model_fields.items():
+        if isinstance(field.default, BaseModel):
+            yield from _fields(type(field.default), f"{name}.")
+        else:
+            yield table + name, field
+
+
 def settings_page() -> str:
     """Describe every field of `Settings`."""
     rows = []
-    for name, field in Settings.model_fields.items():
+    for name, field in _fields(Settings):
         if not field.description:
             sys.exit(f"The setting {name} has no description; give its Field one in local_rag/settings.py.")
         default = (
@@ -32,7 +43,9 @@ def settings_page() -> str:
             if name.endswith("_model")
             else "none"
         )
-        rows.append([f"`{name}`", default, f"`LOCAL_RAG_{name.upper()}`", field.description + _limits(field)])
+        rows.append(
+            [f"`{name}`", default, f"`LOCAL_RAG_{name.upper().replace('.', '_')}`", field.description + _limits(field)]
+        )
     return f"""# Settings
 
 Written by `scripts/write_docs.py` from `local_rag/settings.py`; not edited by hand.
@@ -41,7 +54,8 @@ Every choice can be made in three places. The first that makes it wins:
 
 1. a flag of the command, where it has one ([commands.md](commands.md));
 2. an environment variable that is not empty;
-3. a line such as `passages = 10` in the file `{SETTINGS_FILE}` of the library folder.
+3. a line such as `passages = 10` in the file `{SETTINGS_FILE}` of the library folder. A setting with a point is in a
+   table of its own: write `address` below a line `[cluster]`, or `cluster.address = ...` above all tables.
 
 Where none does, `search` and `ask` take what the library was indexed with, and then the default.
 

@@ -16,7 +16,7 @@ COMMAND = [sys.executable, "-P", "-c", "from local_rag.cli.main import main; mai
 
 
 def test_without_a_cluster_each_command_says_what_to_set(run: Run, tmp_path: Path) -> None:
-    for command, variable in (("check", "LOCAL_RAG_CLUSTER_ADDRESS"), ("copy", "LOCAL_RAG_SEARCH_ENGINE")):
+    for command, variable in (("check", "LOCAL_RAG_CLUSTER_ADDRESS"), ("copy", "LOCAL_RAG_SEARCH_ENGINE_ADDRESS")):
         result = run("cluster", command, "--library", tmp_path / "none")
         assert result.exit_code == 1
         assert variable in result.stderr
@@ -30,8 +30,8 @@ def test_without_a_cluster_each_command_says_what_to_set(run: Run, tmp_path: Pat
         ("LOCAL_RAG_CLUSTER_ADDRESS", "8.8.8.8:6379", "public address"),
         ("LOCAL_RAG_CLUSTER_ADDRESS", "127.0.0.1:9", "No cluster answers at 127.0.0.1:9"),
         ("LOCAL_RAG_CLUSTER_ADDRESS", "10.0.0.5:port", "is not an address"),
-        ("LOCAL_RAG_SEARCH_ENGINE", "qdrant:http://127.0.0.1:9/x", "No search engine answers"),
-        ("LOCAL_RAG_SEARCH_ENGINE", "solr:http://127.0.0.1:9/x", "is not a search engine"),
+        ("LOCAL_RAG_SEARCH_ENGINE_ADDRESS", "qdrant:http://127.0.0.1:9/x", "No search engine answers"),
+        ("LOCAL_RAG_SEARCH_ENGINE_ADDRESS", "solr:http://127.0.0.1:9/x", "is not a search engine"),
     ],
 )
 def test_what_cannot_be_reached_is_one_sentence(

@@ -3,7 +3,6 @@
 import ssl
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,12 +10,11 @@ from typing import Any, ClassVar
 import pytest
 
 from local_rag.cluster.engines.client import AlreadyThereError, Client, EngineAwayError
-from local_rag.cluster.engines.engine_access import Access
 from local_rag.cluster.engines.engine_choice import indexes_of
 from local_rag.cluster.hosts import engine_of, private_addresses
 from local_rag.errors import ClusterError
 from local_rag.index.generations import Generations
-from local_rag.settings import resolve_settings
+from local_rag.settings import SearchEngineSettings, resolve_settings
 
 pytest.importorskip("qdrant_client", reason="the extra [cluster] is not installed")
 pytest.importorskip("cryptography", reason="the extra [cluster] is not installed")
@@ -77,21 +75,21 @@ def serve() -> Iterator[Any]:
 
 def test_an_engine_with_a_certificate_of_the_site_answers(tmp_path: Path, authority: Authority, serve: Any) -> None:
     server = serve(authority.issue("engine"))
-    settings = resolve_settings(tmp_path, search_engine=server.setting, search_engine_ca=str(authority.ca))
+    settings = resolve_settings(tmp_path, search_engine={"address": server.setting, "ca": str(authority.ca)})
     assert indexes_of(settings, Generations(tmp_path)).live_name() == ""
 
 
 def test_an_authority_that_the_system_does_not_know_is_one_sentence(authority: Authority, serve: Any) -> None:
     server = serve(authority.issue("engine"))
     waited = list[float]()
-    with pytest.raises(ClusterError, match="set `search_engine_ca`") as raised:
+    with pytest.raises(ClusterError, match=r"set `search_engine\.ca`") as raised:
         Client(engine_of(server.setting), sleep=waited.append).insist("get_aliases")
     assert not isinstance(raised.value, EngineAwayError)
     assert not waited, "a wrong certificate does not become a right one"
 
 
 def test_another_authority_and_an_expired_certificate_are_one_sentence(authority: Authority, serve: Any) -> None:
-    access = Access(ca=str(authority.ca))
+    access = SearchEngineSettings(ca=str(authority.ca))
     other = Authority(authority.folder, "Another CA")
     for certificate, said in (
         (other.issue("foreign"), "no authority that is trusted here"),
@@ -105,12 +103,12 @@ def test_another_authority_and_an_expired_certificate_are_one_sentence(authority
 def test_an_engine_that_wants_a_certificate_is_shown_one(authority: Authority, serve: Any) -> None:
     server = serve(authority.issue("engine"), authority.ca)
     certificate, key = authority.issue("client")
-    known = Access(ca=str(authority.ca), certificate=str(certificate), key_file=str(key))
+    known = SearchEngineSettings(ca=str(authority.ca), certificate=str(certificate), key_file=str(key))
     assert Client(engine_of(server.setting), known).call("get_aliases").aliases == []
-    with pytest.raises(ClusterError, match="search_engine_certificate"):
-        Client(engine_of(server.setting), Access(ca=str(authority.ca))).call("get_aliases")
+    with pytest.raises(ClusterError, match=r"search_engine\.certificate"):
+        Client(engine_of(server.setting), SearchEngineSettings(ca=str(authority.ca))).call("get_aliases")
     with pytest.raises(ClusterError, match="belong together"):
-        Client(engine_of(server.setting), replace(known, key_file=""))
+        Client(engine_of(server.setting), known.model_copy(update={"key_file": ""}))
     key.chmod(0o644)
     with pytest.raises(ClusterError, match="chmod 600"):
         Client(engine_of(server.setting), known)
@@ -121,22 +119,22 @@ def test_a_file_that_is_no_certificate_is_one_sentence(tmp_path: Path, content: 
     path = tmp_path / "ca.pem"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(ClusterError, match=r"search_engine_ca"):
-        Client(engine_of("qdrant:https://127.0.0.1/x"), Access(ca=str(path)))
+    with pytest.raises(ClusterError, match=r"search_engine.ca"):
+        Client(engine_of("qdrant:https://127.0.0.1/x"), SearchEngineSettings(ca=str(path)))
 
 
 def test_http_to_another_machine_has_to_be_named() -> None:
     engine = engine_of("qdrant:http://10.0.0.9/x")
-    with pytest.raises(ClusterError, match=r"use https in `search_engine`, or name 10\.0\.0\.9"):
+    with pytest.raises(ClusterError, match=r"use https in `search_engine.address`, or name 10\.0\.0\.9"):
         Client(engine)
-    assert Client(engine, Access(http=frozenset({"10.0.0.9"}))).engine == engine
+    assert Client(engine, SearchEngineSettings(http=("10.0.0.9",))).engine == engine
     assert Client(engine_of("qdrant:http://127.0.0.1/x"))
 
 
 def test_a_key_never_goes_over_http_to_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_RAG_QDRANT_KEY", "secret")
     with pytest.raises(ClusterError, match="use https"):
-        Client(engine_of("qdrant:http://10.0.0.9/x"), Access(http=frozenset({"10.0.0.9"})))
+        Client(engine_of("qdrant:http://10.0.0.9/x"), SearchEngineSettings(http=("10.0.0.9",)))
 
 
 def test_private_networks_are_those_that_no_public_router_knows() -> None:

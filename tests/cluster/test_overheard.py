@@ -73,7 +73,7 @@ def test_only_without_encryption_the_texts_and_the_key_can_be_read(
         engine = StandIn(authority if encrypted else None)
         stack.callback(engine.remove)
         setting = engine.setting_at(stack.enter_context(overheard(engine.port, heard)))
-        how: dict[str, Any] = {"search_engine": setting, "search_engine_ca": str(authority.ca)}
+        how: dict[str, Any] = {"search_engine": {"address": setting, "ca": str(authority.ca)}}
         with Library(tmp_path / "library", parts=QUICK, **how) as library:
             library.index([folder])
         published = bytes(heard)

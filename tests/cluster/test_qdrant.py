@@ -89,7 +89,10 @@ def many(tmp_path: Path) -> Path:
 
 def indexed(tmp_path: Path, folder: Path, setting: str) -> tuple[Library, Library]:
     """Index the same folder here, and into the engine."""
-    both = Library(tmp_path / "here", parts=QUICK), Library(tmp_path / "there", parts=QUICK, search_engine=setting)
+    both = (
+        Library(tmp_path / "here", parts=QUICK),
+        Library(tmp_path / "there", parts=QUICK, search_engine={"address": setting}),
+    )
     for library in both:
         library.index([folder])
     return both
@@ -144,7 +147,7 @@ def test_filters_let_the_same_documents_pass(tmp_path: Path, many: Path, setting
 
 def test_a_reader_needs_no_store(tmp_path: Path, many: Path, setting: str) -> None:
     here, there = indexed(tmp_path, many, setting)
-    with here, there, Library(tmp_path / "nothing", parts=EMBEDS_QUICKLY, search_engine=setting) as reader:
+    with here, there, Library(tmp_path / "nothing", parts=EMBEDS_QUICKLY, search_engine={"address": setting}) as reader:
         found = reader.search("the ferry leaves", rerank=False)
         wanted = there.search("the ferry leaves", rerank=False)
         assert [(one.location, one.text, one.context) for one in found] == [
@@ -160,8 +163,8 @@ def test_a_reader_needs_no_store(tmp_path: Path, many: Path, setting: str) -> No
 def test_a_reader_finds_documents_where_their_folder_has_moved(tmp_path: Path, many: Path, engine: StandIn) -> None:
     nothing = tmp_path / "nothing"
     with (
-        Library(tmp_path / "there", parts=QUICK, search_engine=engine.setting) as library,
-        Library(nothing, parts=EMBEDS_QUICKLY, search_engine=engine.setting) as reader,
+        Library(tmp_path / "there", parts=QUICK, search_engine={"address": engine.setting}) as library,
+        Library(nothing, parts=EMBEDS_QUICKLY, search_engine={"address": engine.setting}) as reader,
     ):
         library.index([many])
         moved = many.rename(many.with_name("moved"))
@@ -179,7 +182,7 @@ def test_a_reader_finds_documents_where_their_folder_has_moved(tmp_path: Path, m
 
 @killed_while_connecting
 def test_an_engine_killed_while_publishing_loses_nothing(tmp_path: Path, many: Path, engine: StandIn) -> None:
-    with Library(tmp_path / "there", parts=QUICK, search_engine=engine.setting) as library:
+    with Library(tmp_path / "there", parts=QUICK, search_engine={"address": engine.setting}) as library:
         library.index([many])
         before, killed = place_of(engine.setting).stamp, list[str]()
         collections = engine.folder / "collections"
@@ -215,7 +218,7 @@ def test_an_engine_killed_while_publishing_loses_nothing(tmp_path: Path, many: P
 def test_a_publish_that_fails_leaves_the_index_before_and_the_next_one_removes_it(
     tmp_path: Path, many: Path, engine: StandIn
 ) -> None:
-    with Library(tmp_path / "there", parts=QUICK, search_engine=engine.setting) as library:
+    with Library(tmp_path / "there", parts=QUICK, search_engine={"address": engine.setting}) as library:
         library.index([many])
         live = place_of(engine.setting)
         stray = f"{live.collection[:-8]}00000000"
@@ -265,8 +268,8 @@ def publish_in(library: Library, indexes: QdrantIndexes) -> None:
 def test_a_driver_killed_at_any_write_leaves_the_generation_before_whole(
     tmp_path: Path, many: Path, engine: StandIn
 ) -> None:
-    reader = Library(tmp_path / "nothing", parts=EMBEDS_QUICKLY, search_engine=engine.setting)
-    with Library(tmp_path / "there", parts=QUICK, search_engine=engine.setting) as library, reader:
+    reader = Library(tmp_path / "nothing", parts=EMBEDS_QUICKLY, search_engine={"address": engine.setting})
+    with Library(tmp_path / "there", parts=QUICK, search_engine={"address": engine.setting}) as library, reader:
         library.index([many])
 
         def found() -> list[tuple[str, str]]:
@@ -299,11 +302,13 @@ def test_a_driver_killed_at_any_write_leaves_the_generation_before_whole(
 def test_of_two_that_publish_one_library_at_once_one_stops(
     tmp_path: Path, many: Path, engine: StandIn, dies: bool
 ) -> None:
-    with Library(tmp_path / "one", parts=QUICK, search_engine=engine.setting) as one:
+    with Library(tmp_path / "one", parts=QUICK, search_engine={"address": engine.setting}) as one:
         one.index([many])
     shutil.copytree(tmp_path / "one", tmp_path / "copy")
-    reader = Library(tmp_path / "nothing", parts=EMBEDS_QUICKLY, search_engine=engine.setting)
-    one, copy = (Library(tmp_path / name, parts=QUICK, search_engine=engine.setting) for name in ("one", "copy"))
+    reader = Library(tmp_path / "nothing", parts=EMBEDS_QUICKLY, search_engine={"address": engine.setting})
+    one, copy = (
+        Library(tmp_path / name, parts=QUICK, search_engine={"address": engine.setting}) for name in ("one", "copy")
+    )
     with one, copy, reader:
 
         def found() -> set[tuple[str, str]]:
@@ -365,13 +370,13 @@ def test_of_two_that_publish_one_library_with_different_models_one_stops(
     tmp_path: Path, many: Path, engine: StandIn, embed_model: InstalledModel
 ) -> None:
     own = shutil.copytree(embed_model.path, tmp_path / "own-model", copy_function=os.symlink)
-    with Library(tmp_path / "one", parts=QUICK, search_engine=engine.setting) as one:
+    with Library(tmp_path / "one", parts=QUICK, search_engine={"address": engine.setting}) as one:
         one.index([many])
     shutil.copytree(tmp_path / "one", tmp_path / "copy")
     parts = replace(QUICK, load_embedder=SizedEmbedder)
-    one = Library(tmp_path / "one", parts=parts, search_engine=engine.setting)
-    copy = Library(tmp_path / "copy", parts=parts, search_engine=engine.setting, embed_model=str(own))
-    reader = Library(tmp_path / "nothing", parts=parts, search_engine=engine.setting)
+    one = Library(tmp_path / "one", parts=parts, search_engine={"address": engine.setting})
+    copy = Library(tmp_path / "copy", parts=parts, search_engine={"address": engine.setting}, embed_model=str(own))
+    reader = Library(tmp_path / "nothing", parts=parts, search_engine={"address": engine.setting})
     stopped = list[bool]()
     with one, copy, reader:
         for turn in range(0, 40, 4):
@@ -394,12 +399,12 @@ def test_of_two_that_publish_one_library_with_different_models_one_stops(
 def test_a_copy_of_a_library_that_has_changed_on_its_own_is_published_as_a_whole(
     tmp_path: Path, many: Path, engine: StandIn
 ) -> None:
-    with Library(tmp_path / "one", parts=QUICK, search_engine=engine.setting) as one:
+    with Library(tmp_path / "one", parts=QUICK, search_engine={"address": engine.setting}) as one:
         one.index([many])
     shutil.copytree(tmp_path / "one", tmp_path / "copy")
     with (
-        Library(tmp_path / "one", parts=QUICK, search_engine=engine.setting) as one,
-        Library(tmp_path / "copy", parts=QUICK, search_engine=engine.setting) as copy,
+        Library(tmp_path / "one", parts=QUICK, search_engine={"address": engine.setting}) as one,
+        Library(tmp_path / "copy", parts=QUICK, search_engine={"address": engine.setting}) as copy,
     ):
         (many / "new.md").write_text("# New\n\nA zeppelin lands.\n")
         one.index([many])
@@ -418,7 +423,9 @@ def test_one_changed_document_writes_only_itself(tmp_path: Path, engine: StandIn
     chance = random.Random(3)
     for number in range(400):
         (folder / f"{number}.md").write_text(f"# Page {number}\n\n{' '.join(chance.choices(WORDS, k=30))}.\n")
-    with Library(tmp_path / "there", parts=QUICK, context="headings", search_engine=engine.setting) as library:
+    with Library(
+        tmp_path / "there", parts=QUICK, context="headings", search_engine={"address": engine.setting}
+    ) as library:
         library.index([folder])
         points, sent = engine.written()
         (folder / "7.md").write_text("# Page 7\n\nThe captain leaves the island on a zeppelin.\n")
@@ -446,7 +453,7 @@ def test_counts_of_tokens_stay_right_over_many_publishes(tmp_path: Path, many: P
 
 
 def test_what_is_erased_is_in_no_collection_any_more(tmp_path: Path, many: Path, setting: str) -> None:
-    with Library(tmp_path / "there", parts=QUICK, search_engine=setting) as library:
+    with Library(tmp_path / "there", parts=QUICK, search_engine={"address": setting}) as library:
         library.index([many])
         held = place_of(setting)
         library.remove([many / "copies"], erase=True)
@@ -467,8 +474,8 @@ def test_another_library_is_not_replaced_unless_that_is_said(tmp_path: Path, man
     other.mkdir()
     (other / "note.md").write_text("# Note\n\nA zeppelin lands.\n")
     with (
-        Library(tmp_path / "one", parts=QUICK, search_engine=engine.setting) as one,
-        Library(tmp_path / "two", parts=QUICK, search_engine=engine.setting) as two,
+        Library(tmp_path / "one", parts=QUICK, search_engine={"address": engine.setting}) as one,
+        Library(tmp_path / "two", parts=QUICK, search_engine={"address": engine.setting}) as two,
     ):
         one.index([many])
         place = place_of(engine.setting)
@@ -483,15 +490,15 @@ def test_another_library_is_not_replaced_unless_that_is_said(tmp_path: Path, man
 
 
 def test_vectors_are_quantized_and_shards_are_as_the_settings_say(tmp_path: Path, many: Path, engine: StandIn) -> None:
-    how: dict[str, Any] = {"search_engine": engine.setting, "search_engine_shards": 3, "search_engine_replicas": 2}
-    with Library(tmp_path / "there", parts=QUICK, **how) as library:
+    how: dict[str, Any] = {"address": engine.setting, "shards": 3, "replicas": 2}
+    with Library(tmp_path / "there", parts=QUICK, search_engine=how) as library:
         library.index([many])
         before = place_of(engine.setting)
         made = json.loads((engine.folder / "collections" / before.collection / "config.json").read_text())
         assert (made["shard_number"], made["replication_factor"]) == (3, 2)
         assert made["vectors"]["dense"]["quantization_config"]["scalar"]["type"] == "int8"
     (many / "new.md").write_text("# New\n\nA zeppelin lands.\n")
-    with Library(tmp_path / "there", parts=QUICK, **how | {"search_engine_shards": 4}) as library:
+    with Library(tmp_path / "there", parts=QUICK, search_engine=how | {"shards": 4}) as library:
         library.index([many])
         assert place_of(engine.setting).collection != before.collection, (
             "the engine fixes it when it makes a collection"
@@ -502,7 +509,7 @@ def test_a_library_is_copied_into_the_engine_and_back(tmp_path: Path, many: Path
     with Library(tmp_path / "one", parts=QUICK) as local:
         local.index([many])
         wanted = ranked(local, "ferry captain")
-    with Library(tmp_path / "one", parts=QUICK, search_engine=setting) as there:
+    with Library(tmp_path / "one", parts=QUICK, search_engine={"address": setting}) as there:
         with pytest.raises(ClusterError, match="cluster copy"):
             there.search("ferry")
         with there.writing() as (_, indexer):
@@ -516,7 +523,7 @@ def test_a_library_is_copied_into_the_engine_and_back(tmp_path: Path, many: Path
 
 
 def test_an_engine_that_is_away_is_one_sentence() -> None:
-    with pytest.raises(EngineAwayError, match="start it, or correct the setting `search_engine`"):
+    with pytest.raises(EngineAwayError, match=r"start it, or correct the setting `search_engine\.address`"):
         QdrantIndexes("qdrant:http://127.0.0.1:9/x").live_name()
 
 
@@ -531,4 +538,4 @@ def test_an_engine_that_is_away_is_one_sentence() -> None:
 )
 def test_a_search_engine_that_cannot_be_is_refused(setting: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=said):
-        indexes_of(resolve_settings(tmp_path, search_engine=setting), Generations(tmp_path))
+        indexes_of(resolve_settings(tmp_path, search_engine={"address": setting}), Generations(tmp_path))

@@ -177,7 +177,7 @@ def test_a_library_is_the_same_from_a_cluster_as_from_one_machine(two: Two, docu
     for name, address in (("here", ""), ("there", two.address)):
         if not address:  # where poison would end this process
             (documents / "odd.md").rename(tmp_path / "odd.md")
-        library = Library(tmp_path / name, parts=PARTS, cluster_address=address, profile="tiny", context_minutes=9)
+        library = Library(tmp_path / name, parts=PARTS, cluster={"address": address}, profile="tiny", context_minutes=9)
         with library:
             report = library.index([documents])
             assert [note.path.name for note in report.notes] == (["odd.md"] if address else [])
@@ -217,7 +217,7 @@ import sys
 from pathlib import Path
 from tests.cluster.test_workers import PARTS
 from local_rag.library import Library
-settings = {"cluster_address": sys.argv[2], "profile": "tiny", "context_minutes": 9}
+settings = {"cluster": {"address": sys.argv[2]}, "profile": "tiny", "context_minutes": 9}
 Library(Path(sys.argv[1]), parts=PARTS, **settings).index([sys.argv[3]])
 """
 

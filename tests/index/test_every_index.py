@@ -16,6 +16,7 @@ from local_rag.cluster.engines.engine_choice import ENGINES
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Allowed, AllowedDocuments, Index, Indexes
 from local_rag.records import Chunk, DocumentFacts, RowKind, StoredChunk
+from local_rag.settings import SearchEngineSettings
 from local_rag.text.tokens import keyword_tokens
 from tests.fakes import contents_of
 
@@ -112,12 +113,14 @@ def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         return
     assert kind in STAND_INS, f"name a stand-in for the engine {kind}"
     pytest.importorskip(STAND_INS[kind], reason="the extra [cluster-test] is not installed")
-    from local_rag.cluster.engines.engine_access import DIRECT, Access
     from tests.support.certificates import Authority
     from tests.support.search_engine import StandIn
 
     authority = Authority(tmp_path_factory.mktemp("authority")) if how == "TLS" else None
-    started, access = StandIn(authority), Access(ca=str(authority.ca)) if authority else DIRECT
+    started, access = (
+        StandIn(authority),
+        SearchEngineSettings(ca=str(authority.ca)) if authority else SearchEngineSettings(),
+    )
 
     def in_engine() -> Engine:
         setting = started.setting.replace("/handbook", f"/library{next(names)}")

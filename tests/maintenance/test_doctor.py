@@ -223,7 +223,7 @@ def test_a_damaged_index_fails(indexed: Path, results: Results, monkeypatch: pyt
     vectors.write_bytes(vectors.read_bytes()[:40])
     assert results()["integrity"]["severity"] == "failed"
     # Nothing reads the folder's index where a search engine holds it.
-    monkeypatch.setenv("LOCAL_RAG_SEARCH_ENGINE", "qdrant:http://127.0.0.1:9/x")
+    monkeypatch.setenv("LOCAL_RAG_SEARCH_ENGINE_ADDRESS", "qdrant:http://127.0.0.1:9/x")
     found = results()
     assert found["integrity"]["severity"] == "ok"
     assert found["cluster"]["remedy"] == "local-rag cluster check"

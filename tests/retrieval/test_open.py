@@ -11,7 +11,7 @@ from local_rag.errors import ClusterError, DamagedLibraryError, LibraryError
 from local_rag.index.protocol import Contents, PassageStore
 from local_rag.model_records import InstalledModel
 from local_rag.retrieval.live_searcher import OpenSearcher, open_searcher, settings_of
-from local_rag.settings import Settings, resolve_settings
+from local_rag.settings import SearchEngineSettings, Settings, resolve_settings
 from local_rag.store.database import Store
 from tests.fakes import FakeEmbedder, FakeIndex, FakeReader
 
@@ -149,6 +149,6 @@ def test_what_cannot_be_opened_is_refused_with_the_command_that_helps(tmp_path: 
         opened(tmp_path, HoldingIndex(damage=["torn"]))
     with pytest.raises(LibraryError, match="local-rag index PATH --library"):
         opened(tmp_path, None)
-    engine = SETTINGS.model_copy(update={"search_engine": "qdrant:http://127.0.0.1:1/x"})
+    engine = SETTINGS.model_copy(update={"search_engine": SearchEngineSettings(address="qdrant:http://127.0.0.1:1/x")})
     with pytest.raises(ClusterError, match="cluster copy"):
         opened(tmp_path, None, engine)

@@ -27,14 +27,16 @@ def setting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (place / "documents" / "boat.txt").write_text("The boat leaves the harbour at seven. It carries twelve people.\n")
     (place / "documents" / "ireland.md").write_text("# Leave in Ireland\n\nParents get 26 weeks at half pay.\n")
     engine = StandIn()
-    with Library(place / "lib", parts=QUICK, profile="tiny", context="headings", search_engine=engine.setting) as one:
+    with Library(
+        place / "lib", parts=QUICK, profile="tiny", context="headings", search_engine={"address": engine.setting}
+    ) as one:
         one.index([place / "documents"])
     yield engine.setting
     engine.remove()
 
 
 def test_the_page_searches_and_answers(tmp_path: Path, setting: str) -> None:
-    with served.client(tmp_path, profile="tiny", search_engine=setting) as client:
+    with served.client(tmp_path, profile="tiny", search_engine={"address": setting}) as client:
         assert client.get("/").status_code == 200
         found = client.get("/search?q=boat")
         assert found.status_code == 200
@@ -54,7 +56,7 @@ def test_the_page_searches_and_answers(tmp_path: Path, setting: str) -> None:
 
 
 def test_mcp_searches(tmp_path: Path, setting: str) -> None:
-    how: dict[str, Any] = {"profile": "tiny", "search_engine": setting}
+    how: dict[str, Any] = {"profile": "tiny", "search_engine": {"address": setting}}
     found = call(loaded(local_service(tmp_path, **how)), "search", {"query": "boat"})
     assert found["dense"] == "ready"
     assert found["results"][0]["title"] == "Boat"
@@ -66,7 +68,7 @@ def test_mcp_searches(tmp_path: Path, setting: str) -> None:
 
 @pytest.mark.parametrize("question", ["How many documents mention the boat?", "Which documents are about leave?"])
 def test_counting_needs_the_documents_and_says_so(tmp_path: Path, setting: str, run: Run, question: str) -> None:
-    (tmp_path / "settings.toml").write_text(f'profile = "tiny"\nsearch_engine = "{setting}"\n')
+    (tmp_path / "settings.toml").write_text(f'profile = "tiny"\nsearch_engine.address = "{setting}"\n')
     found = run("find", question, "--library", tmp_path, parts=QUICK)
     assert found.exit_code == 1
     assert ELSEWHERE in found.stderr

@@ -1,1 +1,1 @@
-"""Search engines: here is the setting `search_engine`, give me the indexes of the library in it."""
+"""Search engines: here is the setting `search_engine.address`, give me the indexes of the library in it."""

@@ -1,4 +1,4 @@
-"""Choose the indexes that the setting `search_engine` names."""
+"""Choose the indexes that the setting `search_engine.address` names."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,23 +21,19 @@ ENGINES: Mapping[str, Callable[..., Indexes]] = {"qdrant": _qdrant}
 
 def indexes_of(settings: Settings, local: Indexes) -> Indexes:
     """Return the indexes in the search engine if the settings name one, else the local ones."""
-    return _indexes_in(settings) if settings.search_engine else local
+    return _indexes_in(settings) if settings.search_engine.address else local
 
 
 def _indexes_in(settings: Settings) -> Indexes:
-    from local_rag.cluster.engines.engine_access import Access
-    from local_rag.cluster.engines.publishing import Layout
-
-    kind = engine_of(settings.search_engine).kind
-    if kind not in ENGINES:
-        raise not_an_engine(settings.search_engine)
-    layout = Layout(settings.search_engine_shards, settings.search_engine_replicas)
-    return ENGINES[kind](settings.search_engine, access=Access.of(settings), layout=layout)
+    address = settings.search_engine.address
+    if (kind := engine_of(address).kind) not in ENGINES:
+        raise not_an_engine(address)
+    return ENGINES[kind](address, access=settings.search_engine)
 
 
 def check_engine(settings: Settings) -> tuple[str, list[str]]:
     """Return a sentence about the library in the search engine, and what is wrong with it."""
     live = _indexes_in(settings).live()
     if live is None:
-        return f"{settings.search_engine} answers and holds no library of that name yet", []
-    return f"{settings.search_engine} holds {live.stamp}, {live.manifest['chunks']:,} chunks", live.damage()
+        return f"{settings.search_engine.address} answers and holds no library of that name yet", []
+    return f"{settings.search_engine.address} holds {live.stamp}, {live.manifest['chunks']:,} chunks", live.damage()

@@ -6,7 +6,7 @@ tokens.
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +28,7 @@ from local_rag.cluster.engines.token_counts import (
 from local_rag.errors import ClusterError
 from local_rag.index.protocol import Contents, PassageStore
 from local_rag.index.scoring import Statistics
+from local_rag.settings import SearchEngineSettings
 
 FORMAT = 2  # of the points; a library in another one is written again
 _REQUEST = 128  # points
@@ -40,23 +41,14 @@ _MOST_DRIFT = 1.25
 Batch = TypeVar("Batch", np.ndarray, Sequence[int])
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How the engine spreads a collection; 0 leaves it to the engine."""
-
-    shards: int = 0
-    replicas: int = 0
-
-
-ENGINES_CHOICE = Layout()
-
-
 class Publish:
     """The contents of a new generation, and how they get into the engine."""
 
-    def __init__(self, client: Claim, passages: PassageStore, contents: Contents, layout: Layout, in_turn: int) -> None:
-        self._client, self._passages, self._contents = client, passages, contents
-        self._layout, self._in_turn = layout, in_turn
+    def __init__(
+        self, client: Claim, passages: PassageStore, contents: Contents, access: SearchEngineSettings, in_turn: int
+    ) -> None:
+        self._client, self._passages, self._contents, self._in_turn = client, passages, contents, in_turn
+        self._layout = {"shards": access.shards, "replicas": access.replicas}
         by_id = np.argsort(contents.documents)
         self._ids, self._versions = contents.documents[by_id], contents.versions[by_id]
         self._tally = Tally()
@@ -69,7 +61,7 @@ class Publish:
     def keeps_most_of(self, live: QdrantIndex) -> bool:
         """Compare with a live generation; return whether at least half of the documents are kept as they are."""
         about = live.about
-        if about["format"] != FORMAT or about["layout"] != asdict(self._layout):
+        if about["format"] != FORMAT or about["layout"] != self._layout:
             return False
         if max(drift(live.written, live.statistics), drift(live.statistics, live.written)) > _MOST_DRIFT:
             return False
@@ -225,7 +217,7 @@ class Publish:
             "kind": "manifest",
             "since": new.number,
             "format": FORMAT,
-            "layout": asdict(self._layout),
+            "layout": self._layout,
             "library": self._passages.library_id(),
             "manifest": dict(manifest),
             "written": asdict(written),

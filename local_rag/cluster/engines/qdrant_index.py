@@ -89,7 +89,7 @@ class QdrantIndex:
         """Raise ClusterError: the engine counts words over all documents, so scores would tell of others."""
         raise ClusterError(
             "A person with limits cannot search an index in a search engine; serve the library from its own folder, "
-            "without the setting search_engine."
+            "without the setting search_engine.address."
         )
 
     def passages(self) -> "QdrantIndex":

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.cluster.engines.claim import Claim
-from local_rag.cluster.engines.client import AlreadyThereError, Client, NothingThereError
+from local_rag.cluster.engines.client import DIRECT, AlreadyThereError, Client, NothingThereError
 from local_rag.cluster.engines.conditions import INDEXED
-from local_rag.cluster.engines.engine_access import DIRECT, Access
-from local_rag.cluster.engines.publishing import ENGINES_CHOICE, IN_TURN, Layout, Publish, upsert
+from local_rag.cluster.engines.publishing import IN_TURN, Publish, upsert
 from local_rag.cluster.engines.qdrant_index import DENSE, WORDS, Place, QdrantIndex, point_id
 from local_rag.cluster.hosts import engine_of
 from local_rag.errors import ClusterError, DamagedLibraryError
 from local_rag.index.protocol import Contents, PassageStore
+from local_rag.settings import SearchEngineSettings
 
 
 class QdrantIndexes:
@@ -31,18 +31,17 @@ class QdrantIndexes:
         setting: str,
         passages: PassageStore | None = None,
         *,
-        access: Access = DIRECT,
-        layout: Layout = ENGINES_CHOICE,
+        access: SearchEngineSettings = DIRECT,
         client: Client | None = None,
         in_turn: int = IN_TURN,
     ) -> None:
-        self._setting, self._passages, self._layout, self._in_turn = setting, passages, layout, in_turn
+        self._setting, self._passages, self._access, self._in_turn = setting, passages, access, in_turn
         self._client = client or Client(engine_of(setting), access)
         self._name = self._client.engine.name
 
     def over(self, passages: PassageStore) -> "QdrantIndexes":
         """Return the same indexes, ready to publish these passages."""
-        return QdrantIndexes(self._setting, passages, layout=self._layout, client=self._client, in_turn=self._in_turn)
+        return QdrantIndexes(self._setting, passages, access=self._access, client=self._client, in_turn=self._in_turn)
 
     def place(self) -> Place | None:
         """Return where the live generation is, None before the first publish."""
@@ -84,7 +83,7 @@ class QdrantIndexes:
         claim = self._claim(place)
         number = place.number + 1 if place else 1
         try:
-            with closing(Publish(claim, passages, contents, self._layout, self._in_turn)) as publish:
+            with closing(Publish(claim, passages, contents, self._access, self._in_turn)) as publish:
                 if live and not rebuild and not replace and publish.keeps_most_of(live):
                     new = Place(live.place.collection, number)
                     publish.add_to(live, new, manifest)
@@ -103,8 +102,8 @@ class QdrantIndexes:
         """Raise ClusterError if another library has published the live index."""
         if self._passages is not None and live.library_id() != self._passages.library_id():
             raise ClusterError(
-                f"{self._setting} holds another library; choose another name in `search_engine`, or replace it with "
-                "`local-rag cluster copy --replace`."
+                f"{self._setting} holds another library; choose another name in `search_engine.address`, or replace "
+                "it with `local-rag cluster copy --replace`."
             )
 
     def _collections(self) -> list[str]:
@@ -114,7 +113,7 @@ class QdrantIndexes:
         return [name for name in names if own.fullmatch(name)]
 
     def _create(self, claim: Claim, place: Place, dimension: int) -> None:
-        models, layout = claim.models, self._layout
+        models = claim.models
         sparse = {WORDS: models.SparseVectorParams()}
         int8 = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
         dense = models.VectorParams(
@@ -130,8 +129,8 @@ class QdrantIndexes:
                     name,
                     vectors_config=vectors,
                     sparse_vectors_config=sparse,
-                    shard_number=layout.shards or None,
-                    replication_factor=layout.replicas or None,
+                    shard_number=self._access.shards or None,
+                    replication_factor=self._access.replicas or None,
                 )
         common = {"since": "integer", "until": "integer", "kind": "keyword"}
         for where, fields in ((place.collection, common | {"document": "integer"} | INDEXED), (place.facts, common)):

@@ -127,7 +127,7 @@ _MEANINGS = {
     "doesn't match": "its certificate names another host; use the address that the head was started with",
     "CERTIFICATE_VERIFY_FAILED": f"the head has a certificate of another authority; {_AGAIN}",
     "ALERT": f"the head does not take the certificate of this machine; {_AGAIN}",
-    "WRONG_VERSION_NUMBER": "no encrypted connection is offered there; correct the setting `cluster_address`",
+    "WRONG_VERSION_NUMBER": "no encrypted connection is offered there; correct the setting `cluster.address`",
 }
 
 

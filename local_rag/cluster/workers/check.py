@@ -30,14 +30,14 @@ def compare_machines(settings: Settings) -> list[Machine]:
     wanted: tuple[Role, ...] = ("embed", "context") if writes_sentences(settings) else ("embed",)
     fitted = {role: names[role] for role in wanted if role in names}
     own = facts_of(fitted)
-    host = head_of(settings.cluster_address)[0]
+    host = head_of(settings.cluster.address)[0]
     fitting = Fitting(fitted, private_addresses(host) | {host}, load_embedder, open_engine)
-    with connected(settings.cluster_address) as ray, RayWorkerPool(ray, "embed", fitting, own, log) as pool:
+    with connected(settings.cluster.address) as ray, RayWorkerPool(ray, "embed", fitting, own, log) as pool:
         found = pool.compare()
     if not found:
         raise ClusterError(
-            f"No machine of the cluster at {settings.cluster_address} takes work; join one with `local-rag cluster "
-            f"start --join {settings.cluster_address}`."
+            f"No machine of the cluster at {settings.cluster.address} takes work; join one with `local-rag cluster "
+            f"start --join {settings.cluster.address}`."
         )
     missing = tuple(f"{name} {value}" for name, value in own.items() if value.startswith("missing"))
     others = [Machine(name, facts, tuple(differences(own, facts))) for name, facts in found.items()]

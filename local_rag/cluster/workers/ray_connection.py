@@ -89,7 +89,7 @@ def import_ray() -> Any:
         import ray.util.scheduling_strategies
     except ModuleNotFoundError as error:
         raise ClusterError(
-            f"The setting `cluster_address` needs {error.name}, which is not installed; run "
+            f"The setting `cluster.address` needs {error.name}, which is not installed; run "
             f"`{extra_command('cluster')}`."
         ) from None
     return ray
@@ -145,7 +145,7 @@ def require_answer(host: str, port: int) -> None:
     except OSError as error:
         raise ClusterError(
             f"No cluster answers at {host}:{port} ({error.strerror or error}); start it there with `local-rag cluster "
-            "start`, or correct the setting `cluster_address`."
+            "start`, or correct the setting `cluster.address`."
         ) from None
 
 

@@ -42,7 +42,7 @@ _LONGEST_READING = 6 * 3600.0
 
 def workers_of(settings: Settings, local: Callable[..., Workers]) -> Callable[..., Workers]:
     """Return what makes the workers: those of the cluster if the settings name one, else the local ones."""
-    return partial(RayWorkers, settings.cluster_address) if settings.cluster_address else local
+    return partial(RayWorkers, settings.cluster.address) if settings.cluster.address else local
 
 
 class RayWorkers:
