@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Create .venv with everything that local-rag needs, in the versions of constraints.txt. A second run does nothing.
-#   scripts/setup.sh [--dev|--slim] [--wheel FILE] [--gpu none|vulkan|cuda|metal|rocm]
+#   scripts/setup.sh [--dev|--slim|--core] [--wheel FILE] [--gpu none|vulkan|cuda|metal|rocm]
 # --slim leaves out sentence-transformers with torch, which only model folders of other architectures need; --dev adds the
-# tools for tests and the packages of a cluster. --wheel installs the llama.cpp that scripts/build_wheel.sh has built on a
+# tools for tests and the packages of a cluster. --core is --slim with the tools for tests and without llama.cpp, so it
+# needs no compiler; it cannot answer questions. --wheel installs the llama.cpp that scripts/build_wheel.sh has built on a
 # machine with a compiler; --gpu compiles it for a GPU. Later runs keep what was chosen. PYTHON names the interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,8 +13,8 @@ mode=$(cat .venv/.mode 2>/dev/null || echo default)
 wheel= chosen=
 while [ $# -gt 0 ]; do
     case $1 in
-        --dev | --slim)
-            [ -z "$chosen" ] || { echo "Choose --dev or --slim, not both." >&2; exit 2; }
+        --dev | --slim | --core)
+            [ -z "$chosen" ] || { echo "Choose one of --dev, --slim and --core." >&2; exit 2; }
             chosen=yes mode=${1#--} ;;
         --wheel)
             case ${2-} in
@@ -76,7 +77,7 @@ fi
 has_llama() { .venv/bin/python -c 'import llama_cpp' 2>/dev/null; }
 compiles=
 # Without a stamp of this GPU, what is installed was compiled for another one.
-if [ -z "$wheel" ] && { [ "$(cat .venv/.gpu 2>/dev/null || echo none)" != "$gpu" ] || ! has_llama; }; then
+if [ "$mode" != core ] && [ -z "$wheel" ] && { [ "$(cat .venv/.gpu 2>/dev/null || echo none)" != "$gpu" ] || ! has_llama; }; then
     compiles=yes
     if ! command -v c++ >/dev/null; then
         echo "There is no C++ compiler to compile llama.cpp; install one (Debian: apt-get install g++), or run" \
@@ -118,9 +119,8 @@ trap '[ -z "$compiler" ] || kill "$compiler" 2>/dev/null || true; rm -rf "$build
 import re, sys
 from pathlib import Path
 mode, build = sys.argv[1], Path(sys.argv[2])
-wanted, entries = {"slim", "default", "dev"}, {"llama": [], "others": []}
-if mode != "dev":
-    wanted -= {"dev"} | ({"default"} if mode == "slim" else set())
+sections = {"slim": {"slim"}, "default": {"slim", "default"}, "core": {"slim", "dev"}, "dev": {"slim", "default", "dev"}}
+wanted, entries = sections[mode], {"llama": [], "others": []}
 section = ""
 for entry in re.split(r"\n(?=\S)", Path("requirements.lock").read_text()):
     if entry.startswith("# section: "):
@@ -141,7 +141,7 @@ if [ "$compiles" ]; then
 fi
 pip install --quiet --no-deps --require-hashes --requirement "$build/others.txt"
 # torch has one build for each kind of processor, so it is pinned but has no single hash. Few of its modules are ever used.
-[ "$mode" = slim ] || pip install --quiet --no-compile --constraint constraints.txt torch
+[ "$mode" = slim ] || [ "$mode" = core ] || pip install --quiet --no-compile --constraint constraints.txt torch
 if [ "$compiler" ]; then
     wait "$compiler"
     compiler=
@@ -153,6 +153,12 @@ if [ "$wheel" ]; then
     mkdir -p .venv && echo "$gpu" > .venv/.gpu
 fi
 # Everything is installed; this adds the package itself, and what a lock that is older than the pins would lack.
+if [ "$mode" = core ]; then
+    pip install --quiet --no-deps --editable .
+    echo "$mode" > .venv/.mode
+    echo "$wanted" > $stamp
+    exit
+fi
 extras=serve,bundle
 [ "$mode" = slim ] || extras=$extras,sentence-transformers
 [ "$mode" != dev ] || extras=$extras,dev
