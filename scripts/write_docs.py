@@ -17,8 +17,8 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CHECKOUT))
 
 from scripts.docs.markdown import fill  # noqa: E402  found only after the line above
-from scripts.docs.packages import import_map, packages_table  # noqa: E402
-from scripts.docs.reference import commands_page, profiles_table, readme_profiles, settings_page, states  # noqa: E402
+from scripts.docs.packages import packages_table  # noqa: E402
+from scripts.docs.reference import commands_page, profiles_table, settings_page, states  # noqa: E402
 from scripts.docs.reliability import reliability_page  # noqa: E402
 from scripts.docs.results import answers, readme_results, results_page  # noqa: E402
 from scripts.docs.speed import engine_speed, speed_page  # noqa: E402
@@ -32,10 +32,10 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/reliability.md": reliability_page,
 }
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "README.md": {"profiles": readme_profiles, "results": readme_results},
-    "docs/architecture.md": {"packages": packages_table, "imports": import_map},
+    "README.md": {"results": readme_results},
+    "docs/answers.md": {"answers": answers},
+    "docs/architecture.md": {"packages": packages_table},
     "docs/engine.md": {"speed": engine_speed},
-    "docs/how-it-works.md": {"answers": answers},
     "docs/library-folder.md": {"states": states},
     "docs/models.md": {"profiles": profiles_table},
 }

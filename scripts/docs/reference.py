@@ -1,7 +1,7 @@
 """What the program says about itself: settings, commands, profiles and the states that `repair` handles."""
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, get_args, get_origin
 
 import click
@@ -18,7 +18,6 @@ from scripts.docs.markdown import table
 from scripts.docs.packages import PACKAGE, docstring_of
 
 COLUMNS = 80
-IN_README = ("tiny", "light", "starter", "small", "laptop")
 
 
 def _fields(settings: type[BaseModel], table: str = "") -> Iterator[tuple[str, FieldInfo]]:
@@ -48,16 +47,16 @@ def settings_page() -> str:
         )
     return f"""# Settings
 
-Written by `scripts/write_docs.py` from `local_rag/settings.py`; not edited by hand.
+Written by `scripts/write_docs.py` from `local_rag/settings.py`; do not edit this page.
 
-Every choice can be made in three places. The first that makes it wins:
+You can make each choice in three places. The first of these wins:
 
 1. a flag of the command, where it has one ([commands.md](commands.md));
 2. an environment variable that is not empty;
 3. a line such as `passages = 10` in the file `{SETTINGS_FILE}` of the library folder. A setting with a point is in a
    table of its own: write `address` below a line `[cluster]`, or `cluster.address = ...` above all tables.
 
-Where none does, `search` and `ask` take what the library was indexed with, and then the default.
+If you choose nothing, `search` and `ask` use what the library was indexed with, or else the default.
 
 {table(["setting", "default", "environment variable", "meaning"], rows)}
 
@@ -95,7 +94,7 @@ def commands_page() -> str:
     sections = "\n\n".join(f"## {name}\n\n```text\n{text}\n```" for name, text in helps.items())
     return f"""# Commands
 
-Written by `scripts/write_docs.py` from the `--help` of every command; not edited by hand.
+Written by `scripts/write_docs.py` from the `--help` of every command; do not edit this page.
 
 Results go to stdout, progress and warnings to stderr. `--json` prints JSON instead of text. Exit codes: 0 done,
 1 failed, 2 wrong usage, 130 stopped by Ctrl-C. Flags of models and of search are also [settings](settings.md).
@@ -114,18 +113,11 @@ def _command_paths(command: click.Command, path: tuple[str, ...]) -> Iterator[tu
             yield from _command_paths(child, (*path, name))
 
 
-def readme_profiles() -> str:
-    """Show the profiles that README names."""
-    return profiles_table(IN_README)
-
-
-def profiles_table(only: Collection[str] = ()) -> str:
-    """Show the models of each profile, or of `only` some, and what they need of memory and disk."""
+def profiles_table() -> str:
+    """Show the models of each profile, and what they need of memory and disk."""
     registry = load_registry()
     rows = []
     for profile, roles in registry.profiles.items():
-        if only and profile not in only:
-            continue
         entries = {role: registry.parts(name) for role, name in roles.items()}
         unique = {entry.name: entry for parts in entries.values() for entry in parts}
         disk = sum(entry.bytes for entry in unique.values())

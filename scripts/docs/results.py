@@ -1,10 +1,10 @@
-"""docs/results.md, and the tables of results in the README and in docs/how-it-works.md.
+"""docs/results.md, the sentence about results in the README, and the table in docs/answers.md.
 
 The questions in docs/measurements are hashes, because the question sets belong to others.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -14,6 +14,7 @@ from local_rag.evaluation.ranking_metrics import by_question, paired_test
 from scripts.docs.markdown import MEASUREMENTS, measured, prose, table
 
 Measurement = dict[str, Any]
+Sections = Mapping[str, Callable[[list[Any]], Iterator[str]]]  # the measurements of each section
 
 INTRODUCTION = """\
 # Results
@@ -106,18 +107,28 @@ GROWTH = {
 def results_page(measurements: Path = MEASUREMENTS) -> str:
     """Return docs/results.md, with a section for each kind of measurement that the folder has."""
     parts = [INTRODUCTION, *_datasets(measurements), *_contexts(measurements), *_choices(measurements)]
-    for name, section in (
-        ("search-latency.json", _search_time),
-        ("rerank-speed.json", _reranking_time),
-        ("reader-comparison.json", _readers),
-        ("reader-uses.json", _reader_uses),
-        ("grow-*.json", _growth),
-        ("near.json", _many_vectors),
-        ("search-while-indexing.json", _searching_while_indexing),
-    ):
-        if found := [json.loads(path.read_text(encoding="utf-8")) for path in measurements.glob(name)]:
-            parts += section(found)
+    parts += _sections(measurements, {"reader-comparison.json": _readers, "reader-uses.json": _reader_uses})
     return "\n\n".join(parts) + "\n"
+
+
+def size_sections(measurements: Path = MEASUREMENTS) -> list[str]:
+    """Return what docs/speed.md says of libraries of different sizes."""
+    sections: Sections = {
+        "search-latency.json": _search_time,
+        "rerank-speed.json": _reranking_time,
+        "grow-*.json": _growth,
+        "near.json": _many_vectors,
+        "search-while-indexing.json": _searching_while_indexing,
+    }
+    return _sections(measurements, sections)
+
+
+def _sections(measurements: Path, sections: Sections) -> list[str]:
+    parts: list[str] = []
+    for name, section in sections.items():
+        if reports := [json.loads(path.read_text(encoding="utf-8")) for path in measurements.glob(name)]:
+            parts += section(reports)
+    return parts
 
 
 def _number(metric: str, value: float, sign: str = "") -> str:
@@ -393,57 +404,20 @@ def _searching_while_indexing(reports: list[Measurement]) -> Iterator[str]:
 
 
 def readme_results(measurements: Path = MEASUREMENTS) -> str:
-    """Return the README's table: what was measured, and where all figures are."""
-    found = load_report(measurements / "eval-codebases-llm.json")
-    recall = found["stages"]["reranked"]
-    asked = measured("answers.json", measurements)["sets"]
-    indexed, written = (measured(name, measurements) for name in ("index-handbook.json", "contexts-*.json"))
-    crashed = measured("reliability-crash.json", measurements)["figures"]
-    kinds = ("contexts", "vectors")
-    finished = sum(crashed[f"{kind}_acknowledged"] for kind in kinds)
-    lost = sum(max(0, crashed[f"{kind}_acknowledged"] - crashed[f"{kind}_in_the_end"]) for kind in kinds)
-    rows = [
-        [
-            "finding passages",
-            f"{found['questions']} questions on {found['chunks']} chunks of source code: {recall['recall@10']:.0f} % "
-            f"of the right chunks are among the first 10, {recall['recall@20']:.0f} % among the first 20",
-            "[results](docs/results.md#finding-passages)",
-        ],
-        [
-            "answering",
-            "; ".join(_answering(name, one["answers"]) for name, one in asked.items()),
-            "[answers](docs/how-it-works.md#answers)",
-        ],
-        [
-            "indexing",
-            f"a handbook of {indexed['pages']} pages in {indexed['seconds']} s without generated contexts; with them "
-            f"{written['cut']['seconds_per_chunk']['engine']:.1f} s per chunk, or "
-            f"{written['optimized']['cut']['seconds_per_chunk']['engine']:.1f} s with a copy of the model that "
-            "`index` makes where it is faster",
-            "[engine](docs/engine.md#how-fast-it-is)",
-        ],
-        [
-            "not losing work",
-            f"`index` was killed {crashed['kills']} times, {crashed['faults']} writes failed, {crashed['full_disks']} "
-            f"disks were full: {lost} of {finished} finished contexts and vectors were lost",
-            "[reliability](docs/reliability.md#crashes)",
-        ],
-    ]
-    return table(["what", "measured", "all figures"], rows)
-
-
-def _answering(name: str, counts: Mapping[str, Any]) -> str:
-    """Return one sentence about what came of the questions of a set."""
-    return (
-        f"{name}: of {counts['answerable']} questions that the documents answer, {counts['right']} were answered "
-        f"right, {counts['wrong']} wrong, for {counts['quoted']} the documents were quoted (with the answer in "
-        f"{counts['quoted_right']}); answers were given to {counts['stated_unanswerable']} of "
-        f"{counts['unanswerable']} that they do not answer"
+    """Return the README's sentence about answers."""
+    sets = {name: report["answers"] for name, report in measured("answers.json", measurements)["sets"].items()}
+    public = next(counts for name, counts in sets.items() if "Natural Questions" in name)
+    own = next(counts for name, counts in sets.items() if "corpus/" in name)
+    return prose(
+        f"On two cores without a GPU, `starter` answered {public['right']} of {public['answerable']} questions of "
+        f"Natural Questions right and {public['wrong']} wrong, and {own['right']} of {own['answerable']} questions "
+        f"about `corpus/` right and {own['wrong']} wrong; for the others it quoted the documents or refused. "
+        "[Results](docs/results.md) and [answers](docs/answers.md#results) have all figures."
     )
 
 
 def answers(measurements: Path = MEASUREMENTS) -> str:
-    """Return the table of docs/how-it-works.md: what came of the questions of each set.
+    """Return the table of docs/answers.md: what came of the questions of each set.
 
     answers.json holds the `answers` of reports that `local-rag eval --answers --json` wrote.
     """

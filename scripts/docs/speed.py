@@ -1,6 +1,7 @@
 """docs/speed.md, and the table of the engine's speed in docs/engine.md."""
 
 from scripts.docs.markdown import measured, prose, table
+from scripts.docs.results import size_sections
 
 VARIANTS = (
     ("no reuse: every prompt from its first token", ("seconds_per_chunk", "no_reuse")),
@@ -25,9 +26,9 @@ METRICS = ("recall@5", "recall@10", "recall@20", "ndcg@10")
 HEAD = """\
 # Speed
 
-Written by `scripts/write_docs.py` from `measurements/speed-*.json`; do not edit it. *Before* is commit 866d648. Both
-versions ran in turns on the same machine: unless a section names another, 2 cores of an AMD EPYC with AVX2, without
-AVX-512 and GPU. Only the ratios apply to other machines."""
+Written by `scripts/write_docs.py` from `docs/measurements/`; do not edit this page. *Before* is commit 866d648. Both
+versions ran in turns on the same machine. Unless a section names another, it has 2 cores of an AMD EPYC with AVX2,
+without AVX-512 and GPU. Only the ratios apply to other machines."""
 
 
 def speed_page() -> str:
@@ -114,6 +115,7 @@ def speed_page() -> str:
         ),
         "## Indexing",
         "\n".join(prose(line, "- ") for line in indexing["lines"]),
+        *size_sections(),
     ]
     return "\n\n".join(parts) + "\n"
 

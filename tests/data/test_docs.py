@@ -1,4 +1,4 @@
-"""README.md and docs/: short enough, and every link leads somewhere."""
+"""README.md, CONTRIBUTING.md, CHANGELOG.md and docs/: short enough, and every link leads somewhere."""
 
 import re
 from collections import Counter
@@ -11,7 +11,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ABOVE = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES = [*ABOVE, *sorted((ROOT / "docs").glob("*.md"))]
+REFERENCE = {"commands.md"}  # the generated help of every command
 PARSER = MarkdownIt("commonmark").enable("table")
 
 
@@ -54,3 +56,9 @@ def test_every_page_is_linked() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_can_be_read_at_one_sitting(page: Path) -> None:
+    if page.name not in REFERENCE:
+        assert len(page.read_text(encoding="utf-8").split()) <= 2500
