@@ -1,4 +1,4 @@
-"""What the server refuses: each attack of the table in docs/serve.md, and beside it what is let through."""
+"""What the server refuses: each attack of the table in docs/attacks.md, and beside it what is let through."""
 
 import itertools
 import re
@@ -201,7 +201,7 @@ def test_a_name_that_is_too_long_is_refused_and_the_server_goes_on(client: TestC
 
 def test_each_attack_that_the_documentation_names_has_a_test() -> None:
     checkout = Path(__file__).parents[2]
-    lines = (checkout / "docs" / "serve.md").read_text(encoding="utf-8").splitlines()
+    lines = (checkout / "docs" / "attacks.md").read_text(encoding="utf-8").splitlines()
     table = list(itertools.takewhile(bool, lines[lines.index("| attack | what happens | test |") + 2 :]))
     files = [
         file

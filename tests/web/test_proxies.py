@@ -1,4 +1,4 @@
-"""nginx and Caddy in front of the server, as docs/serve.md sets them up: the real programs, over TLS."""
+"""nginx and Caddy in front of the server, as docs/team.md sets them up: the real programs, over TLS."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from tests.support import served
 from tests.support.served import ENDLESS, Talker
 
 SECRET = "a-token-of-the-owner"
-DOCS = Path(__file__).parents[2] / "docs" / "serve.md"
+DOCS = Path(__file__).parents[2] / "docs" / "team.md"
 BEARER = {"authorization": f"Bearer {SECRET}"}
 pytestmark = [
     pytest.mark.slow,
